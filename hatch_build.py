@@ -33,7 +33,7 @@ except ImportError:  # a checkout whose libraries are made anew
 ZIG = "ziglang==0.17.1"
 PACKAGE = Path(__file__).resolve().parent / "casadi_hybrid"
 CHECKOUT = PACKAGE / "_lib"
-# As casadi_hybrid/building/compiler.py has them: results must not hang on the processor.
+# As casadi_hybrid/problem/building/compiler.py has them: results must not hang on the processor.
 FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-s")
 V3 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mf16c", "-mlzcnt", "-mmovbe")
 SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))

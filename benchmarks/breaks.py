@@ -72,7 +72,12 @@ _RECORDED = "float(np.nanmax(norms)) if"
 _STEP = "tau += (size**2 / float(-t @ _shifted(t, gaps, tau))) * (size - radius) / radius"
 
 BREAKS = (
-    Break("M_max is 3,000", "rules/design.py", "M_max: float = 300.0", "M_max: float = 3000.0"),
+    Break(
+        "M_max is 3,000",
+        "iterations/rules/design.py",
+        "M_max: float = 300.0",
+        "M_max: float = 3000.0",
+    ),
     Break("budget of 150 iterations", "paper/experiment.py", "BUDGET = 200\n", "BUDGET = 150\n"),
     Break(
         "PDHG with σ = 5", "iterations/baselines.py", "sigma: float = 20.0", "sigma: float = 5.0"
@@ -111,76 +116,81 @@ BREAKS = (
     ),
     Break(
         "a_x and a_d swapped",
-        "rules/design.py",
+        "iterations/rules/design.py",
         _TARGET,
         _TARGET.replace("0.5 * smallest, a_d", "a_d, 0.5 * smallest"),
     ),
-    Break("a_x without ½", "rules/design.py", _TARGET, _TARGET.replace("0.5 * ", "")),
+    Break("a_x without ½", "iterations/rules/design.py", _TARGET, _TARGET.replace("0.5 * ", "")),
     Break(
         "a_d is λ_max",
-        "rules/spectra.py",
+        "iterations/rules/spectra.py",
         "return float(values[self.rank - 1] ** 2)",
         "return float(values[0] ** 2)",
         (CLAIMS, RULES),
     ),
     Break(
         "κ_ω is 4 by default",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         "kappa_omega: float = 8.0",
         "kappa_omega: float = 4.0",
     ),
     Break(
         "θ without κ_ω",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         "kappa.kappa_p * kappa.kappa_omega * symmetric_norm(",
         "kappa.kappa_p * symmetric_norm(",
     ),
     Break(
         "S3 without κ_ω",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         'most["S3"] = self.kappa_p * self.kappa_omega / (size * beta)',
         'most["S3"] = self.kappa_p / (size * beta)',
     ),
-    Break("δ is 0.25 by default", "rules/parts.py", "delta: float = 0.35", "delta: float = 0.25"),
+    Break(
+        "δ is 0.25 by default",
+        "iterations/rules/parts.py",
+        "delta: float = 0.35",
+        "delta: float = 0.25",
+    ),
     Break(
         "the margin is unit by default",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         'margin: str = "weighted"',
         'margin: str = "unit"',
     ),
     Break(
         "θ becomes 1 − θ",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         _SHARE,
         "return Candidate(alpha, theta, C_can + ((1 - theta) * alpha) * R, (theta * alpha) * R)",
     ),
     Break(
         "η_d without the square of ‖B‖",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         "eta_d = self.kappa_p / (eta_x * beta)",
         "eta_d = self.kappa_p / (eta_x * model.norm_B)",
     ),
     Break(
         "S1 kept where C_aug = 0",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         'if self.s1 == "printed" or candidate.C_aug.any():',
         "if True:",
     ),
     Break(
         "S1 as printed left out",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         'if self.s1 == "printed" or candidate.C_aug.any():',
         "if candidate.C_aug.any():",
     ),
     Break(
         "the grid's strengths from below",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         "strengths: tuple[float, ...] = (4.0, 2.0, 1.0)",
         "strengths: tuple[float, ...] = (1.0, 2.0, 4.0)",
     ),
     Break(
         "the grid's θ from above",
-        "rules/parts.py",
+        "iterations/rules/parts.py",
         "tuple(i / 10 for i in range(11))",
         "tuple(1 - i / 10 for i in range(11))",
     ),
@@ -200,7 +210,7 @@ BREAKS = (
     ),
     Break(
         "problem (P) with S3 doubled",
-        "rules/optimal.py",
+        "iterations/rules/optimal.py",
         "kept = basis * (model.norm_B**2 /",
         "kept = 2 * basis * (model.norm_B**2 /",
         (CLAIMS,),

@@ -26,8 +26,8 @@ from casadi_hybrid import nlpsol
 from casadi_hybrid.benchmark.families import FAMILIES
 from casadi_hybrid.benchmark.loop import Loop
 from casadi_hybrid.benchmark.stages import program, runge_kutta
-from casadi_hybrid.building.compiler import compiler_of, find_compiler
 from casadi_hybrid.engine.export.measure import Measured, measure
+from casadi_hybrid.problem.building.compiler import compiler_of, find_compiler
 
 HEAD = (
     "controller", "n", "m", "functions", "memory", "code, constants", "stack", "compile s",

@@ -24,8 +24,8 @@ from problems.systems import SYSTEMS
 from reexamine import confirmed, facts
 
 from casadi_hybrid import Problem, Result, Solver
+from casadi_hybrid.iterations.stopping import Progress
 from casadi_hybrid.paper import make_instance
-from casadi_hybrid.stopping import Progress
 
 GUARDED = ("auto", "look-ahead")
 OTHERS = ("closed-form", "whitened", "matrix-memory", "matrix-lookahead")

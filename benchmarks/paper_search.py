@@ -29,6 +29,7 @@ import numpy as np
 
 from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.iterations import Hybrid
+from casadi_hybrid.iterations.rules import DesignRule, GridSplit
 from casadi_hybrid.paper import CONDITIONS, printed
 from casadi_hybrid.paper.experiment import (
     AS_PRINTED,
@@ -41,7 +42,6 @@ from casadi_hybrid.paper.experiment import (
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.generator import FITTED, Recipe, make_instance
 from casadi_hybrid.paper.tables import Cell, cell_of, grouped
-from casadi_hybrid.rules import DesignRule, GridSplit
 
 DESIGNED = ("aug-w", "opt-w", "grid-w", "closed-w", "closed-u")
 PRINTED = (*DESIGNED, "pdhg")

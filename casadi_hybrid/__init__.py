@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.optistack.in_place import in_place
     from casadi_hybrid.casadi_api.optistack.opti import Opti
     from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
-    from casadi_hybrid.course.history import History
-    from casadi_hybrid.methods import METHODS
-    from casadi_hybrid.result import Result
+    from casadi_hybrid.iterations.stopping import Progress
+    from casadi_hybrid.result.history import History
+    from casadi_hybrid.result.result import Result
+    from casadi_hybrid.session.methods import METHODS
     from casadi_hybrid.solver import Solver
-    from casadi_hybrid.stopping import Progress
     from casadi_hybrid.verify.report import Report
 else:
     __getattr__, __dir__ = late_names(
@@ -33,11 +33,11 @@ else:
             "casadi_api.optistack.in_place": "in_place",
             "casadi_api.optistack.opti": "Opti",
             "casadi_api.sensitivity": "solution_sensitivity",
-            "course.history": "History",
-            "methods": "METHODS",
-            "result": "Result",
+            "result.history": "History",
+            "session.methods": "METHODS",
+            "result.result": "Result",
             "solver": "Solver",
-            "stopping": "Progress",
+            "iterations.stopping": "Progress",
             "verify.report": "Report",
         },
     )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import FIGURES
 from casadi_hybrid.basics.inputs import positive
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class StyledFigure(Figure):
 
 
 class Convergence(Protocol):
-    """What a convergence plot reads: a :class:`~casadi_hybrid.course.history.History` has it."""
+    """What a convergence plot reads: a :class:`~casadi_hybrid.result.history.History` has it."""
 
     @property
     def feasibility(self) -> Array:

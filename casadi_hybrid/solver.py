@@ -10,16 +10,16 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
-from casadi_hybrid.call import Call, Method
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
+from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.call import Call, Method
+from casadi_hybrid.result.result import Result
 from casadi_hybrid.session.solve import Automatic
 from casadi_hybrid.session.start import read_start
-from casadi_hybrid.stopping import Progress, StoppingTest
 
 if TYPE_CHECKING:
     from casadi_hybrid.iterations.base import Iteration
@@ -136,7 +136,7 @@ class Solver:
             warm_start: the result of a solve nearby: it gives x0, lam_x0 and lam_g0 where they are
                 not given, and the working set to try first.
             x_prev: x_{−1}, for methods with memory; x0 by default.
-            callback: called with the :class:`~casadi_hybrid.stopping.Progress` of every
+            callback: called with the :class:`~casadi_hybrid.iterations.stopping.Progress` of every
                 iterate; return True to stop.
             history: record every iterate and decision (the m×m corrections too: for long runs of
                 large problems collect what you need in a callback instead).
@@ -192,6 +192,6 @@ class Solver:
 def _method(method: str | Iteration, options: dict[str, Any]) -> Method:
     if isinstance(method, str) and method == "auto" and not options:
         return Automatic()
-    from casadi_hybrid.methods import make_method  # noqa: PLC0415 - all others are seldom asked for
+    from casadi_hybrid.session.methods import make_method  # noqa: PLC0415 - all others are seldom asked for
 
     return make_method(method, options)

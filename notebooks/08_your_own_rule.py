@@ -15,10 +15,10 @@ import numpy as np
 
 from casadi_hybrid import Problem, Solver, verify
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.law import Correction
+from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.iterations.stopping import DistanceTest
 from casadi_hybrid.paper.generator import make_instance
 from casadi_hybrid.plotting import deviation, plot_curves
-from casadi_hybrid.stopping import DistanceTest
 
 # %% [markdown]
 # ## The idea
@@ -206,7 +206,8 @@ plot_curves(
 # ## A name for it
 #
 # To be known by a name, as `"closed-form"` is, a rule gets one line in `METHODS`
-# (`casadi_hybrid/methods.py`): the options that it knows, and what makes the iteration from them.
+# (`casadi_hybrid/session/methods.py`): the options that it knows, and what makes the iteration from
+# them.
 #
 # ```python
 # "row-by-row": ({"share", "delta", "kappa"}, lambda **options: Hybrid(RowByRow(**options))),

@@ -28,12 +28,12 @@ from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
 from casadi_hybrid.basics.inputs import as_vector
 from casadi_hybrid.control import OptimalControl
 from casadi_hybrid.iterations import Iteration
-from casadi_hybrid.law import Correction
+from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.iterations.rules import ScheduleRule
 from casadi_hybrid.plotting import deviation
 from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import ScheduleRule
 from casadi_hybrid.verify import Report, run_ipopt, verify
 
 AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"

@@ -26,7 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.scripts.running import scenario_summaries
+from casadi_hybrid.cli.running import scenario_summaries
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"

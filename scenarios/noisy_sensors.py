@@ -33,9 +33,9 @@ from reporting import Check, parser, table
 from casadi_hybrid import Problem, Result
 from casadi_hybrid.control.feedback import FeedbackDesign, HybridFeedback, design, predict
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.law import Correction
+from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.iterations.rules import ConstantRule
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
-from casadi_hybrid.rules import ConstantRule
 
 NAME = "noisy_sensors"
 SUMMARY = "the noise theorem at work: noisy sensors, and which channel of the correction hears them"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from newer_casadi import left_out
 
-from casadi_hybrid.building.compiler import PROGRAMS
+from casadi_hybrid.problem.building.compiler import PROGRAMS
 
 # The default run is the same on every machine and every day; `--hypothesis-profile=explore` draws
 # new examples each time.

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.building import BuildError
-from casadi_hybrid.building.build import load
 from casadi_hybrid.engine.ldl import Found
 from casadi_hybrid.engine.library import core_sources, engine
 from casadi_hybrid.engine.structures import declare
+from casadi_hybrid.problem.building import BuildError
+from casadi_hybrid.problem.building.build import load
 
 Numbers = dict[str, Any]
 
@@ -309,7 +309,7 @@ class FormData(ct.Structure):
             "has_upper",
         )),
         ("low_rank", LowRankData), ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
-        ("placing", WHOLE), ("even", WHOLE), ("plain", WHOLE),
+        ("placing", WHOLE), ("only_steep", WHOLE), ("plain", WHOLE),
     ]  # fmt: skip
 
 
@@ -319,13 +319,13 @@ class SpectrumData(ct.Structure):
     _fields_ = [*((name, POINTER) for name in ("U", "V", "sigma")), ("rank", WHOLE)]
 
 
-class WorthData(ct.Structure):
+class FilterPairData(ct.Structure):
     """``hybrid_filter_pair``."""
 
     _fields_ = [("theta", NUMBER), ("phi", NUMBER), ("gradient", POINTER)]
 
 
-class KernelData(ct.Structure):
+class KktData(ct.Structure):
     """``hybrid_kkt``."""
 
     _fields_ = [

@@ -9,8 +9,8 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.basics.sparse import Layout, Sparse, is_sparse
 from casadi_hybrid.engine import ldl
-from casadi_hybrid.kernel.sparse import Layout, Sparse, is_sparse
 
 REFINEMENTS = 3
 Operator = Sparse | Matrix

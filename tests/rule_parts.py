@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Matrix
-from casadi_hybrid.rules import LocalModel
-from casadi_hybrid.rules.cancellations import Cancelled
+from casadi_hybrid.iterations.rules import LocalModel
+from casadi_hybrid.iterations.rules.cancellations import Cancelled
 
 
 class NoCancellation:

@@ -13,10 +13,7 @@ import paper_by_hand as by_hand
 import pytest
 
 from casadi_hybrid import InputError, Problem, Solver
-from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.rules import (
     DesignRule,
     FixedMetric,
     FullCancellation,
@@ -25,6 +22,9 @@ from casadi_hybrid.rules import (
     TargetCurvature,
     algorithm_1,
 )
+from casadi_hybrid.paper.generator import make_instance
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 
 # Of the design and of Algorithm 1: the same names.
 CHOSEN = ("C_aug", "C_opt", "eta_x", "eta_d", "alpha", "theta", "a_x", "a_d")

@@ -33,7 +33,13 @@ def test_a_text_that_is_gone_is_an_error() -> None:
 def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert breaks.main(["M_max", "--list"]) == 0
     line = capsys.readouterr().out
-    assert line.split() == ["M_max", "is", "3,000", "rules/design.py", "test_paper_constants.py"]
+    assert line.split() == [
+        "M_max",
+        "is",
+        "3,000",
+        "iterations/rules/design.py",
+        "test_paper_constants.py",
+    ]
     with pytest.raises(SystemExit):
         breaks.main(["nothing of the kind"])
 

@@ -17,11 +17,11 @@ import casadi as ca
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.building import BuildError, build, cache, suffix
-from casadi_hybrid.building import compiler as compilers
-from casadi_hybrid.building.build import Sources, key_of, load
-from casadi_hybrid.building.compiler import Compiler, compiler_of
-from casadi_hybrid.building.processor import Processor, processor
+from casadi_hybrid.problem.building import BuildError, build, cache, suffix
+from casadi_hybrid.problem.building import compiler as compilers
+from casadi_hybrid.problem.building.build import Sources, key_of, load
+from casadi_hybrid.problem.building.compiler import Compiler, compiler_of
+from casadi_hybrid.problem.building.processor import Processor, processor
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its compilers are scripts")
 
@@ -243,7 +243,7 @@ from pathlib import Path
 sys.modules["casadi_hybrid"] = package = types.ModuleType("casadi_hybrid")
 folder, start, *package.__path__ = map(Path, sys.argv[1:])
 package.__path__ = [str(path) for path in package.__path__]
-from casadi_hybrid.building.build import Sources, library, load
+from casadi_hybrid.problem.building.build import Sources, library, load
 print("ready", flush=True)
 while not start.exists():
     time.sleep(0.001)
@@ -255,7 +255,7 @@ print(load(sources).answer(), library(sources).is_relative_to(folder), flush=Tru
 def processes(number, folder, start, **variables):
     """Python processes that have imported what builds and wait for ``start`` to be there."""
     command = [sys.executable, "-c", PROCESS, str(folder), str(start)]
-    command.append(str(Path(build.__file__).parents[1]))
+    command.append(str(Path(build.__file__).parents[2]))
     environment = {**os.environ, **variables}
     started = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casadi_hybrid.basics.errors import NotAugmentableError
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.rules import (
     DesignRule,
     FloorCancellation,
     FullCancellation,
@@ -21,6 +20,7 @@ from casadi_hybrid.rules import (
     PartialCancellation,
     TargetCurvature,
 )
+from casadi_hybrid.problem.functions import Evaluation
 
 Array = Any
 norm = np.linalg.norm

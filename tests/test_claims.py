@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casadi_hybrid import claims, law
+from casadi_hybrid import claims
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.claims import design, noise, spectra, suite, trajectories
 from casadi_hybrid.claims.claim import deviation
 from casadi_hybrid.cli import main
-from casadi_hybrid.iterations import hybrid
+from casadi_hybrid.iterations import hybrid, law
 from casadi_hybrid.paper import make_instance
 
 SHAPES = suite.SHAPES

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from casadi_hybrid.cli import main
-from casadi_hybrid.scripts.new import KINDS
+from casadi_hybrid.cli.new import KINDS
 
 
 def run(path: Path, *options: str) -> str:

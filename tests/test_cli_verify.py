@@ -13,9 +13,9 @@ import pytest
 from casadi_hybrid import InputError
 from casadi_hybrid.cli import main
 from casadi_hybrid.cli.completion import bash, commands_of, fish, zsh
+from casadi_hybrid.cli.embedded import module_at
 from casadi_hybrid.cli.own import read
 from casadi_hybrid.cli.parser import EXAMPLES, GROUPS, make_parser
-from casadi_hybrid.embedded import module_at
 
 HEAD = "import casadi as ca\nimport casadi_hybrid as ch\nx = ca.SX.sym('x', 2)\n"
 NLP = HEAD + "nlp = {'x': x, 'f': ca.sumsqr(x - 1), 'g': x[0] + x[1]}\n"

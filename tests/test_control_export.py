@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.building.compiler import find_compiler
 from casadi_hybrid.cli import main
 from casadi_hybrid.control import (
     MPC,
@@ -23,6 +22,7 @@ from casadi_hybrid.control import (
     SingleShooting,
 )
 from casadi_hybrid.engine.export.measure import STRICT, measure
+from casadi_hybrid.problem.building.compiler import find_compiler
 
 INTERVAL = 0.1
 DRIVER = """

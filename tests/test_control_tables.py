@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl, Solution
 from casadi_hybrid.engine.export.measure import measure
+from casadi_hybrid.problem.building.compiler import compiler_of
 
 GRID = np.linspace(-2, 2, 21)
 RNG = np.random.default_rng(0)

@@ -19,8 +19,7 @@ from casadi_hybrid import Derivatives, DesignError, InputError, Problem, Solver,
 from casadi_hybrid.claims import design, spectra, suite, trajectories
 from casadi_hybrid.claims.claim import attempted
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.paper import make_instance
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.rules import (
     ClippedSplit,
     DesignRule,
     LocalModel,
@@ -28,7 +27,8 @@ from casadi_hybrid.rules import (
     StepRule,
     least_restriction,
 )
-from casadi_hybrid.rules.optimal import restriction
+from casadi_hybrid.iterations.rules.optimal import restriction
+from casadi_hybrid.paper import make_instance
 
 KAPPA = StepRule()
 

@@ -11,10 +11,10 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.building.build import Sources, load
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import external
 from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.problem.building.build import Sources, load
 
 
 def solver_of(a: float, *, parameter: bool = False) -> NlpSolver:

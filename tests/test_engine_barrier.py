@@ -10,9 +10,9 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import (
+    FilterPairData,
     FormData,
     PointData,
-    WorthData,
     assert_kkt,
     core_in_pieces,
     needs_engine,
@@ -106,7 +106,7 @@ def test_the_filter(core: Any) -> None:
         of, room = Filter(theta, phi, start, pairs), np.zeros(256)
         room[:10] = pairs.ravel()
         it = IterateData(filter=room.ctypes.data, entries=5, theta_start=start)
-        worth = WorthData(theta, phi)
+        worth = FilterPairData(theta, phi)
         wanted = of.verdict(size, trial, alpha, slope)
         seen.add(wanted)
         given = ct.byref(worth), ct.byref(it), size, *trial, alpha, slope
@@ -131,7 +131,7 @@ def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(core: Any) -
         pairs = rng.permutation(pairs)
         room = pairs.ravel().copy()
         it = IterateData(filter=room.ctypes.data, entries=128, theta_start=1.0)
-        worth = WorthData(0.5 * float(theta[0]), 9.0)
+        worth = FilterPairData(0.5 * float(theta[0]), 9.0)
         core.hybrid_filter_add(ct.byref(worth), ct.byref(it))
         new = Filter(worth.theta, worth.phi, 1.0, pairs[:0]).extended()
         kept = pairs[(pairs != gone).any(axis=1)]

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.building import BuildError, build
 from casadi_hybrid.engine.blocks import code, compiled, forms, library, partition
 from casadi_hybrid.engine.blocks import library as of_blocks
 from casadi_hybrid.engine.blocks.compiled import Compiled, forms_of
@@ -28,6 +27,7 @@ from casadi_hybrid.engine.blocks.operations import FORMULAS, NUMBER, cases, tran
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.problem import generate
+from casadi_hybrid.problem.building import BuildError, build
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])

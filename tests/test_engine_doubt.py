@@ -16,7 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import Arena, KernelData, LowRankData, assert_kkt, core_in_pieces, needs_engine
+from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces, needs_engine
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine import ldl, structures, warm
@@ -29,26 +29,26 @@ from problems.control import FAMILIES
 
 # Every K whose rows are not regularized is in doubt: of barrier steps, and with pinned entries.
 DOUBT = (
-    ("kkt_system.c", "    right = kernel->inertia.negative == plan->m;\n",
-     "    right = kernel->inertia.negative == plan->m;\n"
-     "    if (!penalty && epsilon == 0.0) return kernel->answer->doubts++, 2;\n", 1),
-    ("pinned_system.c", "    if (hybrid_in_doubt(kernel)) return 2;\n    return",
-     "    if (epsilon == 0.0) kernel->inertia.doubtful = 1;\n"
-     "    if (hybrid_in_doubt(kernel)) return 2;\n    return", 1),
+    ("kkt_system.c", "    right = kkt->inertia.negative == plan->m;\n",
+     "    right = kkt->inertia.negative == plan->m;\n"
+     "    if (!penalty && epsilon == 0.0) return kkt->answer->doubts++, 2;\n", 1),
+    ("pinned_system.c", "    if (hybrid_in_doubt(kkt)) return 2;\n    return",
+     "    if (epsilon == 0.0) kkt->inertia.doubtful = 1;\n"
+     "    if (hybrid_in_doubt(kkt)) return 2;\n    return", 1),
 )  # fmt: skip
 # No solution in a fixed order is accurate; and none by chosen pivots, before it is corrected.
 REFUSAL = (
     (
         "kkt_matrix.c",
-        "if (!kernel->precise && hybrid_refined(plan, kernel, residual)) return 0;",
+        "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;",
         "",
         1,
     ),
 )
 ROUGH = (
     *REFUSAL,
-    ("kkt_matrix.c", "if (!hybrid_refined(plan, kernel, residual)) return 3;", "return 3;", 1),
-    ("kkt_system.c", "if (found && hybrid_serves(plan, kernel)) found = 0;", "", 1),
+    ("kkt_matrix.c", "if (!hybrid_refined(plan, kkt, residual)) return 3;", "return 3;", 1),
+    ("kkt_system.c", "if (found && hybrid_serves(plan, kkt)) found = 0;", "", 1),
 )
 SINGULAR, ACCURATE = 2, 1e-10
 
@@ -102,12 +102,12 @@ class System:
         data = self.plan.data
         self.space = Workspace(self.core, self.plan, self.problem.functions, trigger())
         arena = Arena(None, None, 0, 0)
-        self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(KernelData()))
+        self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(KktData()))
         self._doubles = np.zeros(arena.used_doubles)
         self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
         self._plain = LowRankData()
-        self.kernel = KernelData(
+        self.kernel = KktData(
             answer=self.space.addresses["answer"], low_rank=ct.addressof(self._plain)
         )
         self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kernel))

@@ -18,7 +18,6 @@ from engine_cases import CASES, Case
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.cli import main
 from casadi_hybrid.engine.export import measure as measuring
 from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered
@@ -26,6 +25,7 @@ from casadi_hybrid.engine.export.measure import Build, measure, spoken
 from casadi_hybrid.engine.export.stack import deepest
 from casadi_hybrid.engine.export.words import words_of
 from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.problem.building.compiler import compiler_of
 from casadi_hybrid.session.solve import POINTS, STOPS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -746,7 +746,7 @@ def test_the_command_writes_a_folder(tmp_path, capsys):
 
 def test_the_command_says_why_it_fails(tmp_path, capsys, monkeypatch):
     (tmp_path / "model.py").write_text(MODULE)
-    monkeypatch.setattr("casadi_hybrid.embedded.CLOSE", -1.0)
+    monkeypatch.setattr("casadi_hybrid.cli.embedded.CLOSE", -1.0)
     words = ["export", str(tmp_path / "model.py"), "--out", str(tmp_path / "a"), "--warm-only"]
     assert main(words) == 1
     assert "C does not answer as Python does: it solved 2 of 2" in capsys.readouterr().err

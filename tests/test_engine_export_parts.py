@@ -15,13 +15,13 @@ from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.benchmark.families import FAMILIES
 from casadi_hybrid.benchmark.loop import Loop
 from casadi_hybrid.benchmark.stages import program
-from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.export import functions as choosing
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.measure import STRICT, measure
 from casadi_hybrid.engine.export.parts import PartsText
 from casadi_hybrid.engine.export.tables import number
+from casadi_hybrid.problem.building.compiler import compiler_of
 
 CLOSE = 1e-12
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

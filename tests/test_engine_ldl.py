@@ -15,8 +15,8 @@ from engine_cases import needs_engine
 from engine_ldl_kernel import LdlKernel
 
 import casadi_hybrid
+from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.engine import ldl
-from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
 
 SOURCES = Path(casadi_hybrid.__file__).parent / "engine" / "c"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, NUMBER, HeldData, SpotData, WorthData
+from engine_cases import CASES, NUMBER, FilterPairData, HeldData, SpotData
 from engine_form import Form, Formula, address, numbers_of
 
 from casadi_hybrid import Problem
@@ -154,7 +154,7 @@ def test_the_barrier_function(both: Both, nu: float) -> None:
         spot = SpotData(of=both.point, theta=float(np.abs(c).sum()))
         for name in ("below", "above"):
             spot.logs += both.core.hybrid_logs(data.n, address(both.of_point(name, data.n)))
-        form, worth = ct.byref(both.form), WorthData(gradient=slope.ctypes.data)
+        form, worth = ct.byref(both.form), FilterPairData(gradient=slope.ctypes.data)
         both.core.hybrid_bound_terms(form, ct.byref(spot))
         both.core.hybrid_filter_pair_at(form, ct.byref(spot), NUMBER(nu), ct.byref(worth))
         assert bool(spot.outside) == bool(((w < of.lower) | (w > of.upper)).any())

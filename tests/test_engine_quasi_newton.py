@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, Arena, KernelData, assert_kkt, needs_engine
+from engine_cases import CASES, Arena, KktData, assert_kkt, needs_engine
 from engine_form import Form, address, view
 from problems.hs import HS
 
@@ -174,7 +174,7 @@ class Kernel:
     """The kernel in C for a form."""
 
     def __init__(self, form: Secants) -> None:
-        self.form, self.data = form, KernelData()
+        self.form, self.data = form, KktData()
         self._doubles, self._ints = np.full(200_000, np.nan), np.zeros(20_000, dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
         plan = ct.byref(form.data)

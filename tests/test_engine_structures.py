@@ -15,12 +15,12 @@ import engine_runs
 import pytest
 from engine_cases import (
     Arena,
+    FilterPairData,
     FormData,
-    KernelData,
+    KktData,
     LowRankData,
     PointData,
     SpectrumData,
-    WorthData,
 )
 
 from casadi_hybrid.basics import matrices
@@ -42,7 +42,7 @@ MIRRORS = {
     "hybrid_view": solve._ViewData,
     "hybrid_run_options": options.RunData,
     "hybrid_options": options.OptionsData,
-    "hybrid_progress": engine_runs.MarkData,
+    "hybrid_progress": engine_runs.ProgressData,
     "hybrid_ray": engine_runs.RayData,
     "hybrid_iterate": engine_runs.IterateData,
     "hybrid_state": engine_runs.StateData,
@@ -56,8 +56,8 @@ MIRRORS = {
     "hybrid_point": PointData,
     "hybrid_low_rank": LowRankData,
     "hybrid_form": FormData,
-    "hybrid_kkt": KernelData,
-    "hybrid_filter_pair": WorthData,
+    "hybrid_kkt": KktData,
+    "hybrid_filter_pair": FilterPairData,
     "hybrid_spectrum": SpectrumData,
 }
 POINTERS = ("hybrid_first", "hybrid_second")  # to functions

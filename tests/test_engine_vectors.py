@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from engine_cases import NUMBER, POINTER, needs_engine
 
-from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.problem.building.compiler import compiler_of
 
 INFINITE = (np.nan, np.inf, -np.inf)
 

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casadi_hybrid.kernel import factorization
-from casadi_hybrid.kernel.factorization import SymmetricFactor, inertia
+from casadi_hybrid.basics import factorization
+from casadi_hybrid.basics.factorization import SymmetricFactor, inertia
 
 
 def saddle(rng, n, m, scales=None):

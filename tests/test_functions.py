@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
-from casadi_hybrid.building import compiler
 from casadi_hybrid.problem import functions, generate
+from casadi_hybrid.problem.building import compiler
 from casadi_hybrid.problem.oracle import Oracle
 
 KINDS = (ca.SX, ca.MX)

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from scipy.linalg import null_space, orth
 
 from casadi_hybrid.basics.errors import NotAugmentableError
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.rules import (
     Design,
     DesignRule,
     FixedMetric,
@@ -36,6 +35,7 @@ from casadi_hybrid.rules import (
     TargetCurvature,
     WhitenedRule,
 )
+from casadi_hybrid.problem.functions import Evaluation
 
 Array = Any
 norm = np.linalg.norm

@@ -21,16 +21,16 @@ import numpy as np
 import pytest
 from engine_ldl_kernel import LdlKernel
 
-from casadi_hybrid import Problem, Solver, doctor
+from casadi_hybrid import Problem, Solver
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.building import BuildError, cache, compiler, suffix
-from casadi_hybrid.building.build import Sources, load
-from casadi_hybrid.cli import main
+from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
+from casadi_hybrid.cli import doctor, main
 from casadi_hybrid.engine import installed, ldl, library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.self_test import self_test
-from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
+from casadi_hybrid.problem.building import BuildError, cache, compiler, suffix
+from casadi_hybrid.problem.building.build import Sources, load
 
 ROOT = Path(__file__).parents[1]
 _spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from casadi_hybrid.law import Correction, State, advance
+from casadi_hybrid.iterations.law import Correction, State, advance
 from casadi_hybrid.problem.functions import Evaluation
 
 N, M_ROWS = 7, 4

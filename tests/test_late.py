@@ -16,19 +16,22 @@ HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "pyarrow", "distributed")
 SELDOM = tuple(
     f"casadi_hybrid.{name}"
     for name in (
-        "answer",
-        "benchmark", "building.build", "call", "casadi_api.batch", "casadi_api.callbacks",
-        "casadi_api.foreign", "casadi_api.optistack",
-        "casadi_api.sensitivity", "casadi_api.stored", "claims", "cli", "control", "course.history",
-        "course.record",
-        "engine.batch", "engine.blocks.library", "engine.export", "engine.in_graph", "equations",
-        "explain", "iterations", "loop", "methods", "paper", "plotting", "report",
-        "result", "rules", "solver", "stopping", "study", "verify.judging",
+        "benchmark", "casadi_api.batch", "casadi_api.callbacks", "casadi_api.foreign",
+        "casadi_api.optistack", "casadi_api.sensitivity", "casadi_api.stored", "claims", "cli",
+        "control", "engine.batch", "engine.blocks.library", "engine.export", "engine.in_graph",
+        "iterations", "paper", "plotting", "problem.building.build", "result.answer", "result.call",
+        "result.explain", "result.history", "result.record", "result.report", "result.result",
+        "session.equations", "session.methods", "solver", "study", "verify.judging",
     )
 )  # fmt: skip
 MOST = 65
 """So many modules of the package are enough for a solve by the engine."""
-LATE = ("casadi_hybrid", "casadi_hybrid.iterations", "casadi_hybrid.rules", "casadi_hybrid.verify")
+LATE = (
+    "casadi_hybrid",
+    "casadi_hybrid.iterations",
+    "casadi_hybrid.iterations.rules",
+    "casadi_hybrid.verify",
+)
 SOLVE = """
 import casadi as ca
 x, p = ca.MX.sym("x", 2), ca.MX.sym("p")

@@ -14,9 +14,9 @@ import pytest
 from rule_parts import NoCancellation
 
 from casadi_hybrid import History, Problem, Solver
-from casadi_hybrid.law import Correction, State, advance
+from casadi_hybrid.iterations.law import Correction, State, advance
+from casadi_hybrid.iterations.rules import FixedMetric
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import FixedMetric
 
 Array = Any
 STEPS = 30

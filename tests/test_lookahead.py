@@ -16,16 +16,9 @@ from casadi_hybrid import Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error
+from casadi_hybrid.iterations.law import Correction, State, advance
 from casadi_hybrid.iterations.lookahead import LookAhead
-from casadi_hybrid.iterations.safeguards import Safeguards
-from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
-from casadi_hybrid.law import Correction, State, advance
-from casadi_hybrid.paper import make_instance
-from casadi_hybrid.paper.generator import FITTED
-from casadi_hybrid.point.residuals import violation_is_stationary
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.rules import (
     DesignRule,
     FullCancellation,
     LocalModel,
@@ -34,7 +27,14 @@ from casadi_hybrid.rules import (
     ScheduleRule,
     WhitenedRule,
 )
-from casadi_hybrid.rules.spectra import Jacobian
+from casadi_hybrid.iterations.rules.spectra import Jacobian
+from casadi_hybrid.iterations.safeguards import Safeguards
+from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
+from casadi_hybrid.paper import make_instance
+from casadi_hybrid.paper.generator import FITTED
+from casadi_hybrid.point.residuals import violation_is_stationary
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any
 norm = np.linalg.norm

@@ -15,9 +15,9 @@ from scipy.optimize import brentq
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.iterations.composite import kkt_error
+from casadi_hybrid.iterations.rules.spectra import Jacobian
 from casadi_hybrid.iterations.violation import reduce_violation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules.spectra import Jacobian
 
 Array = Any
 norm = np.linalg.norm

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from runs import whole
 
 from casadi_hybrid import Problem, Solver
+from casadi_hybrid.iterations.rules import FloorCancellation, NegativeCancellation
 from casadi_hybrid.iterations.trust_region import trust_region_step
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import FloorCancellation, NegativeCancellation
 
 Array = Any
 norm = np.linalg.norm

@@ -30,7 +30,7 @@ from casadi_hybrid.control import (
     simulate,
     steady,
 )
-from casadi_hybrid.methods import OF_SOLVERS
+from casadi_hybrid.session.methods import OF_SOLVERS
 
 X = ca.SX.sym("x", 2)
 RING = Problem(x=X, f=ca.sumsqr(X), h={"ring": ca.sumsqr(X) - 1})

@@ -12,9 +12,9 @@ import pytest
 from scipy.optimize import linprog
 
 from casadi_hybrid import Result, nlpsol
-from casadi_hybrid.explain import conflict as search
-from casadi_hybrid.explain.conflict import Conflict, Member, conflicting_set
-from casadi_hybrid.explain.diagnosis import runs
+from casadi_hybrid.result.explain import conflict as search
+from casadi_hybrid.result.explain.conflict import Conflict, Member, conflicting_set
+from casadi_hybrid.result.explain.diagnosis import runs
 
 INF = np.inf
 Nlp = dict[str, Any]

@@ -12,8 +12,8 @@ import pytest
 from nlp_cases import CASES
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol, verify
-from casadi_hybrid.course.record import IterationRecord
 from casadi_hybrid.plotting import plot_convergence
+from casadi_hybrid.result.record import IterationRecord
 
 
 def solved(nlp: dict[str, Any], call: dict[str, Any], **options: Any) -> Result:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.kernel.sparse import (
+from casadi_hybrid.basics.sparse import (
     Pattern,
     Sparse,
     general,

@@ -10,7 +10,7 @@ import pytest
 from nlp_cases import numbers
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.course.record import IterationRecord
+from casadi_hybrid.result.record import IterationRecord
 
 X = ca.SX.sym("x", 2)
 GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}

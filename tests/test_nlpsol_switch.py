@@ -25,7 +25,7 @@ from casadi_hybrid.casadi_api.foreign import (
     WITHOUT_EFFECT,
     OptionWarning,
 )
-from casadi_hybrid.course.record import IterationRecord
+from casadi_hybrid.result.record import IterationRecord
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}

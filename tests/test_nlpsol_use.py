@@ -17,7 +17,7 @@ from problems.hs import HS
 
 from casadi_hybrid import SolveError, nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.course.record import IterationRecord
+from casadi_hybrid.result.record import IterationRecord
 
 
 def status(f: Any, g: Any, x: Any, **call: Any) -> tuple[dict[str, Any], Any]:

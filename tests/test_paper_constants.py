@@ -14,6 +14,14 @@ import pytest
 from casadi_hybrid import DesignError, Solver
 from casadi_hybrid.claims import Setup
 from casadi_hybrid.claims.noise import memory_noise, shared_noise
+from casadi_hybrid.iterations.rules import (
+    DesignRule,
+    GridSplit,
+    LocalModel,
+    PureAugmented,
+    PureOptimistic,
+    StepRule,
+)
 from casadi_hybrid.paper import CONDITIONS, make_instance, printed
 from casadi_hybrid.paper.experiment import (
     BUDGET,
@@ -24,14 +32,6 @@ from casadi_hybrid.paper.experiment import (
 )
 from casadi_hybrid.paper.tables import summarize
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.rules import (
-    DesignRule,
-    GridSplit,
-    LocalModel,
-    PureAugmented,
-    PureOptimistic,
-    StepRule,
-)
 
 S1_WAYS = ("used", "printed")
 METHODS = {method.key: method for method in PAPER_METHODS}

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.paper import make_instance
-from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.rules import (
     BalancedSplit,
     BoundedShare,
     ClosedFormSplit,
@@ -21,7 +19,9 @@ from casadi_hybrid.rules import (
     PartialCancellation,
     TargetCurvature,
 )
-from casadi_hybrid.rules.parts import Undivided
+from casadi_hybrid.iterations.rules.parts import Undivided
+from casadi_hybrid.paper import make_instance
+from casadi_hybrid.problem.oracle import Oracle
 
 DELTA = 0.35
 SCAN = np.linspace(0.0, 1.0, 401)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from casadi_hybrid.iterations.rules import GridSplit
 from casadi_hybrid.paper.experiment import BUDGET, LONG
 from casadi_hybrid.paper.fitted import SEEDS
-from casadi_hybrid.rules import GridSplit
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import METHODS, InputError, Opti, Problem, Result, Solver, nlpsol
-from casadi_hybrid.course.history import Course, History
-from casadi_hybrid.report.chart import Curve, chart, thinned, ticks
-from casadi_hybrid.report.sets import ROWS, sets_of
-from casadi_hybrid.report.tables import SHOWN
+from casadi_hybrid.result.history import Course, History
+from casadi_hybrid.result.report.chart import Curve, chart, thinned, ticks
+from casadi_hybrid.result.report.sets import ROWS, sets_of
+from casadi_hybrid.result.report.tables import SHOWN
 
 X = ca.SX.sym("x", 3)
 GOAL = ca.DM([2, 1, 0])

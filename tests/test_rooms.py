@@ -11,11 +11,8 @@ import casadi_hybrid
 ROOT = Path(__file__).parents[1] / "casadi_hybrid"
 # Each may import those before it, and itself.
 ROOMS = (
-    "basics", "building", "kernel", "problem", "point", "law", "rules", "iterations", "stopping",
-    "course", "loop", "answer", "explain", "report", "result", "call",
-    "engine", "session", "equations", "methods", "solver", "verify", "casadi_api", "plotting",
-    "control", "paper", "claims", "study", "doctor", "benchmark", "embedded", "scripts",
-    "cli",
+    "basics", "problem", "point", "iterations", "result", "engine", "session", "solver", "verify",
+    "casadi_api", "plotting", "control", "paper", "claims", "study", "benchmark", "cli",
 )  # fmt: skip
 LARGEST = 18
 

@@ -13,8 +13,7 @@ from rule_parts import GivenStrength, NoCancellation
 
 from casadi_hybrid import DesignError, PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import NotAugmentableError
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.rules import (
     ClosedFormSplit,
     Design,
     DesignRule,
@@ -27,6 +26,7 @@ from casadi_hybrid.rules import (
     StepRule,
     TargetCurvature,
 )
+from casadi_hybrid.problem.functions import Evaluation
 
 Array = Any
 norm = np.linalg.norm

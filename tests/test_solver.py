@@ -15,9 +15,9 @@ import pytest
 
 from casadi_hybrid import InputError, PointStatus, Problem, Progress, Solver, StopReason
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.law import Correction
-from casadi_hybrid.rules import ScheduleRule
-from casadi_hybrid.stopping import DistanceTest
+from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.iterations.rules import ScheduleRule
+from casadi_hybrid.iterations.stopping import DistanceTest
 
 x2 = ca.SX.sym("x", 2)
 # min ½‖x‖² s.t. x_0² = 1, defined for ‖x‖ < 10 only (the root is too small to be seen otherwise).

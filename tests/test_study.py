@@ -20,10 +20,10 @@ from casadi_hybrid import InputError, Solver
 from casadi_hybrid.basics.record import record as records
 from casadi_hybrid.cli import main
 from casadi_hybrid.cli.parser import make_parser
-from casadi_hybrid.methods import METHODS
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.session.methods import METHODS
 from casadi_hybrid.study import (
     Plan,
     Settings,

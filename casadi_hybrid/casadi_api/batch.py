@@ -28,7 +28,7 @@ from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.problem.columns import as_column
 from casadi_hybrid.problem.numbers import Numbers
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
 from casadi_hybrid.session.start import read_start
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError, interrupted_inside
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.convention import OUTPUTS
-from casadi_hybrid.course.record import IterationRecord
+from casadi_hybrid.result.record import IterationRecord
 
 
 def check_callback(callback: Any) -> None:

@@ -12,7 +12,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Rows
 from casadi_hybrid.problem.numbers import Numbers
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
 
 _FINITE = ("x0", "p", "lam_x0", "lam_g0")
 

@@ -37,15 +37,15 @@ from casadi_hybrid.session.start import read_start
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.callbacks import StepCallback
-    from casadi_hybrid.course import record as records
-    from casadi_hybrid.course.record import Watch
     from casadi_hybrid.engine.batch import Crew
     from casadi_hybrid.engine.in_graph import Pool
-    from casadi_hybrid.result import Result
+    from casadi_hybrid.result import record as records
+    from casadi_hybrid.result.record import Watch
+    from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
-    records = LateModule("casadi_hybrid.course.record")
+    records = LateModule("casadi_hybrid.result.record")
 
 _REFUSED = OTHER_SHAPE, BAD_NUMBERS, OTHER_PATTERN
 _SOLVING = 0.9
@@ -657,7 +657,7 @@ def without_numbers(
 
 def _is_known(warm_start: Any, problem: Problem) -> bool:
     """Whether it is the result of a solve of this size that has a working set."""
-    from casadi_hybrid.result import Result  # noqa: PLC0415 - not for a first solve
+    from casadi_hybrid.result.result import Result  # noqa: PLC0415 - not for a first solve
 
     if not isinstance(warm_start, Result) or not warm_start.success:
         return False
@@ -665,7 +665,7 @@ def _is_known(warm_start: Any, problem: Problem) -> bool:
 
 
 def _warn_outside(problem: Problem, numbers: Numbers) -> None:
-    from casadi_hybrid.explain.diagnosis import listed  # noqa: PLC0415 - where it is asked for
+    from casadi_hybrid.result.explain.diagnosis import listed  # noqa: PLC0415 - where it is asked for
 
     x0, bounds = numbers.x0, numbers.bounds
     outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))

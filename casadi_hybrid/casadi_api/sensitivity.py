@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, suggest, warn
+from casadi_hybrid.basics.factorization import SymmetricFactor
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.kernel.factorization import SymmetricFactor
-from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds, checked
 from casadi_hybrid.problem.directions import few_directions, jacobian
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
 
 sp = LateModule("scipy.sparse")
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")

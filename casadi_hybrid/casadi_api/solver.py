@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.graphs import oracle as oracles
     from casadi_hybrid.casadi_api.stored import text as stored
     from casadi_hybrid.engine.export.export import Export
-    from casadi_hybrid.result import Result
+    from casadi_hybrid.result.result import Result
 else:
     oracles = LateModule("casadi_hybrid.casadi_api.graphs.oracle")
     stored = LateModule("casadi_hybrid.casadi_api.stored.text")
@@ -261,7 +261,7 @@ class NlpSolver(Signature):
         a :class:`~casadi_hybrid.basics.status.StopReason`, ``point_status`` that of a
         :class:`~casadi_hybrid.basics.status.PointStatus`; ``return_status`` IPOPT's word nearest to
         both and ``unified_return_status`` CasADi's ``SOLVER_RET_*``; ``iterations`` lists by the
-        fields of :class:`~casadi_hybrid.course.record.IterationRecord`, one entry for the start and
+        fields of :class:`~casadi_hybrid.result.record.IterationRecord`, one entry for the start and
         one for each of ``iter_count`` iterations. Changing the dictionary changes nothing here.
         A call that the engine solved in a graph is solved again for this, to the same bits; times
         are then those of the second solve.

@@ -8,7 +8,7 @@ from casadi_hybrid.basics.status import PointStatus, StopReason
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.callbacks import StepCallback
-    from casadi_hybrid.result import Result
+    from casadi_hybrid.result.result import Result
 
 _UNIFIED = {
     StopReason.ITERATION_LIMIT: "SOLVER_RET_LIMITED",

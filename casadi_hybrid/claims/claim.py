@@ -16,13 +16,13 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, Vector, as_matrix, as_vector, count
 from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.course.history import History, Recorder
 from casadi_hybrid.iterations import Iteration, Start
-from casadi_hybrid.loop import iterate
+from casadi_hybrid.iterations.loop import iterate
+from casadi_hybrid.iterations.stopping import DivergenceTest, LimitTest, StoppingTest
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import DivergenceTest, LimitTest, StoppingTest
+from casadi_hybrid.result.history import History, Recorder
 
 EQUAL = 1e-12
 DIFFERENT = 1e-6

@@ -16,10 +16,10 @@ from functools import wraps
 
 import numpy as np
 
-from casadi_hybrid import rules
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, count
 from casadi_hybrid.claims.claim import Measured, claim, counterexample
+from casadi_hybrid.iterations import rules
 from casadi_hybrid.paper import CONDITIONS
 
 # The paper, "Implementation constants".

@@ -25,8 +25,8 @@ from casadi_hybrid.claims.trajectories import (
     runs_of,
     same,
 )
-from casadi_hybrid.course.history import History
 from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.result.history import History
 
 NOISE = 1e-2  # standard deviation, in the units of ∇f and h
 Disturbance = Callable[[int, Evaluation], Evaluation]

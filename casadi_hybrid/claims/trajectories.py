@@ -17,16 +17,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid import rules
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, deviation, follow
-from casadi_hybrid.course.history import History
-from casadi_hybrid.iterations import Hybrid, Rule
-from casadi_hybrid.law import Correction, apply
+from casadi_hybrid.iterations import Hybrid, Rule, rules
+from casadi_hybrid.iterations.law import Correction, apply
+from casadi_hybrid.iterations.rules.parts import Candidate, Steps
 from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.rules.parts import Candidate, Steps
+from casadi_hybrid.result.history import History
 
 Channel = Matrix | Callable[[int], Matrix]
 Pair = tuple[Channel, Channel]

@@ -47,7 +47,7 @@ def claims(arguments: argparse.Namespace) -> int:
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Say what the machine has; 1 where something that is there does not work."""
-    from casadi_hybrid.doctor import examine  # noqa: PLC0415 - only for this command
+    from casadi_hybrid.cli.doctor import examine  # noqa: PLC0415 - only for this command
 
     found = examine()
     print(json.dumps(found.to_dict()) if arguments.json else found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.scripts.running import scenario_folder, scenario_summaries
+from casadi_hybrid.cli.running import scenario_folder, scenario_summaries
 
 _WHERE = {
     "bash": "~/.local/share/bash-completion/completions/casadi-hybrid",

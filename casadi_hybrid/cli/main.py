@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import Any
 
-from casadi_hybrid import embedded
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.benchmark import command as benchmark
-from casadi_hybrid.cli import checks, completion, studies, verifying
+from casadi_hybrid.cli import checks, completion, embedded, new, running, studies, verifying
 from casadi_hybrid.cli.parser import make_parser
-from casadi_hybrid.scripts import new, running
 
 _COMMANDS: dict[str, Callable[[Any], int]] = {
     "reproduce": studies.reproduce,

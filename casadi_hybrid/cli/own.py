@@ -11,7 +11,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.embedded import module_at
+from casadi_hybrid.cli.embedded import module_at
 from casadi_hybrid.problem.problem import Problem
 
 NAMES = ("problem", "nlp", "opti", "ocp")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from casadi_hybrid import __version__, embedded
+from casadi_hybrid import __version__
 from casadi_hybrid.benchmark import command as benchmark
-from casadi_hybrid.cli import checks, completion, studies, verifying
-from casadi_hybrid.scripts import new, running
+from casadi_hybrid.cli import checks, completion, embedded, new, running, studies, verifying
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": ("run", "run cartpole --short", "run pendulum --output figures --json"),

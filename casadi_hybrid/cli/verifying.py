@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.cli.own import ANSWER, NAMES, TOGETHER, Own, read
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.verify import verify
 

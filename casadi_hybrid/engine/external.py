@@ -14,11 +14,11 @@ import numpy as np
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.basics.matrices import MatrixData, is_known
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.installed import path_of
 from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS
+from casadi_hybrid.problem.building import BuildError
 
 OUTPUTS_OF_CASADI = OUTPUTS[:6]
 

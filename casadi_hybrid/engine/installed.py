@@ -11,7 +11,7 @@ from functools import cache
 import casadi as ca
 
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.building import BuildError, suffix
+from casadi_hybrid.problem.building import BuildError, suffix
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDER = os.path.join(_PACKAGE, "_lib")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address, distinct
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import Layout
+from casadi_hybrid.basics.sparse import Layout
 
 Integers = NDArray[np.int32]
 SPARE = 8

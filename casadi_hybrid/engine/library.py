@@ -7,14 +7,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from casadi_hybrid.basics.lock import Lock
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.installed import load
 from casadi_hybrid.engine.structures import INTERFACE, declare
+from casadi_hybrid.problem.building import BuildError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from casadi_hybrid.building.build import Sources
+    from casadi_hybrid.problem.building.build import Sources
 
 
 class EngineStatus(NamedTuple):
@@ -102,7 +102,7 @@ def core_sources() -> Sources:
     """
     from pathlib import Path  # noqa: PLC0415 - of exports alone, as the next
 
-    from casadi_hybrid.building.build import Sources  # noqa: PLC0415
+    from casadi_hybrid.problem.building.build import Sources  # noqa: PLC0415
 
     folder = Path(__file__).with_name("c")
     files = {

@@ -26,7 +26,7 @@ class RunData(ct.Structure):
 
     _fields_ = [
         *((name, c_double) for name in (
-            "nu", "floor", "push", "divergence", "relaxation", "max_time",
+            "nu", "nu_min", "push", "divergence", "relaxation", "max_time",
         )),
         *((name, c_int) for name in (
             "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
@@ -47,7 +47,7 @@ def options_of(problem: Problem, limits: Limits) -> OptionsData:
 
     def run(nu: float, patience: int, *, near: bool = False, composite: bool = False) -> RunData:
         return RunData(
-            nu=nu, floor=floor_of(limits.scaled_tol), push=_PUSH, divergence=limits.divergence,
+            nu=nu, nu_min=floor_of(limits.scaled_tol), push=_PUSH, divergence=limits.divergence,
             max_time=np.inf, patience=patience, near=near,
             dense=problem.n + problem.m <= _DENSE_LIMIT, feasibility=problem.feasibility,
             composite=composite,

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.sparse import Index, Pattern
 from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, eliminations, partners
 from casadi_hybrid.engine.structure import Structure
 from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.kernel.sparse import Index, Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem

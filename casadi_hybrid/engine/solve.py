@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
-from casadi_hybrid.course.view import View
 from casadi_hybrid.engine.options import OptionsData, options_of
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ObserverData
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result.view import View
 
 ROW = 11  # HYBRID_ROW
 _ROWS = 256

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.kernel.sparse import Index, Layout, Pattern
+from casadi_hybrid.basics.sparse import Index, Layout, Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
 from casadi_hybrid.problem.evaluator import patterns_of, used_variables

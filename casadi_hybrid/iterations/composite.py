@@ -9,11 +9,11 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import anywhere, norm
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.iterations.rules.spectra import Jacobian, LocalModel
 from casadi_hybrid.iterations.trust_region import oriented, trust_region_step
 from casadi_hybrid.iterations.violation import damped_gauss_newton, evaluate_or_none
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules.spectra import Jacobian, LocalModel
 
 _EPS = float(np.finfo(float).eps)
 # Share of the radius the normal step may use, so that the tangential step keeps room.

@@ -1,6 +1,6 @@
 r"""The look-ahead iteration with a trust region: the default for any shape and rank.
 
-**The step.** The law of :mod:`casadi_hybrid.law` with matrix steps P = A⁻¹,
+**The step.** The law of :mod:`casadi_hybrid.iterations.law` with matrix steps P = A⁻¹,
 A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ ≻ 0, D = (BPBᵀ)⁺, and the look-ahead drive
 
     w = P(g + Bᵀ(π + M h)),   v = D(h − B w):
@@ -12,8 +12,8 @@ M: in y = range(Bᵀ), z = ker B it is
 
 which is the Newton–KKT step, that is sequential quadratic programming with the reduced Hessian
 made positive definite: with this drive, which the paper does not have, its law contains SQP, and
-‖M‖ ~ cond(B)² is no limit to it. :class:`~casadi_hybrid.rules.others.MatrixRule` runs the same step
-through the law with an explicit M; a test holds the two against each other.
+‖M‖ ~ cond(B)² is no limit to it. :class:`~casadi_hybrid.iterations.rules.others.MatrixRule` runs
+the same step through the law with an explicit M; a test holds the two against each other.
 
 **The safeguards** act on split-invariant data only, so the trajectory stays that of M alone.
 A trust region of radius Δ damps both parts as in the composite-step method of Byrd and Omojokun
@@ -42,14 +42,14 @@ from casadi_hybrid.basics.inputs import Vector, count, positive
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Equalities, Start
 from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, newton_step
+from casadi_hybrid.iterations.law import State
+from casadi_hybrid.iterations.rules.spectra import Jacobian, LocalModel
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.trust_region import ACCEPT, GROW_ABOVE, SHRINK_BELOW, next_radius
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
-from casadi_hybrid.law import State
 from casadi_hybrid.point.residuals import violation_is_stationary
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules.spectra import Jacobian, LocalModel
 
 _EPS = float(np.finfo(float).eps)
 # How far beyond its radius a Newton step is tried, and the ratio that such a step has to reach.

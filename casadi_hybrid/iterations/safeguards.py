@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.rules.spectra import Jacobian
+from casadi_hybrid.iterations.rules.spectra import Jacobian
 
 # Steps in which ‖h‖ has to halve, and the part of ‖h‖ a step must promise not to count.
 _PATIENCE, _PROMISING = 6, 0.5

@@ -18,6 +18,7 @@ import numpy as np
 from casadi_hybrid.basics.arrays import norm
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.iterations.rules.spectra import Jacobian, symmetric_eigen
 from casadi_hybrid.iterations.trust_region import (
     ACCEPT,
     next_radius,
@@ -27,7 +28,6 @@ from casadi_hybrid.iterations.trust_region import (
 from casadi_hybrid.point.residuals import violation_is_stationary
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules.spectra import Jacobian, symmetric_eigen
 
 _SCAN_DIRECTIONS = 3
 _RESCUE_STEPS = 20

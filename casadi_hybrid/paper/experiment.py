@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid import rules
 from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.iterations import Hybrid, Iteration
-from casadi_hybrid.law import Correction, State
+from casadi_hybrid.iterations import Hybrid, Iteration, rules
+from casadi_hybrid.iterations.law import Correction, State
+from casadi_hybrid.iterations.stopping import Progress
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.solver import Solver
-from casadi_hybrid.stopping import Progress
 
 BUDGET = 200
 LONG = 1500

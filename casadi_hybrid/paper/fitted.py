@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from casadi_hybrid import iterations
+from casadi_hybrid.iterations.rules import DesignRule, GridSplit, StepRule
 from casadi_hybrid.paper.experiment import AS_PRINTED, BUDGET
 from casadi_hybrid.paper.generator import FITTED
-from casadi_hybrid.rules import DesignRule, GridSplit, StepRule
 
 SEEDS = tuple(range(5))
 """The seeds whose tables were held against the print. They are no more the paper's than others."""

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid import rules
+from casadi_hybrid.iterations import rules
+from casadi_hybrid.iterations.rules.spectra import symmetric_norm
 from casadi_hybrid.paper import printed
 from casadi_hybrid.paper.generator import make_instance
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules.spectra import symmetric_norm
 
 Norms = dict[float, dict[str, float]]
 """By condition level, medians over instances of 2-norms at (x*, μ*), and shares of instances."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import largest, rough_sum
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import Index, magnitudes, row_maxima, sum_of_entries
+from casadi_hybrid.basics.sparse import Index, magnitudes, row_maxima, sum_of_entries
 from casadi_hybrid.point.residuals import (
     ROUNDING,
     Residuals,

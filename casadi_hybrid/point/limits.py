@@ -32,8 +32,8 @@ class Limits:
         max_iter: steps.
         max_time: wall-clock seconds.
         divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
-            the tests (:class:`~casadi_hybrid.stopping.DivergenceTest`,
-            :class:`~casadi_hybrid.course.record.Watch`).
+            the tests (:class:`~casadi_hybrid.iterations.stopping.DivergenceTest`,
+            :class:`~casadi_hybrid.result.record.Watch`).
 
     Raises:
         InputError: for a value out of range.

@@ -15,7 +15,7 @@ class Linearization:
     Attributes:
         x: the point.
         gradient: ∇f(x), n numbers.
-        J: J_g(x), m×n, dense or :class:`~casadi_hybrid.kernel.sparse.Sparse`.
+        J: J_g(x), m×n, dense or :class:`~casadi_hybrid.basics.sparse.Sparse`.
     """
 
     x: Vector

@@ -14,7 +14,7 @@ from casadi_hybrid.basics.arrays import Lazy, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.kernel.sparse import Index
+from casadi_hybrid.basics.sparse import Index
 
 
 @dataclass(frozen=True)

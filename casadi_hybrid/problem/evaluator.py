@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import Pattern, Sparse
+from casadi_hybrid.basics.sparse import Pattern, Sparse
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.problem import Problem
 

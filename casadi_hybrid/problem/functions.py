@@ -397,7 +397,7 @@ def named_values(names: Sequence[str], values: Vector) -> str:
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
     """Compile to one shared library; on any failure warn and return the interpreted functions."""
-    from casadi_hybrid.building.build import Sources, library  # noqa: PLC0415 - large, and rare
+    from casadi_hybrid.problem.building.build import Sources, library  # noqa: PLC0415 - large, and rare
 
     generator = ca.CodeGenerator("functions.c")
     for function in functions:

@@ -7,7 +7,7 @@ method solves
     [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
     [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
 
-with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is the law of :mod:`casadi_hybrid.law` with base
+with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is :mod:`casadi_hybrid.iterations.law` with base
 multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is raised until
 the inertia of the matrix says that P is positive definite where it has to be. Globalization is the
 filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from casadi_hybrid.answer import altered
 from casadi_hybrid.basics.errors import (
     BrokenFunctionError,
     EvaluationError,
@@ -34,17 +33,14 @@ from casadi_hybrid.basics.errors import (
     OutOfTimeError,
 )
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.call import Call
-from casadi_hybrid.course.history import Course, Recorder
-from casadi_hybrid.course.record import Watch
-from casadi_hybrid.course.view import View
 from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import CAUSES
 from casadi_hybrid.engine.warm import any_engine_of
-from casadi_hybrid.kernel.sparse import Sparse
-from casadi_hybrid.law import State
+from casadi_hybrid.iterations.law import State
+from casadi_hybrid.iterations.stopping import Progress
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
@@ -53,8 +49,12 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator, evaluating_until_when, patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Progress
+from casadi_hybrid.result.answer import altered
+from casadi_hybrid.result.call import Call
+from casadi_hybrid.result.history import Course, Recorder
+from casadi_hybrid.result.record import Watch
+from casadi_hybrid.result.result import Result
+from casadi_hybrid.result.view import View
 
 STOPS = (
     StopReason.CONVERGED, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT, StopReason.DIVERGED,

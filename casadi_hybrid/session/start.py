@@ -11,7 +11,7 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.result import Result
+    from casadi_hybrid.result.result import Result
 
 
 def _start_values(
@@ -22,7 +22,7 @@ def _start_values(
     Raises:
         InputError: for what is no result of a problem of this size.
     """
-    from casadi_hybrid.result import Result  # noqa: PLC0415 - not for a first solve
+    from casadi_hybrid.result.result import Result  # noqa: PLC0415 - not for a first solve
 
     n, m = problem.n, problem.m
     if not isinstance(warm, Result):

@@ -20,13 +20,13 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError, InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.methods import METHODS, make_method
+from casadi_hybrid.iterations.stopping import DistanceTest, Progress, StoppingTest
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.point.residuals import Residuals, residuals_at
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
+from casadi_hybrid.session.methods import METHODS, make_method
 from casadi_hybrid.solver import Solver
-from casadi_hybrid.stopping import DistanceTest, Progress, StoppingTest
 
 HIT = 1e-3
 TOL = 1e-8

@@ -13,9 +13,9 @@ from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.optistack.names import constraint_names, variable_names
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.course.record import IterationRecord
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.record import IterationRecord
+from casadi_hybrid.result.result import Result
 
 
 @dataclass(frozen=True)

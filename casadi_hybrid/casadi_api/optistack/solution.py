@@ -12,7 +12,7 @@ import casadi as ca
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.optistack.program import Outcome, filled
 from casadi_hybrid.casadi_api.runner import SolveError
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
 
 Text = str  # OptiSol has a method of that name
 
@@ -129,7 +129,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
             InputError: where it is no path, does not end in ``.html``, or its folder is missing.
             OSError: where the file cannot be written.
         """
-        from casadi_hybrid.report.page import write_page  # noqa: PLC0415 - only for this
+        from casadi_hybrid.result.report.page import write_page  # noqa: PLC0415 - only for this
 
         return write_page(self.result, self.explain, path)
 

@@ -25,11 +25,11 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, last_line
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.installed import load
+from casadi_hybrid.problem.building import BuildError
 
 _NAME = "hybrid_stored"
 _FAILED, _DONE, _INTERRUPTED = range(3)  # what the hooks return

@@ -42,7 +42,7 @@ from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
 from casadi_hybrid.control.feedback.geometry import ROUNDING, Geometry, covariance, geometry
-from casadi_hybrid.law import Correction
+from casadi_hybrid.iterations.law import Correction
 
 SplitName = Literal["designed", "augmentation", "memory"]
 

@@ -33,7 +33,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector, is_callable, one_of
 from casadi_hybrid.control.feedback.closed_loop import ClosedLoop, as_columns
 from casadi_hybrid.control.feedback.design import FeedbackDesign
-from casadi_hybrid.law import State, advance, apply
+from casadi_hybrid.iterations.law import State, advance, apply
 from casadi_hybrid.problem.functions import Evaluation
 
 Reads = Literal["model", "sensors"]

@@ -18,7 +18,7 @@ from casadi_hybrid.control.predictive.plan import Plan, transferred
 from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.result import Result
+from casadi_hybrid.result.result import Result
 
 _LIMITS = (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
 _WORDS = {

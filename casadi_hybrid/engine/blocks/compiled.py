@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import casadi as ca
 
 from casadi_hybrid.basics.lock import Lock
-from casadi_hybrid.building import BuildError
+from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.generate import find_by
 from casadi_hybrid.problem.problem import Problem

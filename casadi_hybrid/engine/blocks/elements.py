@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import without_repetition
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.library import (
     Flags,
     Graph,
@@ -29,6 +28,7 @@ from casadi_hybrid.engine.blocks.library import (
 )
 from casadi_hybrid.engine.blocks.operations import NUMBER, number_in_casadi
 from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wide_inputs
+from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
 
 REPEATED = 2

@@ -108,7 +108,7 @@ class Code(Form):
                 f"the functions have {operations} operations that do not repeat, and at most "
                 f"{2 * MOST} are compiled"
             )
-        from casadi_hybrid.building.build import Sources, load  # noqa: PLC0415 - large, and rare
+        from casadi_hybrid.problem.building.build import Sources, load  # noqa: PLC0415 - large, and rare
 
         texts = sorted(set().union(*(staged.texts for staged in self.staged)))
         self._loaded = load(Sources("functions", _files(texts), flags(sum(map(len, texts)))))

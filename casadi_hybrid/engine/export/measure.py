@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.building import BuildError
-from casadi_hybrid.building.compiler import Compiler, environment, find_compiler
 from casadi_hybrid.engine.export.export import Case, Export
 from casadi_hybrid.engine.export.stack import deepest
+from casadi_hybrid.problem.building import BuildError
+from casadi_hybrid.problem.building.compiler import Compiler, environment, find_compiler
 
 STRICT = (
     "-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I.",

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.code import ENTRY
 from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.blocks.library import Ints, UntranslatedError
 from casadi_hybrid.engine.blocks.tables import InParts, Placed
 from casadi_hybrid.engine.export.tables import braced, number
+from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.functions import Functions
 
 _HEAD = """\

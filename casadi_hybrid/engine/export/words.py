@@ -19,7 +19,7 @@ _WARM = {
     "LIMIT": "the limit of iterations was reached",
     "LARGE": "it is solved, but by multipliers so large that there may be smaller ones",
     "BAD_NUMBERS": "a number is not finite, or bounds cross",
-    "COLD": "there is no warm start",
+    "NO_GUESS": "there is no warm start",
 }
 """What ``hybrid_sqp`` returns."""
 _SHORTER = {"UNDEFINED_POINT": "UNDEFINED"}

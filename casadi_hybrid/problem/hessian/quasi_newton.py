@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import Index
+from casadi_hybrid.basics.sparse import Index
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.hessian.blocks import Blocks
 

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular
 
 from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.factorization import inertia
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.kernel.factorization import inertia
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.evaluator import GeneralEvaluator

@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from casadi_hybrid.basics.factorization import SymmetricFactor
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.rows import Flags
 
 PROXIMAL = 1e-12

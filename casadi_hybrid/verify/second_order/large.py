@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
+from casadi_hybrid.basics.factorization import SymmetricFactor, inertia
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.factorization import SymmetricFactor, inertia
 from casadi_hybrid.verify.first_order.face import DEPENDENT, OnFace
 from casadi_hybrid.verify.second_order.curvature import ROUNDING, Curvature, SecondOrder
 

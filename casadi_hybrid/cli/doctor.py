@@ -1,0 +1,186 @@
+"""``casadi-hybrid doctor``: what this machine has, and whether it works here."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import stat
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+
+from casadi_hybrid import __version__
+from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
+from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.self_test import self_test
+from casadi_hybrid.problem.building import cache
+from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
+from casadi_hybrid.problem.building.processor import processor
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver import Solver
+
+_PACKAGES = ("casadi", "numpy", "scipy", "feral-solver")
+# Instructions that make a difference to sums of numbers; there are some hundred others.
+_TELLING = ("sse4_2", "avx", "avx2", "fma", "avx512f", "asimd", "neon", "sve", "AdvSIMD")
+
+_REPEATED = 10  # solves, the fastest of which counts
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found.
+
+    Attributes:
+        rows: what was looked at and what there is, in order.
+        broken: sentences about what does not work; empty where all does.
+    """
+
+    rows: dict[str, str] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"found": self.rows, "broken": self.broken}
+
+    def __str__(self) -> str:
+        width = max(map(len, self.rows))
+        lines = [f"{name:<{width}}  {value}" for name, value in self.rows.items()]
+        verdict = [f"broken: {sentence}" for sentence in self.broken] or ["everything works"]
+        return "\n".join([*lines, "", *verdict])
+
+
+def examine() -> Examination:
+    """Look at everything."""
+    found = Examination()
+    _versions(found)
+    _engine(found)
+    _solver(found)
+    return found
+
+
+def _versions(found: Examination) -> None:
+    rows = found.rows
+    rows["casadi_hybrid"] = __version__
+    rows["Python"] = f"{platform.python_version()}, {platform.system()} {platform.release()}"
+    for name in _PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            rows[name] = importlib.metadata.version(name)
+    here = processor()
+    telling = " ".join(name for name in _TELLING if name in here.features)
+    rows["processor"] = f"{here.name or 'unnamed'}, {here.machine}, {os.cpu_count()} cores"
+    rows["instructions"] = telling or "not known"
+    rows["OpenBLAS"] = _kernels() or "not known"
+
+
+def _engine(found: Examination) -> None:
+    rows = found.rows
+    compiler = find_compiler()
+    rows["compiler"] = "none" if compiler is None else f"{compiler}, {compiler.target}"
+    rows["cache"] = _cache()
+    status = engine_status()
+    rows["engine"] = str(status)
+    fault = "" if status.reason else self_test(engine())
+    rows["self-test"] = "none" if status.reason else fault or "passed"
+    if fault:
+        found.broken.append(f"the engine in C fails its self-test: {fault}")
+    if status.reason:
+        found.broken.append(f"the engine in C cannot be had: {status.reason}")
+    drawing = importlib.util.find_spec("matplotlib") is not None
+    parts = {
+        "export": f"needs the engine in C ({status.reason})" if status.reason else "",
+        "compiled functions (compile=True), what an export costs": (
+            "" if compiler else nothing_found()
+        ),
+        "verification, derivatives": "" if has_feral() else WITHOUT_FERAL,
+        "IPOPT": "" if ca.has_nlpsol("ipopt") else "CasADi cannot load its plugin ipopt",
+        "figures": "" if drawing else "matplotlib is not installed",
+    }
+    rows["available"] = "; ".join(what for what, why in parts.items() if not why) or "nothing"
+    lacking = [f"{what}: {why}" for what, why in parts.items() if why]
+    rows["not available"] = "; ".join(lacking) or "nothing"
+
+
+def _solver(found: Examination) -> None:
+    """A problem whose solution is known: the point of a disc that is nearest to (2, 0)."""
+    x = ca.SX.sym("x", 2)
+    began = time.perf_counter()
+    again = ""
+    try:
+        problem = Problem(x=x, f=(x[0] - 2) ** 2 + x[1] ** 2, g=1 - ca.sumsqr(x), lbg=0)
+        result = Solver(problem).solve([0.5, 0.5])
+        right = result.success and abs(result.x - [1, 0]).max() < 1e-5
+        said = "right" if right else f"wrong: {result.stop}, {result.point}, x = {result.x}"
+    except Exception as error:  # noqa: BLE001 - whatever it is belongs into the table
+        right, said = False, f"{type(error).__name__}: {error}"
+    seconds = time.perf_counter() - began
+    if right:
+        again = _again(problem)
+    found.rows["solver"] = f"a small problem: {said}, {seconds:.2f} s{again}"
+    if not right:
+        found.broken.append(f"the solver fails at a small problem: {said}")
+
+
+def _again(problem: Problem) -> str:
+    """What a repeated solve takes."""
+    solver, times = Solver(problem), []
+    for _ in range(_REPEATED):
+        began = time.perf_counter()
+        solver.solve([0.5, 0.5])
+        times.append(time.perf_counter() - began)
+    return f"; again {min(times) * 1e3:.2g} ms"
+
+
+def _cache() -> str:
+    """The folder of the cache, whose it is and what is in it."""
+    folder, why = cache.own_folder()
+    if folder is None:
+        return f"none: {why}"
+    known = folder.stat()
+    number, size = cache.entries(folder)
+    return (
+        f"{folder}, owner {_owner(folder)}, mode {stat.S_IMODE(known.st_mode):04o}, "
+        f"{number} {'library' if number == 1 else 'libraries'}, {size / 1e6:.1f} MB"
+    )
+
+
+def _owner(folder: Path) -> str:
+    if sys.platform == "win32":
+        return "not known"
+    try:
+        return folder.owner()
+    except KeyError:  # a number without a name, as in containers
+        return f"user {folder.stat().st_uid}"
+
+
+def _kernels() -> str:
+    """The kernel of each OpenBLAS that is loaded, where the system lists what is."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    paths = {line.split(maxsplit=5)[-1] for line in lines if "openblas" in line}
+    return ", ".join(name for path in sorted(paths) if (name := _kernel(Path(path))))
+
+
+def _kernel(path: Path) -> str:
+    """``SkylakeX (numpy)``; empty for a library that does not say."""
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError:
+        return ""
+    for name in ("scipy_openblas_get_corename64_", "scipy_openblas_get_corename"):
+        for symbol in (name, name.removeprefix("scipy_")):
+            call = getattr(loaded, symbol, None)
+            if call is not None:
+                call.restype = ctypes.c_char_p
+                return f"{(call() or b'?').decode()} ({re.sub(r'[.]libs$', '', path.parent.name)})"
+    return ""

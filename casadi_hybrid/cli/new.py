@@ -1,0 +1,94 @@
+"""``casadi-hybrid new``: a commented start file for a problem of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.cli.running import scenario_folder, scenario_summaries
+
+_TEMPLATES = Path(__file__).with_name("templates")
+KINDS = ("ocp", "mpc", "nlp")
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "new",
+        help="write a commented start file that runs",
+        description="Write NAME.py, a commented start file that runs as it is: an optimal control "
+        "problem, a predictive controller in closed loop, a plain nonlinear program, or a copy of "
+        "a scenario.",
+        epilog="examples: casadi-hybrid new swing --ocp; casadi-hybrid new mine --from cartpole",
+    )
+    parser.add_argument("name", metavar="NAME", help="of the file, without .py; may have a folder")
+    kind = parser.add_mutually_exclusive_group()
+    for name, text in zip(
+        KINDS,
+        ("an optimal control problem (default)", "predictive control", "a nonlinear program"),
+        strict=True,
+    ):
+        kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, help=text)
+    kind.add_argument("--from", dest="scenario", metavar="SCENARIO", help="a copy of a scenario")
+    parser.add_argument("--force", action="store_true", help="write over a file that exists")
+    parser.set_defaults(kind="ocp")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file, say how to run it, and return 0."""
+    path = write(arguments.name, arguments.kind, arguments.scenario, force=arguments.force)
+    print(f"{path} is written. Run it: python {path}")
+    return 0
+
+
+def write(
+    name: str, kind: str = "ocp", scenario: str | None = None, *, force: bool = False
+) -> Path:
+    """Write a start file and return its path.
+
+    Args:
+        name: path of the file without ``.py``.
+        kind: ``ocp``, ``mpc`` or ``nlp``.
+        scenario: name of a scenario to copy instead.
+        force: write over a file that exists.
+
+    Raises:
+        InputError: for a name that is no module's, a file that exists, an unknown scenario.
+    """
+    path = Path(name if name.endswith(".py") else f"{name}.py")
+    if not re.fullmatch(r"[A-Za-z_]\w*", path.stem):
+        raise InputError(
+            f"NAME must be a word of letters, digits and _ so that it can be imported, got {name!r}"
+        )
+    if path.exists() and not force:
+        raise InputError(f"{path} exists; take another name, or --force to write over it")
+    text = (
+        _TEMPLATES.joinpath(f"{kind}.py").read_text("utf-8")
+        if scenario is None
+        else (_copy(scenario, path.stem))
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _copy(scenario: str, name: str) -> str:
+    """The text of a scenario under another name, with the way to the modules that it shares."""
+    folder = scenario_folder()
+    names = scenario_summaries(folder)
+    if scenario not in names:
+        raise InputError(f"no scenario {scenario!r} in {folder}{suggest(scenario, names)}")
+    text = (folder / f"{scenario}.py").read_text("utf-8")
+    text = text.replace(f'NAME = "{scenario}"', f'NAME = "{name}"', 1)
+    # The modules that scenarios share are not part of the package's interface.
+    begin = re.search(r"^(?:import|from) (?!__future__)", text, flags=re.MULTILINE)
+    assert begin is not None
+    way = (
+        "import sys\n\nfrom casadi_hybrid.cli.running import scenario_folder\n\n"
+        "# The modules that this file shares with the scenarios (drawing, reporting, solving, …).\n"
+        "sys.path.insert(0, str(scenario_folder()))\n\n"
+    )
+    return text[: begin.start()] + way + text[begin.start() :]

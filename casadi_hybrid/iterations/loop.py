@@ -1,0 +1,183 @@
+"""The one loop that drives every method."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from casadi_hybrid.basics.arrays import all_finite
+from casadi_hybrid.basics.errors import (
+    DesignError,
+    EvaluationError,
+    Interrupted,
+    NotAugmentableError,
+    StallError,
+)
+from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.iterations.base import Iteration, Start
+from casadi_hybrid.iterations.law import Correction, State
+from casadi_hybrid.iterations.stopping import Progress, StoppingTest
+from casadi_hybrid.point.residuals import Tolerances, residuals_at
+from casadi_hybrid.problem.oracle import Oracle
+
+# Here the last iterate is itself the evidence: the point that passed the test, the stationary
+# violation, the end of the ray, the point where multipliers cease to exist, where steps end.
+LAST_POINT = (
+    StopReason.CONVERGED,
+    StopReason.STALLED,
+    StopReason.LOCALLY_INFEASIBLE,
+    StopReason.UNBOUNDED,
+    StopReason.NO_MULTIPLIERS,
+)
+
+# EvaluationError, DesignError and StallError are ArithmeticErrors, as are OverflowError,
+# FloatingPointError and ZeroDivisionError.
+_FAILURES = (ArithmeticError, np.linalg.LinAlgError)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why the loop stopped, the last and the best progress (None if the functions failed at the
+    very start), the steps taken, their seconds, and the evaluation error where one ended it.
+    """
+
+    reason: StopReason
+    detail: str
+    last: Progress | None
+    best: Progress | None
+    iterations: int
+    elapsed: float
+    error: EvaluationError | None = None
+
+
+class Earlier(NamedTuple):
+    """Of an iteration begun elsewhere: its iterate of least merit, and when it began
+    (:func:`time.perf_counter`).
+    """
+
+    best: Progress | None
+    began: float
+
+
+def iterate(
+    oracle: Oracle,
+    iteration: Iteration,
+    start: Start,
+    tests: Sequence[StoppingTest],
+    tolerances: Tolerances,
+    observers: Sequence[Callable[[Progress], None]] = (),
+    before: int = 0,
+    earlier: Earlier | None = None,
+) -> Outcome:
+    """Run an iteration until a stopping test speaks.
+
+    Failures of the problem's functions and of the rule end the loop with a reason, as does
+    arithmetic that overflows in either; what observers and tests raise is the caller's. Ctrl-C
+    comes out as an :class:`~casadi_hybrid.basics.errors.Interrupted` that has the outcome. The best
+    point is never lost: it is the iterate with the least KKT merit
+    (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
+    """
+    began = time.perf_counter() if earlier is None else earlier.began
+    last: Progress | None = None
+    best: Progress | None = None if earlier is None else earlier.best
+    best_merit = np.inf if best is None else _merit(iteration, best, tolerances)
+    t = 0
+
+    def outcome(
+        reason: StopReason, detail: str = "", error: EvaluationError | None = None
+    ) -> Outcome:
+        point = last if reason in LAST_POINT else best
+        return Outcome(reason, detail, last, point, t, time.perf_counter() - began, error)
+
+    def failed(error: Exception) -> Outcome:
+        nonlocal last, best
+        if last is None:
+            last = best = _start_point(oracle, start)
+        known = error if isinstance(error, EvaluationError) else None
+        return outcome(_reason(error), f"iteration {t}: {_sentence(error, oracle)}", known)
+
+    correction: Correction | None = None
+    # A diverging iterate overflows before a test sees it; that is a status, not a warning.
+    with np.errstate(over="ignore", invalid="ignore"), _interruptible(outcome):
+        try:
+            state = iteration.init(oracle, start)
+        except _FAILURES as error:
+            return failed(error)
+        while True:
+            t = state.t
+            if not (all_finite(state.x) and all_finite(state.mu)):
+                return outcome(StopReason.DIVERGED, f"not finite at iteration {t}")
+            try:
+                at = iteration.evaluate(oracle, state)
+                residuals = iteration.residuals(state, at)
+                merit = tolerances.merit(residuals)
+                leaves = merit <= 1 and iteration.leaves(state, at)
+            except _FAILURES as error:
+                return failed(error)
+            elapsed = time.perf_counter() - began
+            last = Progress(state, at, residuals, correction, elapsed, before)
+            if leaves:
+                merit = np.inf  # a maximizer or saddle point that is being left
+            if merit < best_merit or best is None:
+                best, best_merit = last, merit
+            for observe in observers:
+                observe(last)
+            for test in tests:
+                reason = test(last)
+                if reason is StopReason.CONVERGED and (leaves or not iteration.settled(state, at)):
+                    continue
+                if reason is not None:
+                    return outcome(reason)
+            try:
+                state, correction = iteration.step(oracle, state, at)
+            except _FAILURES as error:
+                return failed(error)
+
+
+def _merit(iteration: Iteration, of: Progress, tolerances: Tolerances) -> float:
+    """The merit of an iterate, infinite at a maximizer or saddle point that is being left."""
+    merit = tolerances.merit(of.residuals)
+    return np.inf if merit <= 1 and iteration.leaves(of.state, of.at) else merit
+
+
+@contextmanager
+def _interruptible(outcome: Callable[[StopReason, str], Outcome]) -> Iterator[None]:
+    """Raise an :class:`Interrupted` that has the outcome where Ctrl-C ends the loop."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        halt = error if isinstance(error, Interrupted) else Interrupted()
+        halt.result = outcome(StopReason.STOPPED_BY_USER, "interrupted")
+        if halt is error:
+            raise
+        raise halt from error
+
+
+def _reason(error: Exception) -> StopReason:
+    if isinstance(error, StallError):
+        return error.reason
+    designed = isinstance(error, DesignError | np.linalg.LinAlgError)
+    return StopReason.DESIGN_INFEASIBLE if designed else StopReason.EVALUATION_ERROR
+
+
+def _sentence(error: Exception, oracle: Oracle) -> str:
+    if isinstance(error, NotAugmentableError):
+        return error.sentence(oracle.functions.variable_names)
+    plain = isinstance(error, EvaluationError | DesignError | StallError | np.linalg.LinAlgError)
+    return str(error) if plain else f"{type(error).__name__}: {error}"
+
+
+def _start_point(oracle: Oracle, start: Start) -> Progress | None:
+    """The start as a point to return when the method failed before its first iterate."""
+    try:
+        at = oracle.first(start.x0)
+    except EvaluationError:
+        return None
+    lam = start.multipliers
+    state = State(start.x0, lam, np.zeros_like(lam), lam)
+    return Progress(state, at, residuals_at(at, lam), None, 0.0)

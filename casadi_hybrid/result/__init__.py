@@ -1,0 +1,1 @@
+"""What a solve returns: the answer, its course, its explanation, its report."""

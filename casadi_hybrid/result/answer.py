@@ -1,0 +1,174 @@
+"""The data of a solve's result: what every method returns, and what follows from it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.arrays import changed
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.point.kkt import violations
+from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.linearization import Linearization
+from casadi_hybrid.point.residuals import Residuals, Tolerances
+from casadi_hybrid.point.working_set import WarmStart, WorkingSet, active_sides
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.derivatives import EXACT
+from casadi_hybrid.result.history import Course
+
+Known = TypeVar("Known", bound="Answer")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answer:
+    """The best point of min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx, and why the solve stopped.
+
+    Sign: L = f + lam_gᵀg + lam_xᵀx; a multiplier is positive at an active upper bound and negative
+    at an active lower one, and of an equation it has either sign. Arrays are read-only.
+
+    Attributes:
+        x, f, g: the point, the objective and all rows of the constraints there, equations first.
+        lam_x, lam_g: multipliers of the bounds on x and of g; the residuals use them.
+        residuals: first-order residuals of (x, multipliers), unscaled.
+        tolerances: what the residuals were held against.
+        bounds: those of the solve; rows with lbg = ubg are the equations.
+        stop: why the solve stopped.
+        point: what x is.
+        detail: a sentence with the particulars of a failure, or empty.
+        error: where the solve failed, the last value of a function of the problem that was not
+            finite: which function, which entry, at which x. None where all were.
+        remarks: what the method found out about the problem.
+        iterations: steps taken.
+        evaluations: calls of the problem's functions, by kind.
+        elapsed: seconds.
+        method, problem: names.
+        hessian: what the Hessian of the Lagrangian was: ``"exact"``, ``"given"``,
+            ``"gauss-newton"`` or ``"limited-memory"``.
+        engine: what ran the iteration: ``"c"``, the engine in C, or ``"python"``.
+        kernel: what solved its linear systems: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order,
+            ``"ldl"``, where its pivots had to be chosen at least once, ``"svd"``, its singular
+            values, by which it takes composite steps, ``"feral"`` or ``"lapack"`` where Python
+            runs; empty where it is not known.
+        constraint_names, variable_names: one an entry of g and x.
+        x0, p: the start and the parameters of the solve.
+        mu: μ, the paper's dual variable at x, which depends on the split; None for methods without
+            one. For the others x has the least KKT merit of all iterates, and lam_g is π, the
+            memory-free multipliers, the same for every split.
+        effective_multipliers: ν, the paper's effective dual; None likewise. At a solution lam_g, μ
+            and ν agree.
+        certificate: at a point that violates a constraint the slope of the violation
+            ½Σω_i v_i² relative to its parts, ‖P Σω_i v_i ∇g_i‖₂ / Σω_i |v_i| ‖∇g_i‖₂, between 0
+            and 1: v are the violations of the rows, ω the scales of the solve, P leaves out what
+            bounds on x block, and ‖∇g_i‖ is the larger of those at the start and at x. Where
+            |Σω_i v_i ∇²g_i|·max(1, |x|), the slope after a move of the size of x, has an entry
+            larger than the parts it takes their place. Where it is small (1e-5) no small step
+            reduces the violation: the constraints are inconsistent, or x is a local minimum of the
+            violation. None at a feasible point, and for methods that do not compute it.
+        start, end: first derivatives at the first point (of the last attempt, where there were
+            several) and at the returned one, None where undefined.
+        step: the last step before the returned point, None where none was taken.
+        beside: where no multipliers exist, an iterate next to x with those it had.
+        seconds: spent in evaluating, by the names of ``evaluations``; empty for methods that do
+            not measure it.
+        history: the course of the solve where it was recorded, else None.
+        limits: when the solve was to end.
+        options: of the method, as text, where it is one for equations.
+        patterns: structural nonzeros of J_g and of ∇²ₓₓL, None for the second where there are no
+            second derivatives and none were learned.
+    """
+
+    x: Vector
+    f: float
+    g: Vector
+    lam_x: Vector
+    lam_g: Vector
+    residuals: Residuals
+    stop: StopReason
+    point: PointStatus
+    detail: str = ""
+    error: EvaluationError | None = None
+    remarks: tuple[str, ...] = ()
+    iterations: int
+    evaluations: Mapping[str, int]
+    elapsed: float
+    tolerances: Tolerances
+    method: str
+    problem: str
+    hessian: str = EXACT
+    engine: str = "python"
+    kernel: str = ""
+    mu: Vector | None = None
+    effective_multipliers: Vector | None = None
+    certificate: float | None = None
+    bounds: Bounds = field(repr=False)
+    constraint_names: tuple[str, ...] = field(repr=False)
+    variable_names: tuple[str, ...] = field(repr=False)
+    x0: Vector = field(repr=False)
+    p: Vector = field(repr=False)
+    start: Linearization | None = field(default=None, repr=False)
+    end: Linearization | None = field(default=None, repr=False)
+    step: Vector | None = field(default=None, repr=False)
+    beside: tuple[Vector, WarmStart] | None = field(default=None, repr=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
+    history: Course | None = field(default=None, repr=False)
+    limits: Limits | None = field(default=None, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    patterns: tuple[ca.Sparsity, ca.Sparsity | None] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.__dict__.update(_locked(self.__dict__))
+
+    @property
+    def success(self) -> bool:
+        """Whether x is a KKT point within tolerance."""
+        return self.point is PointStatus.KKT_POINT
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the solve ended where no small step reduces the violation."""
+        stationary = self.point is PointStatus.INFEASIBLE_STATIONARY
+        return stationary or self.stop is StopReason.LOCALLY_INFEASIBLE
+
+    @cached_property
+    def working_set(self) -> WorkingSet:
+        """Which bounds on x and g are active, and on which side."""
+        b, near = self.bounds, self.tolerances.feasibility
+        return WorkingSet(
+            active_sides(self.x, b.lbx, b.ubx, self.lam_x, near),
+            active_sides(self.g, b.lbg, b.ubg, self.lam_g, near),
+        )
+
+    def violations(self) -> tuple[Vector, Vector]:
+        """How far x and g lie outside their bounds: negative below, positive above, else zero."""
+        b = self.bounds
+        return violations(self.x, b.lbx, b.ubx), violations(self.g, b.lbg, b.ubg)
+
+    def worst(self) -> str:
+        """The name of the bound that is violated most, empty where all hold exactly."""
+        of_x, of_g = map(np.abs, self.violations())
+        largest = max(of_x.max(initial=0.0), of_g.max(initial=0.0))
+        if not largest > 0.0:  # (false for NaN as well)
+            return ""
+        if of_g.max(initial=0.0) == largest:
+            return self.constraint_names[int(np.argmax(of_g))]
+        return self.variable_names[int(np.argmax(of_x))]
+
+
+def altered(result: Known, **others: Any) -> Known:
+    """The result with other values in these fields; arrays that stay are shared, not copied."""
+    return changed(result, **{**others, **_locked(others)})
+
+
+def _locked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Read-only copies of the arrays among the values."""
+    copies = {name: v.copy() for name, v in values.items() if isinstance(v, np.ndarray)}
+    for array in copies.values():
+        array.setflags(write=False)
+    return copies

@@ -1,0 +1,66 @@
+"""What one call of a solver asks of its method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.iterations.stopping import Progress, StoppingTest
+from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result.record import Watch
+from casadi_hybrid.result.result import Result
+
+
+@dataclass(frozen=True)
+class Call:
+    """One solve: checked numbers, and who looks on.
+
+    Args:
+        numbers: start, parameters, bounds.
+        limits: when it has converged, and when to give up.
+        warm: multipliers and the working set of a solution nearby, None for a cold start.
+        x_prev: x_{−1} for methods with memory, None for x_0.
+        callback: called with every progress; it stops the solve by returning True.
+        stopping: further stopping tests, asked after those for convergence and divergence.
+        history: whether every iterate is recorded.
+        log: print every so many iterations; 0 prints nothing.
+        watch: what records the course of the default method, None for one of its own.
+    """
+
+    numbers: Numbers
+    limits: Limits
+    warm: WarmStart | None = None
+    x_prev: Vector | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    stopping: tuple[StoppingTest, ...] = ()
+    history: bool = False
+    log: int = 0
+    watch: Watch | None = None
+
+
+class Method(Protocol):
+    """What a name of :data:`~casadi_hybrid.METHODS` stands for: it takes a call to a result."""
+
+    @property
+    def label(self) -> str:
+        """Name for tables."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """The defaults."""
+        ...
+
+    def refusal(self, problem: Problem, bounds: Bounds) -> str:
+        """Why it cannot solve this problem within these bounds, in a sentence; empty if it can."""
+        ...
+
+    def run(self, problem: Problem, call: Call) -> Result:
+        """Solve."""
+        ...

@@ -1,0 +1,284 @@
+"""Which constraints contradict each other at a point that no small step makes feasible.
+
+Rows and bounds are linearized at the returned point. By Farkas' lemma they contradict each other
+where nonnegative weights add them up to 0 ≤ −1, and a vertex of the set of such weights names a
+set from which nothing can be left out (Gleeson & Ryan, 1990). One linear program finds a vertex, a
+second proves that the set is infeasible on its own; that nothing can be left out is proven by the
+rank of its gradients, or where moves are limited by leaving out one member after the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.sparse import general
+from casadi_hybrid.point.kkt import violations
+from casadi_hybrid.result.answer import Answer
+from casadi_hybrid.result.explain.diagnosis import runs
+
+_LARGEST = 200_000  # entries of the linearization beyond which nothing is looked for
+_SECONDS = 1.0  # for a linear program of the search, and for the deletion filter
+_RANKED = 600  # members up to which the rank is computed
+_CLEAR = 1e-7  # relative size above which a singular value or weight is not zero
+_FEW = 6  # linking equations that are still named one by one
+_LINK_COST = 10.0  # weight on an equation between variables, where that on other members is one
+# Nothing that fails here is worth an exception. (Warnings are ones where the caller made them so.)
+_FAILURES = (
+    ArithmeticError, ValueError, RuntimeError, TypeError, LookupError, MemoryError, Warning
+)  # fmt: skip
+_FAR = 1e8  # a bound that many largest violations away takes no part
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One constraint of a conflicting set.
+
+    Attributes:
+        kind, index, name: ``"g"`` or ``"x"``, the entry, and its name.
+        side: −1 for the lower bound, 1 for the upper, 0 where both are equal.
+        bound: the value of the bound.
+        links: whether this is an equation between two or more variables.
+        excess: its violation, in lengths of x.
+    """
+
+    kind: str
+    index: int
+    name: str
+    side: int
+    bound: float
+    links: bool
+    excess: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Constraints that cannot all hold when they are linearized at the returned point.
+
+    Attributes:
+        members: the constraints.
+        reach: moves of every variable up to this size were allowed; ∞ where any was.
+        irreducible: whether without any one of them the others can hold, proven member by member.
+    """
+
+    members: tuple[Member, ...]
+    reach: float
+    irreducible: bool
+
+    def sentences(self) -> list[str]:
+        """The set by names, equations that merely link variables in one line at the end."""
+        near = "" if np.isinf(self.reach) else f", for moves of x up to {self.reach:.3g}"
+        near = f"linearized at the returned point{near}"
+        links = _mere_links(self.members)
+        named = [m for m in self.members if m not in links]
+        if len(named) == 1 and not links:
+            return [f"{_groups(named)[0]} cannot be met on its own ({near})."]
+        said = [f"These contradict each other ({near}):", *(f"  {one}" for one in _groups(named))]
+        if links:
+            names = runs([m.name for m in sorted(links, key=lambda m: m.index)])
+            said.append(f"  through {names} ({len(links)} equations that link variables)")
+        if self.irreducible:
+            return [*said, "Without any one of them the others can hold: relax or correct one."]
+        return [*said, "Relax or correct one of them."]
+
+
+def conflicting_set(result: Answer) -> Conflict | None:
+    """A small set of constraints whose linearizations at the returned point contradict each other.
+
+    First for moves of any size, then for moves up to max(1, ‖x‖_∞), within which rows that are
+    almost flat cannot be met either.
+
+    Returns:
+        None where no set was found: the linearization is consistent, too large, or it defeats
+        the linear programs.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return _search(result)
+    except _FAILURES:
+        return None
+
+
+def _search(result: Answer) -> Conflict | None:
+    system = _System.of(result)
+    if system is None:
+        return None
+    for reach in (np.inf, max(1.0, float(np.abs(result.x).max(initial=0.0)))):
+        found = system.search(reach)
+        if found is not None:
+            chosen, irreducible = found
+            return Conflict(tuple(system.members[i] for i in chosen), reach, irreducible)
+    return None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _System:
+    """Linearized constraints a_iᵀd = b_i (side 0) or ≤ b_i, in units of the largest violation."""
+
+    members: tuple[Member, ...]
+    A: Any
+    b: Vector
+    unit: float
+
+    @classmethod
+    def of(cls, result: Answer) -> _System | None:
+        """The system of a result; None without derivatives or a violation, or beyond the sizes."""
+        at, start, B = result.end, result.start, result.bounds
+        if at is None:
+            return None
+        J = sp.csr_array(general(at.J))
+        if J.nnz + J.shape[1] > _LARGEST:
+            return None
+        size = np.sqrt(np.asarray(J.multiply(J).sum(axis=1)).ravel())
+        if start is not None:
+            first = sp.csr_array(general(start.J))
+            size = np.maximum(size, np.sqrt(np.asarray(first.multiply(first).sum(axis=1)).ravel()))
+        size = np.where(size > 0.0, size, 1.0)
+        J = sp.csr_array(sp.diags_array(1.0 / size) @ J)
+        touched = np.asarray((abs(J) > 1e-12).sum(axis=1)).ravel()
+        blocks = (
+            ("g", result.constraint_names, J, result.g, B.lbg, B.ubg, size, touched > 1),
+            ("x", result.variable_names, sp.eye_array(result.x.size, format="csr"), result.x,
+             B.lbx, B.ubx, np.ones(result.x.size), np.zeros(result.x.size, dtype=bool)),
+        )  # fmt: skip
+        members: list[Member] = []
+        parts, limits = [], []
+        for kind, names, rows, value, low, high, length, links in blocks:
+            excess = np.abs(violations(value, low, high)) / length
+            for side, bound in ((0, low), (-1, low), (1, high)):
+                ask = (low == high) == (side == 0)
+                picked = np.flatnonzero(ask & np.isfinite(bound))
+                sign = side or 1
+                parts.append(sign * rows[picked])
+                limits.append(sign * (bound - value)[picked] / length[picked])
+                members += [
+                    Member(kind, i, names[i], side, float(bound[i]), bool(links[i] and side == 0),
+                           float(excess[i]))
+                    for i in map(int, picked)
+                ]  # fmt: skip
+        b = np.concatenate(limits)
+        unit = float(max((m.excess for m in members), default=0.0))
+        if not 0.0 < unit < np.inf:
+            return None
+        return cls(tuple(members), sp.csr_array(sp.vstack(parts)), b / unit, unit)
+
+    @property
+    def equal(self) -> NDArray[np.bool_]:
+        """Which members are equations."""
+        return np.array([m.side == 0 for m in self.members], dtype=bool)
+
+    def search(self, reach: float) -> tuple[Index, bool] | None:
+        """The members of a conflict for moves up to ``reach``, and whether all are needed."""
+        chosen = self._vertex(reach / self.unit)
+        if chosen is None or self._feasible(chosen, reach / self.unit, _SECONDS) is not False:
+            return None
+        if chosen.size == 1 or (np.isinf(reach) and self._is_vertex(chosen)):
+            return chosen, True
+        return self._filtered(chosen, reach / self.unit)
+
+    def _vertex(self, reach: float) -> Index | None:
+        """The support of the cheapest weights that add the constraints up to 0 ≤ −1."""
+        near = np.flatnonzero(self.b <= _FAR)
+        equal = near[self.equal[near]]
+        rows, n = np.concatenate((near, equal)), self.A.shape[1]
+        sign = np.where(np.arange(rows.size) < near.size, 1.0, -1.0)
+        weigh = sp.diags_array(sign) @ self.A[rows]
+        b = sign * self.b[rows]
+        cost = np.where([self.members[i].links for i in rows], _LINK_COST, 1.0)
+        if np.isfinite(reach):  # The box of moves takes part, at a price.
+            weigh = sp.vstack((weigh, sp.eye_array(n), -sp.eye_array(n)))
+            b = np.concatenate((b, np.full(2 * n, reach)))
+            cost = np.concatenate((cost, np.full(2 * n, _LINK_COST)))
+        if not b.size or b.min() >= 0.0:
+            return None
+        A_eq = sp.csc_array(sp.vstack((weigh.T, b[None, :])))
+        target = np.append(np.zeros(n), -1.0)
+        done = linprog(
+            cost, A_eq=A_eq, b_eq=target, method="highs-ds", options={"time_limit": _SECONDS}
+        )
+        if done.status != 0:
+            return None
+        weights = done.x[: rows.size]
+        return np.unique(rows[weights > 1e-9 * weights.max(initial=0.0)])
+
+    def _is_vertex(self, chosen: Index) -> bool:
+        """Whether one combination of the gradients vanishes and it needs every one of them."""
+        A = self.A[chosen]
+        A = A[:, np.unique(A.indices)]
+        if chosen.size > _RANKED or not chosen.size - 1 <= A.shape[1] <= 2 * _RANKED:
+            return False
+        U, sizes, _ = np.linalg.svd(A.toarray())
+        sizes = np.append(sizes, np.zeros(chosen.size))[: chosen.size]
+        weights = np.abs(U[:, -1])
+        alone = sizes[-1] <= 1e-2 * _CLEAR * sizes[0] and sizes[-2] > _CLEAR * sizes[0]
+        return bool(alone and weights.min() > _CLEAR * weights.max())
+
+    def _feasible(self, chosen: Index, reach: float, seconds: float) -> bool | None:
+        """Whether these members can all hold; None where that was not found out."""
+        if not chosen.size:
+            return True
+        A, b = self.A[chosen], self.b[chosen]
+        used = np.unique(A.indices)
+        if not used.size:
+            short = np.where(self.equal[chosen], -np.abs(b), b)
+            return bool((short >= -1e-7).all())
+        A, equal = A[:, used], self.equal[chosen]
+        done = linprog(
+            np.zeros(used.size), A_ub=A[~equal], b_ub=b[~equal], A_eq=A[equal], b_eq=b[equal],
+            bounds=(-reach, reach), method="highs-ds", options={"time_limit": max(seconds, 1e-3)},
+        )  # fmt: skip
+        return {0: True, 2: False}.get(done.status)
+
+    def _filtered(self, chosen: Index, reach: float) -> tuple[Index, bool]:
+        """Leave out what the contradiction does not need, equations between variables first."""
+        ends = time.perf_counter() + _SECONDS
+        for i in sorted(map(int, chosen), key=lambda k: not self.members[k].links):
+            others = chosen[chosen != i]
+            answer = self._feasible(others, reach, ends - time.perf_counter())
+            if answer is None or time.perf_counter() > ends:
+                return chosen, False
+            if answer is False:
+                chosen = others
+        return chosen, True
+
+
+def _mere_links(members: Sequence[Member]) -> set[Member]:
+    """Equations between variables that need no name: many, and none of few that are violated most.
+
+    Empty where nothing would be left to name.
+    """
+    most = max(m.excess for m in members)
+    worst = [m for m in members if m.excess >= 0.5 * most]
+    links = {m for m in members if m.links} - set(worst if len(worst) <= 3 else ())
+    return links if _FEW < len(links) < len(members) else set()
+
+
+def _groups(members: Sequence[Member]) -> list[str]:
+    """``a, b = 0``, ``u[0] … u[19] ≤ 1 (20 bounds)``: members with one relation in a line."""
+    by_side: dict[tuple[bool, str, int], dict[float, list[Member]]] = {}
+    for m in sorted(members, key=lambda m: (m.side != 0, m.kind, m.side, m.index)):
+        by_side.setdefault((m.side != 0, m.kind, m.side), {}).setdefault(m.bound, []).append(m)
+    said = []
+    for (_, kind, side), by_bound in by_side.items():
+        groups = [(f"{bound + 0.0:.6g}", group) for bound, group in by_bound.items()]
+        if len(groups) > _FEW:
+            which = {0: "equal", -1: "lower", 1: "upper"}[side]
+            groups = [(f"their {which} bounds", [m for _, group in groups for m in group])]
+        relation = {0: "=", -1: "≥", 1: "≤"}[side]
+        what = "equations" if side == 0 else "bounds" if kind == "x" else "limits"
+        for bound, group in groups:
+            fixed = "fixed by equal bounds" if kind == "x" and side == 0 else ""
+            many = f"{len(group)} {what}" if len(group) > 2 and not fixed else ""
+            note = f" ({fixed or many})" if fixed or many else ""
+            said.append(f"{runs([m.name for m in group])} {relation} {bound}{note}")
+    return said

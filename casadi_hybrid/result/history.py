@@ -1,0 +1,181 @@
+"""What happened, iteration by iteration, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.iterations.stopping import Progress
+
+if TYPE_CHECKING:
+    from casadi_hybrid.iterations.rules.design import Design
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Course:
+    """Objective and residuals of every iterate: what a plot of convergence shows.
+
+    Attributes:
+        t: iteration numbers.
+        f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
+        elapsed: seconds since the start.
+        complementarity: the third residual, under the default method; None under the others, as
+            are ``nu`` and ``shift``.
+        nu: the barrier parameter ν (of the scaled problem); 0 after a step on an active set.
+        shift: the last shift of the Hessian that was needed, 0 if none ever was.
+    """
+
+    t: NDArray[np.intp]
+    f: Array
+    feasibility: Array
+    stationarity: Array
+    elapsed: Array
+    complementarity: Array | None = None
+    nu: Array | None = None
+    shift: Array | None = None
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class History(Course):
+    """One row an iterate; ``corrections[t]`` is what the step from row t used.
+
+    For the methods for equations t = 0 … T. The default one may take several steps from one row to
+    the next, and go on from another start.
+
+    Attributes:
+        x: (T+1)×n.
+        mu, multipliers, effective_multipliers: (T+1)×m; μ_t, π_t and ν_t.
+        h: (T+1)×m, the constraint values.
+        lam_x: (T+1)×n, the multipliers of the bounds on x; None for methods for equations.
+        corrections: T corrections; None for methods without one.
+    """
+
+    x: Array
+    mu: Array
+    multipliers: Array
+    effective_multipliers: Array
+    h: Array
+    corrections: tuple[Correction | None, ...]
+    lam_x: Array | None = None
+
+    def design(self, name: str) -> Array:
+        """One field of the recorded designs as an array of T numbers, NaN where there is none.
+
+        Args:
+            name: ``"eta_x"``, ``"eta_d"``, ``"alpha"``, ``"theta"``, ``"a_x"``, ``"a_d"``,
+                ``"min_eig_A"`` or ``"norm_M"``.
+        """
+        known = {item.name for item in fields(_design())}
+        if name not in known:
+            raise InputError(f"unknown field {name!r} of a design{suggest(name, known)}")
+        values = [getattr(c, name, np.nan) for c in self.corrections]
+        return np.array([v if np.ndim(v) == 0 else np.nan for v in values], dtype=np.float64)
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Which restriction limited η_x at each step (empty text where no rule decided)."""
+        design = _design()
+        return tuple(c.active if isinstance(c, design) else "" for c in self.corrections)
+
+
+def _design() -> type[Design]:
+    import casadi_hybrid.iterations.rules.design as home  # noqa: PLC0415 - of the paper's family alone
+
+    return home.Design
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What one iterate leaves behind: no Jacobian, no Hessian."""
+
+    t: int
+    x: Array
+    mu: Array
+    multipliers: Array
+    effective: Array
+    h: Array
+    numbers: tuple[float, ...]
+    correction: Correction | None
+    lam_x: Array | None
+
+
+@dataclass
+class Recorder:
+    """Collects the rows of a :class:`History`."""
+
+    rows: list[_Row] = field(default_factory=list)
+
+    def __call__(
+        self,
+        progress: Progress,
+        lam_x: Array | None = None,
+        inner: tuple[float, float] | None = None,
+    ) -> None:
+        """Take one row.
+
+        Args:
+            progress: of the iterate.
+            lam_x: the multipliers of the bounds on x, under the default method.
+            inner: its ν and its shift, likewise.
+        """
+        state, residuals = progress.state, progress.residuals
+        numbers: tuple[float, ...] = (
+            progress.f,
+            residuals.feasibility,
+            residuals.stationarity,
+            progress.elapsed,
+        )
+        if inner is not None:
+            numbers = (*numbers, residuals.complementarity, *inner)
+        self.rows.append(
+            _Row(
+                progress.t,
+                state.x,
+                state.mu,
+                state.multipliers,
+                state.effective,
+                progress.g,
+                numbers,
+                progress.correction,
+                lam_x,
+            )
+        )
+
+    def hold(self, until: int) -> None:
+        """Take the last row again for the steps since then, as far as step ``until``."""
+        while self.rows and self.rows[-1].t < until:
+            self.rows.append(replace(self.rows[-1], t=self.rows[-1].t + 1))
+
+    def history(self) -> History:
+        """Return what was collected."""
+        rows = self.rows
+        f, feasibility, stationarity, elapsed, *inner = np.array([r.numbers for r in rows]).T
+        of_default = dict(zip(("complementarity", "nu", "shift"), inner, strict=False))
+        of_bounds = [r.lam_x for r in rows if r.lam_x is not None]
+        return History(
+            t=np.array([r.t for r in rows]),
+            x=np.array([r.x for r in rows]),
+            mu=np.array([r.mu for r in rows]),
+            multipliers=np.array([r.multipliers for r in rows]),
+            effective_multipliers=np.array([r.effective for r in rows]),
+            h=np.array([r.h for r in rows]),
+            f=f,
+            feasibility=feasibility,
+            stationarity=stationarity,
+            elapsed=elapsed,
+            corrections=tuple(r.correction for r in rows[1:]),
+            lam_x=np.array(of_bounds) if of_bounds else None,
+            **of_default,
+        )

@@ -1,0 +1,184 @@
+"""What one iteration of a nonlinear program shows to a callback, the log and the statistics."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.result.history import Course
+from casadi_hybrid.result.rows import LISTED, held, lists_of, take
+from casadi_hybrid.result.view import View
+
+
+@dataclass(frozen=True, eq=False)
+class IterationRecord:
+    """One iterate, in the user's units. The arrays are copies.
+
+    Attributes:
+        iter: steps taken, from 0. Another attempt from another start goes on counting, and its
+            start, which is no step, has no record.
+        obj: f(x).
+        inf_pr: largest violation of a bound on x or g.
+        inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
+        compl: largest |λ|·(distance to its bound).
+        mu: barrier parameter ν (of the scaled problem).
+        d_norm: ‖x − x of the record before‖_∞, of another attempt's start where one began; 0 in
+            the first.
+        alpha_pr, alpha_du: the parts of the last Newton step that (x, slacks) and the multipliers
+            of bounds took; 1 for a jump, NaN where the violation alone is being reduced, 0 in the
+            first.
+        regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
+        restoration: whether the violation alone is being reduced.
+        x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
+        elapsed: seconds since the start of the solve.
+    """
+
+    iter: int
+    obj: float
+    inf_pr: float
+    inf_du: float
+    compl: float
+    mu: float
+    d_norm: float
+    alpha_pr: float
+    alpha_du: float
+    regularization_size: float
+    restoration: bool
+    x: Vector
+    g: Vector
+    lam_x: Vector
+    lam_g: Vector
+    elapsed: float
+
+
+@dataclass
+class Watch:
+    """Turns each iterate of a solve into a record, hands it on, and remembers its numbers.
+
+    One per call of a solver: nothing is shared between threads.
+
+    Args:
+        callback: called with every record; it stops the solve by returning True.
+        log: print every so many iterations; 0 prints nothing.
+
+    Attributes:
+        stop: whether the callback has asked to end the solve.
+    """
+
+    callback: Callable[[IterationRecord], bool | None] | None = None
+    log: int = 0
+    stop: bool = False
+    _rows: list[tuple[Any, ...]] = field(default_factory=list)
+    _times: list[float] = field(default_factory=list)
+    _log: IterationLog | None = None
+    _shown: IterationRecord | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is told of an iterate before the solve has ended."""
+        return self.callback is None and not self.log
+
+    def see(self, view: View) -> None:
+        """Record an iterate, log it and ask the callback.
+
+        Steps on an active set count, but only their end is an iterate, and where they lead nowhere
+        none is: the iterate before is recorded again for each of them, with steps of length zero.
+        """
+        t, *numbers, elapsed = view.row
+        self.hold(int(t) - 1, elapsed)
+        row = (int(t), *numbers)
+        known: dict[str, Any] = dict(zip(LISTED, row, strict=True))
+        self._shown = IterationRecord(
+            **known, restoration=view.restoring,
+            x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
+        )  # fmt: skip
+        self._show(row, elapsed)
+
+    def look(self, view: View) -> bool:
+        """The same; whether the callback has asked to end the solve."""
+        self.see(view)
+        return self.stop
+
+    def hold(self, until: int, elapsed: float | None = None) -> None:
+        """Record the last iterate again for the steps since then, as far as step ``until``."""
+        while self._rows and self._rows[-1][0] < until:
+            self._show(held(self._rows[-1]), self._times[-1] if elapsed is None else elapsed)
+
+    def take(self, rows: Sequence[Sequence[float]]) -> None:
+        """Record iterates that nobody is told of by their numbers, :data:`LISTED` and seconds."""
+        take(rows, self._rows, self._times)
+
+    def _show(self, row: tuple[Any, ...], elapsed: float) -> None:
+        """Keep the row; log and hand on the record with its numbers."""
+        self._rows.append(row)
+        self._times.append(elapsed)
+        if self._shown is None or self.silent:
+            return
+        known = dict(zip(LISTED, row, strict=True))
+        record = replace(self._shown, **known, elapsed=elapsed)
+        if self.log:
+            self._log = self._log or IterationLog(every=self.log)
+            self._log(record)
+        if self.callback is not None:
+            self.stop = self.callback(record) is True or self.stop
+
+    @property
+    def lists(self) -> dict[str, list[Any]]:
+        """The numbers of all iterates by the names of :data:`LISTED`."""
+        return lists_of(self._rows)
+
+    def course(self) -> Course:
+        """The residuals of all iterates as arrays."""
+        table = np.array(self._rows, float).reshape(-1, len(LISTED)).T
+        t, f, feasibility, stationarity, complementarity, nu, *_, shift = table
+        return Course(
+            t=t.astype(np.intp), f=f, feasibility=feasibility, stationarity=stationarity,
+            complementarity=complementarity, nu=nu, shift=shift, elapsed=np.array(self._times),
+        )  # fmt: skip
+
+
+LEGEND = (
+    "iter: steps; objective: f(x); inf_pr: largest violation of a bound on x or g;",
+    "inf_du: |grad f + J'lam_g + lam_x|; compl: largest |lam|*(distance to its bound);",
+    "mu: barrier parameter; |dx|: last step; shift: last shift of the Hessian;",
+    "r: the violation alone is being reduced (restoration). All but mu in your units, max norms.",
+)
+_WIDTHS = {"inf_pr": 9, "inf_du": 9, "compl": 9, "mu": 9, "|dx|": 9, "shift": 9}
+HEADER = " ".join(
+    [f"{'iter':>5} ", f"{'objective':>15}", *(f"{name:>{w}}" for name, w in _WIDTHS.items())]
+)
+
+
+def _write(line: str) -> None:
+    print(line, file=sys.stdout, flush=True)
+
+
+@dataclass
+class IterationLog:
+    """Prints an aligned line every ``every`` records; first a legend, the header every 20 lines."""
+
+    every: int = 1
+    write: Callable[[str], None] = _write
+    _lines: int = 0
+
+    def __call__(self, record: IterationRecord) -> None:
+        """Print the line of this record where one is due."""
+        if record.iter % self.every:
+            return
+        if self._lines == 0:
+            for line in LEGEND:
+                self.write(line)
+        if self._lines % 20 == 0:
+            self.write(HEADER)
+        self._lines += 1
+        numbers = (record.inf_pr, record.inf_du, record.compl, record.mu, record.d_norm)
+        cells = [f"{record.iter:5d}{'r' if record.restoration else ' '}", f"{record.obj:15.7e}"]
+        cells += [f"{v:9.2e}" if np.isfinite(v) else f"{'-':>9}" for v in numbers]
+        shift = record.regularization_size
+        cells.append(f"{shift:9.2e}" if shift else f"{'-':>9}")
+        self.write(" ".join(cells))

@@ -1,0 +1,176 @@
+"""Curves over the iterations on a logarithmic axis, as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.result.report.text import number, safe
+
+Array = NDArray[np.float64]
+
+_WIDTH, _LEFT, _RIGHT, _BELOW = 480.0, 58.0, 12.0, 44.0
+_HEIGHT, _LINE, _LETTER = 200.0, 19.0, 7.0
+_COLUMNS, _MARKED = 240, 40
+_DECADES = 7
+_HIGHEST = 1e300
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve: its name in the legend, and its values, one an iterate."""
+
+    label: str
+    values: Array
+
+
+def chart(
+    title: str, t: NDArray[np.intp], curves: Sequence[Curve], limits: Sequence[tuple[str, float]]
+) -> str:
+    """The curves as an SVG element; text where no value is finite and positive.
+
+    Args:
+        title: what the figure shows, for those who cannot see it.
+        t: steps taken, one number an iterate.
+        curves: up to four.
+        limits: lines across, with their names.
+    """
+    drawn = [np.concatenate([_positive(c.values) for c in curves])]
+    drawn.append(np.array([value for _, value in limits if 0 < value < _HIGHEST]))
+    known = np.concatenate(drawn)
+    if not drawn[0].size:
+        return f"<p>{safe(title)}: nothing to draw, no value is positive and finite.</p>"
+    low, high = math.floor(math.log10(known.min())), math.ceil(math.log10(known.max()))
+    low -= low == high or drawn[1].min(initial=np.inf) <= 10.0**low  # a line needs room
+    keys, top = _legend([c.label for c in curves])
+    first, last = int(t[0]), max(int(t[-1]), int(t[0]) + 1)
+    frame = _Frame(first, last, float(low), float(high), top)
+    parts = [frame.axes(), *(frame.limit(name, value) for name, value in limits)]
+    for k, curve in enumerate(curves):
+        parts.append(frame.curve(t, curve.values, k))
+    height = top + _HEIGHT + _BELOW
+    return (
+        f'<svg viewBox="0 0 {_WIDTH:g} {height:g}" role="img" aria-label="{safe(title)}">'
+        f"{keys}{''.join(parts)}</svg>"
+    )
+
+
+def has_zero(curves: Sequence[Curve]) -> bool:
+    """Whether some value is zero, which is drawn on the lower edge."""
+    return any(bool((curve.values == 0.0).any()) for curve in curves)
+
+
+def _positive(values: Array) -> Array:
+    return np.asarray(values[(values > 0) & (values < _HIGHEST)])
+
+
+def _legend(labels: Sequence[str]) -> tuple[str, float]:
+    """The legend in rows above the frame, and the height it takes."""
+    parts, x, y = [], _LEFT, 14.0
+    for k, label in enumerate(labels):
+        width = 34.0 + _LETTER * len(label) + 14.0
+        if x > _LEFT and x + width > _WIDTH:
+            x, y = _LEFT, y + _LINE
+        parts.append(f'<path class="curve s{k}" d="M{x:g} {y - 4:g}h26"/>')
+        parts.append(f'<text x="{x + 32:g}" y="{y:g}">{safe(label)}</text>')
+        x += width
+    return "".join(parts), y + 10.0
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where numbers lie in the picture: steps across, decades upwards."""
+
+    first: int
+    last: int
+    low: float
+    high: float
+    top: float
+
+    def x(self, t: float) -> float:
+        inside = _WIDTH - _LEFT - _RIGHT
+        return _LEFT + inside * (t - self.first) / (self.last - self.first)
+
+    def y(self, exponent: float) -> float:
+        share = (exponent - self.low) / (self.high - self.low)
+        return self.top + _HEIGHT * (1.0 - min(max(share, 0.0), 1.0))
+
+    def axes(self) -> str:
+        bottom, parts = self.top + _HEIGHT, []
+        step = max(1, math.ceil((self.high - self.low) / _DECADES))
+        for exponent in range(int(self.low), int(self.high) + 1, step):
+            y = self.y(exponent)
+            parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{_WIDTH - _RIGHT:g}"/>')
+            label = number(10.0**exponent, "g") if -3 < exponent < 4 else f"1e{exponent}"
+            label = label.replace("-", "−")
+            parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
+        for t in ticks(self.first, self.last):
+            x = self.x(t)
+            parts.append(f'<path class="axis" d="M{x:.1f} {bottom:g}v4"/>')
+            parts.append(f'<text class="dim middle" x="{x:.1f}" y="{bottom + 18:g}">{t:,}</text>')
+        middle = (_LEFT + _WIDTH - _RIGHT) / 2
+        parts.append(f'<text class="middle" x="{middle:g}" y="{bottom + 38:g}">steps taken</text>')
+        parts.append(f'<path class="axis" d="M{_LEFT:g} {bottom:g}H{_WIDTH - _RIGHT:g}"/>')
+        return "".join(parts)
+
+    def limit(self, name: str, value: float) -> str:
+        if not 0 < value < _HIGHEST:
+            return ""
+        y = self.y(math.log10(value))
+        right = _WIDTH - _RIGHT
+        return (
+            f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>'
+            f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>'
+        )
+
+    def curve(self, t: NDArray[np.intp], values: Array, k: int) -> str:
+        """Unbroken parts as lines, with markers where there are few; zeros as hollow markers."""
+        shown = thinned(values)
+        marked, parts, dots, begun = shown.size <= _MARKED, [], [], False
+        drawable = [0 < float(values[i]) < _HIGHEST for i in shown]
+        for place, i in enumerate(shown):
+            value, x = float(values[i]), self.x(float(t[i]))
+            if not drawable[place]:
+                begun = False
+                if value == 0.0:
+                    dots.append(
+                        f'<circle class="dot hollow solid s{k}" cx="{x:.1f}" '
+                        f'cy="{self.y(self.low):.1f}" r="{3 if marked else 1.6:g}"/>'
+                    )
+                continue
+            y = self.y(math.log10(value))
+            parts.append(f"{'L' if begun else 'M'}{x:.1f} {y:.1f}")
+            if marked or not (begun or any(drawable[place + 1 : place + 2])):  # alone: no line
+                dots.append(f'<circle class="f{k}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>')
+            begun = True
+        return f'<path class="curve s{k}" d="{"".join(parts)}"/>{"".join(dots)}'
+
+
+def thinned(values: Array) -> NDArray[np.intp]:
+    """Indices of the values to draw: of each column the least and the largest."""
+    if values.size <= 2 * _COLUMNS:
+        return np.arange(values.size)
+    kept = {0, values.size - 1}
+    for part in np.array_split(np.arange(values.size), _COLUMNS):
+        inside = np.where(np.isfinite(values[part]), values[part], 0.0)
+        kept |= {int(part[inside.argmin()]), int(part[inside.argmax()])}
+    return np.array(sorted(kept))
+
+
+def ticks(first: int, last: int) -> list[int]:
+    """Up to six round whole numbers from first to last."""
+    span = max(1, last - first)
+    step = 1
+    while span / step > 5:
+        step = _next(step)
+    return list(range(-(-first // step) * step, last + 1, step))
+
+
+def _next(step: int) -> int:
+    """1, 2, 5, 10, 20, 50, …"""
+    lead = int(str(step)[0])
+    return step * 5 // 2 if lead == 2 else step * 2

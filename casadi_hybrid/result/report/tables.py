@@ -1,0 +1,167 @@
+"""The parts of the page that are tables: residuals, constraints, variables, work, options."""
+
+from __future__ import annotations
+
+import platform
+
+import casadi as ca
+import numpy as np
+import scipy
+
+import casadi_hybrid
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.point.working_set import EQUAL, LOWER, UPPER, Sides
+from casadi_hybrid.problem.derivatives import EXACT, MEANING
+from casadi_hybrid.result.answer import Answer
+from casadi_hybrid.result.report.text import column, number, pairs, safe, seconds, size, table
+
+SHOWN = 30
+"""Constraints, and variables, in a table at most."""
+_SIDES = {LOWER: "lower", UPPER: "upper", EQUAL: "equal", 0: ""}
+_KINDS = {
+    "residual": "evaluations of h alone",
+    "first": "evaluations up to ∇f and J_g",
+    "second": "evaluations of ∇²L",
+    "undefined": "points without a value",
+}
+_UNITS = {
+    "feasibility": "of g and x",
+    "stationarity": "of f, per unit of x",
+    "complementarity": "of f",
+}
+
+
+def of_residuals(answer: Answer) -> str:
+    """Each residual beside its tolerance."""
+    rows = []
+    worst = answer.worst()
+    for kind, unit in _UNITS.items():
+        value, asked = getattr(answer.residuals, kind), getattr(answer.tolerances, kind)
+        met = value <= asked
+        above = f"{number(value / asked, '.3g')} times too large" if value < np.inf else "not met"
+        word = "met" if met else above
+        rows.append(
+            (
+                kind,
+                size(value),
+                size(asked),
+                f'<span class="{"good" if met else "bad"}">{word}</span>',
+                unit,
+                safe(worst) if kind == "feasibility" else "",
+            )
+        )
+    heads = ("residual", "value", "tolerance", "", "unit", "largest at")
+    return table(heads, rows, texts=(0, 3, 4, 5))
+
+
+def of_constraints(answer: Answer) -> str:
+    """The rows of g with the largest multipliers, by name."""
+    b = answer.bounds
+    return _bounded(
+        answer.constraint_names, answer.g, b.lbg, b.ubg, answer.lam_g, answer.working_set.g,
+        answer.violations()[1], answer.tolerances.feasibility, ("constraint", "g(x)"),
+    )  # fmt: skip
+
+
+def of_variables(answer: Answer) -> str:
+    """The variables with the largest multipliers of their bounds, by name."""
+    b = answer.bounds
+    return _bounded(
+        answer.variable_names, answer.x, b.lbx, b.ubx, answer.lam_x, answer.working_set.x,
+        answer.violations()[0], answer.tolerances.feasibility, ("variable", "x"),
+    )  # fmt: skip
+
+
+def _bounded(
+    names: tuple[str, ...],
+    values: Vector,
+    lower: Vector,
+    upper: Vector,
+    lam: Vector,
+    sides: Sides,
+    outside: Vector,
+    near: float,
+    heads: tuple[str, str],
+) -> str:
+    many = values.size
+    if not many:
+        return f"<p>There are no {heads[0]}s.</p>"
+    order = np.arange(many)
+    said = ""
+    if many > SHOWN:  # violated ones and large λ come first
+        weight = np.where(np.isfinite(lam), np.abs(lam), np.inf)
+        order = np.lexsort((order, -weight, -np.where(np.abs(outside) > near, 1, 0)))[:SHOWN]
+        nonzero = int(np.count_nonzero(lam))
+        which = (
+            "largest multipliers, violated ones first" if nonzero else "every multiplier is zero"
+        )
+        said = (
+            f'<p class="note">{SHOWN} of {many:,} {heads[0]}s: {which}. '
+            f"Multipliers that are not zero: {nonzero:,}.</p>"
+        )
+    columns = [heads[0], "multiplier λ", "active", heads[1], "lower bound", "upper bound"]
+    cells = [
+        [safe(names[i]) for i in order],
+        [number(one, ".4e") for one in lam[order]],
+        [_SIDES[int(side)] for side in sides[order]],
+        *(column(one[order]) for one in (values, lower, upper)),
+    ]
+    beyond = [size(one) if abs(one) > near else "" for one in outside[order]]
+    if any(beyond):
+        columns.append("violation")
+        cells.append([f'<span class="bad">{one}</span>' for one in beyond])
+    return said + table(columns, list(zip(*cells, strict=True)), texts=(0, 2))
+
+
+def of_work(answer: Answer) -> str:
+    """Steps, evaluations and seconds."""
+    engine = {"c": "C", "python": "Python"}.get(answer.engine, answer.engine)
+    rows = [("steps", f"{answer.iterations:,}")]
+    for kind, label in _KINDS.items():
+        calls, spent = answer.evaluations.get(kind, 0), answer.seconds.get(kind)
+        time = "" if spent is None else f", {seconds(spent)}"
+        rows.append((label, f"{calls:,}{time}" if calls else ""))
+    rows += [
+        ("time in all", seconds(answer.elapsed)),
+        ("engine", safe(engine)),
+        ("linear systems by", safe(answer.kernel)),
+    ]
+    if answer.hessian != EXACT or answer.evaluations.get("second"):
+        rows.append(("Hessian", safe(MEANING.get(answer.hessian, answer.hessian), 400)))
+    return pairs([(what, told) for what, told in rows if told])
+
+
+def of_options(answer: Answer) -> str:
+    """What the solve was asked for."""
+    rows = [("method", safe(answer.method))]
+    if answer.limits is not None:
+        rows += [
+            ("scaled_tol", number(answer.limits.scaled_tol, "g")),
+            ("max_iter", f"{answer.limits.max_iter:,}"),
+            ("max_time", f"{number(answer.limits.max_time, 'g')} s"),
+            ("divergence", number(answer.limits.divergence, "g")),
+        ]
+    told = answer.tolerances
+    rows[1:1] = [
+        ("tol_feasibility", number(told.feasibility, "g")),
+        ("tol_stationarity", number(told.stationarity, "g")),
+        ("tol_complementarity", number(told.complementarity, "g")),
+    ]
+    if answer.mu is not None:
+        rows = [row for row in rows if row[0] not in ("scaled_tol", "tol_complementarity")]
+    made = pairs([(f"<code>{name}</code>", told) for name, told in rows])
+    own = [(f"<code>{safe(name)}</code>", safe(text)) for name, text in answer.options.items()]
+    return f"{made}\n<h3>Of the method itself</h3>\n{pairs(own)}" if own else made
+
+
+def of_versions() -> str:
+    """Of the software that wrote the page."""
+    rows = [
+        ("casadi_hybrid", casadi_hybrid.__version__),
+        ("CasADi", ca.__version__),
+        ("NumPy", np.__version__),
+        ("SciPy", scipy.__version__),
+        ("Python", platform.python_version()),
+        ("system", f"{platform.system()} {platform.machine()}"),
+    ]
+    return pairs([(name, safe(version)) for name, version in rows])

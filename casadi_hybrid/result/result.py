@@ -1,0 +1,129 @@
+"""The immutable result of a solve, with what can be said of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import MissingNumberError
+from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.problem.derivatives import EXACT, MEANING
+from casadi_hybrid.result.answer import Answer
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Answer):
+    """What a solve returns: see :class:`~casadi_hybrid.result.answer.Answer` for its attributes."""
+
+    def findings(self) -> tuple[str, ...]:
+        """What violates, depends, runs away or is badly scaled, in sentences."""
+        from casadi_hybrid.result.explain.findings import findings  # noqa: PLC0415 (scipy.optimize)
+
+        return (*findings(self), *(f"Remark: {remark}." for remark in self.remarks))
+
+    def explain(self) -> str:
+        """Say in sentences how the solve ended, what the point is, and what stood in the way.
+
+        Of a point from which the violation cannot be reduced, what stands in the way comes first.
+        """
+        worst = self.worst()
+        kinds = []
+        for kind in self._kinds():
+            place = f" at {worst}" if kind == "feasibility" and worst else ""
+            tolerance = getattr(self.tolerances, kind)
+            kinds.append(
+                f"{kind} {getattr(self.residuals, kind):.2e}{place} (at most {tolerance:g})"
+            )
+        head = [
+            f"Stopped after {self.iterations} iterations: {self.stop.value}.",
+            f"The point: {self.point.value}.",
+        ]
+        lines = [
+            f"The objective: f(x) = {self.f:.10g}."
+            if np.isfinite(self.f)
+            else "The objective is not known there.",
+            f"Residuals: {', '.join(kinds)}.",
+        ]
+        if self.hessian != EXACT:
+            lines.append(f"The Hessian: {MEANING[self.hessian]}.")
+        undefined = self._undefined_start()
+        if self.detail and not undefined and self.stop is not StopReason.LOCALLY_INFEASIBLE:
+            lines.append(f"Detail: {self.detail}.")
+        if self.infeasible:
+            return "\n".join([*head, *self.findings(), *lines])
+        return "\n".join([*head, *lines, *undefined, *self.findings()])
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write one self-contained HTML page of the solve, and return its path.
+
+        It has both statuses, the explanation, curves of the residuals and of the barrier, the
+        active set over the iterations, multipliers by name, the structure of the KKT matrix, what
+        the solve cost, its options and the versions. It says what was not recorded, and how to
+        have that; ``history=True`` at the solve records all.
+
+        Args:
+            path: file to write, ``.html``; one that is there is replaced.
+
+        Raises:
+            InputError: where it is no path, ends otherwise, or its folder is missing, before any
+                work.
+            OSError: where the file cannot be written.
+        """
+        from casadi_hybrid.result.report.page import write_page  # noqa: PLC0415 - only for this
+
+        return write_page(self, self.explain, path)
+
+    def _bounded(self) -> bool:
+        """Whether there is more than equations: a bound on x, or a row that is an inequality."""
+        b = self.bounds
+        return b.on_x or bool((b.lbg < b.ubg).any())
+
+    def _kinds(self) -> tuple[str, ...]:
+        """The residuals that say something."""
+        kinds = ("feasibility", "stationarity", "complementarity")
+        return kinds if self._bounded() else kinds[:2]
+
+    def _undefined_start(self) -> list[str]:
+        """Which function is not defined at the start, and what to do; else nothing."""
+        error = self.error
+        if error is None or self.stop is not StopReason.EVALUATION_ERROR or self.iterations:
+            return []
+        if isinstance(error, MissingNumberError):
+            return [f"{error}."]
+        moved = error.x is not None and not np.array_equal(error.x, self.x0)
+        bounded = self.mu is None  # the others are for equations alone
+        if moved and not bounded:
+            return []  # a trial point of the first step
+        said = f"At the start{', moved inside its bounds' if moved else ''}: {error.fault()}."
+        written = "or write the function so that it is defined there."
+        if not bounded:
+            return [said, f"Start from another x0, {written}"]
+        bound = "bound the variables so that the argument stays in its domain"
+        return [said, f"Start from another x0, {bound},", written]
+
+    def __str__(self) -> str:
+        calls = ", ".join(f"{count} {kind}" for kind, count in self.evaluations.items() if count)
+        rows = [
+            ("problem", f"{self.problem}  (n = {self.x.size}, m = {self.g.size})"),
+            ("method", self.method),
+            ("stopped", f"{self.stop.value}  [{self.stop.name}]"),
+            ("point", f"{self.point.value}  [{self.point.name}]"),
+            ("objective", f"{self.f:.10g}"),
+        ]
+        worst = self.worst()
+        places = {"feasibility": f"; largest at {worst}" if worst else ""}
+        for kind in self._kinds():
+            value, tolerance = getattr(self.residuals, kind), getattr(self.tolerances, kind)
+            rows.append((kind, f"{value:.2e}  (tolerance {tolerance:.0e}{places.get(kind, '')})"))
+        took = f"{self.iterations}  ({calls or 'no'} evaluations, {self.elapsed:.3g} s)"
+        rows.append(("iterations", took))
+        if self.hessian != EXACT:
+            rows.append(("Hessian", MEANING[self.hessian]))
+        if self.detail:
+            rows.append(("detail", self.detail))
+        rows += [("remark", remark) for remark in self.remarks]
+        width = 1 + max(len(label) for label, _ in rows)
+        return "\n".join(f"{label:<{width}}{text}" for label, text in rows)

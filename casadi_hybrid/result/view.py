@@ -1,0 +1,23 @@
+"""One iterate of the default method, as the core shows it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from casadi_hybrid.basics.inputs import Vector
+
+
+class View(NamedTuple):
+    """One iterate, in the user's units. The arrays are copies.
+
+    Attributes:
+        row: the numbers of :data:`~casadi_hybrid.result.rows.LISTED`, and the seconds.
+        restoring: whether the violation alone is being reduced.
+    """
+
+    row: list[float]
+    x: Vector
+    g: Vector
+    lam_x: Vector
+    lam_g: Vector
+    restoring: bool
