@@ -244,7 +244,7 @@ typedef struct {
     int stepped;        /* whether `step` is one */
     double certificate; /* the slope of the violation at x; NaN where x is feasible */
     int undefined;      /* trial points where a function was not defined */
-    int placed;         /* where the first point of a solve from x0 is: 0 as given; where a function is
+    int placed;         /* where the first point of a solve is: 0 as given; where a function is
                          * not defined there, 1 within the bounds, 2 a little off them */
     int ended;          /* steps until the end of the run whose point this is */
     int rows;           /* iterates that the observer was shown */

@@ -59,8 +59,8 @@ static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_poin
      * rows. */
     static const double precise[][2] = HYBRID_CROSSOVER_PRECISE;
     const double(*regularizations)[2] = form->numbers->perturbed ? precise : convex;
-    const int many = form->numbers->perturbed ?
-        HYBRID_CROSSOVER_PRECISE_COUNT : HYBRID_SQP_REGULARIZATIONS_COUNT;
+    const int many = form->numbers->perturbed ? HYBRID_CROSSOVER_PRECISE_COUNT
+                                              : HYBRID_SQP_REGULARIZATIONS_COUNT;
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;
@@ -68,9 +68,8 @@ static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_poin
     int indefinite = 0;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
     for (int i = 0; i < n; i++) kkt->pinned[i] = model->at_lower[i] | model->at_upper[i];
-    for (int regularization = model->regularization; regularization < many; regularization++) {
-        double epsilon = regularizations[regularization][0], shift =
-            regularizations[regularization][1];
+    for (int k = model->regularization; k < many; k++) {
+        double epsilon = regularizations[k][0], shift = regularizations[k][1];
         int found;
         if (indefinite && shift <= HYBRID_CROSSOVER_FLAT) continue;
         if (shift > 0.0 && largest == 0.0) {
@@ -79,7 +78,7 @@ static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_poin
         }
         found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kkt);
         if (found == 0) {
-            model->regularization = regularization;
+            model->regularization = k;
             model->shift = shift * largest;
             found = hybrid_pinned_solution(model, form, at);
         }
@@ -131,8 +130,7 @@ static void judge(hybrid_model *model, const hybrid_form *form, const hybrid_poi
     }
 }
 
-/* The model's solution with these bounds pinned, and what is wrong with the set. Returns a status.
- * */
+/* The model's solution with the bounds pinned, and what is wrong with the set. Returns a status. */
 static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     int status = regularized(model, form, at);
@@ -196,8 +194,8 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
     for (int i = 0; i < form->plan->n; i++) {
         double part = 1.0, step = at->w[i] + model->dw[i] - model->homotopy_w[i];
         if (!model->wrong[i]) continue;
-        if (model->wrong[i] == 1) part =
-            model->homotopy_z[i] / (model->homotopy_z[i] - model->z[i]);
+        if (model->wrong[i] == 1)
+            part = model->homotopy_z[i] / (model->homotopy_z[i] - model->z[i]);
         if (model->wrong[i] == 2) part = (form->lower[i] - model->homotopy_w[i]) / step;
         if (model->wrong[i] == 3) part = (form->upper[i] - model->homotopy_w[i]) / step;
         if (i == 0 || part < *least) {

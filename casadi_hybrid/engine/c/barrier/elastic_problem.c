@@ -28,7 +28,8 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer) {
     outer->elastic.proximity = hybrid_allocate(arena, plan->n);
     outer->elastic.penalty = hybrid_allocate(arena, plan->m);
     outer->elastic.reduced = hybrid_allocate(arena, plan->n > plan->m ? plan->n : plan->m);
-    for (int k = 0; k < HYBRID_TRIALS; k++) hybrid_place_point(plan, arena, &outer->elastic.bases[k].of);
+    for (int k = 0; k < HYBRID_TRIALS; k++)
+        hybrid_place_point(plan, arena, &outer->elastic.bases[k].of);
 }
 
 void hybrid_make_elastic(hybrid_run *outer) {
@@ -124,8 +125,10 @@ int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon) {
     const double *D = inner->D;
     inner->elastic.shift = shift;
     for (int i = 0; i < m; i++)
-        outer->elastic.penalty[i] = epsilon + 1.0 / (D[n + i] + shift) + 1.0 / (D[n + m + i] + shift);
-    for (int i = 0; i < n; i++) outer->elastic.reduced[i] = D[i] + shift + outer->elastic.proximity[i];
+        outer->elastic.penalty[i] =
+            epsilon + 1.0 / (D[n + i] + shift) + 1.0 / (D[n + m + i] + shift);
+    for (int i = 0; i < n; i++)
+        outer->elastic.reduced[i] = D[i] + shift + outer->elastic.proximity[i];
     return hybrid_factor(plan, inner->W, outer->elastic.reduced, 0.0, inner->at->of.A, 0.0,
                          outer->elastic.penalty, &inner->kkt);
 }

@@ -36,7 +36,7 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
         if (it->nu_min < HYBRID_BARRIER_NU_LEAST) it->nu_min = HYBRID_BARRIER_NU_LEAST;
     }
     of_nu = hybrid_error_at(error, nu);
-    /* Where f still bends downwards a small error is that of a saddle: see barrier.py. */
+    /* Where f still bends downwards a small error is that of a saddle. */
     held = it->indefinite && of_nu > HYBRID_BARRIER_SADDLE_SHARE * nu;
     while (!held && nu > it->nu_min && of_nu <= HYBRID_BARRIER_KAPPA_EPSILON * nu) {
         nu = hybrid_next_nu(nu, it->nu_min);

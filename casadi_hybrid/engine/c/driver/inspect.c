@@ -110,7 +110,8 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
 
 /* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
 static int limit_test(const hybrid_run *run, double merit) {
-    int t = run->history.before.t, converging = merit < HYBRID_PROGRESS_CONVERGING * run->history.merit_before;
+    const int t = run->history.before.t;
+    const int converging = merit < HYBRID_PROGRESS_CONVERGING * run->history.merit_before;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
     return t >= run->options->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;

@@ -149,8 +149,7 @@ static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
     return begin_at(solver, solver->x, run_of(solver, HYBRID_PATIENCE));
 }
 
-/* After a search for a root that was no escape. Returns 0 where it is not what says what is next.
- * */
+/* After a search for a root that was no escape. Returns 0 where that does not say what is next. */
 static int after_root(hybrid_solver *solver, int most) {
     hybrid_run_start run = solver->before;
     if (!run.how.root || run.escapes || solver->options->linear) return 0;

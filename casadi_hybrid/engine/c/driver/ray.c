@@ -85,7 +85,8 @@ int hybrid_extrapolate(hybrid_run *run) {
     hybrid_state *state = run->state;
     hybrid_trial *far;
     if (!(at->raw_f < 0.0)) return 0;
-    if (!(hybrid_largest(plan->n_x, at->x) >= HYBRID_RAY_STEP_FROM * larger(1.0, run->history.first_size)))
+    if (!(hybrid_largest(plan->n_x, at->x) >=
+          HYBRID_RAY_STEP_FROM * larger(1.0, run->history.first_size)))
         return 0;
     if (!hybrid_falls_outwards(plan, at)) return 0;
     if (++run->history.outward < run->history.outward_limit) return 0;

@@ -1,4 +1,4 @@
-/* The interior-point method: a primal-dual barrier method with a filter and loop.py.
+/* The interior-point method: a primal-dual barrier method with a filter.
  *
  * A doubtful factorization or a full filter ends it with a status, and the state says where the
  * careful path goes on: at the iterate whose step could not be taken. */

@@ -262,8 +262,7 @@ static int is_composite(const hybrid_solver *solver) {
     return !bounded;
 }
 
-/* The openings, in their order, and the first run behind them. Returns how many of them there are.
- * */
+/* The openings, in their order, and the first run behind them. Returns how many openings. */
 static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;

@@ -111,8 +111,8 @@ int hybrid_root_closer(hybrid_run *run, const double *units) {
                    ? hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
                    : hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
     proved = violation > HYBRID_PROGRESS_FEASIBLE &&
-             hybrid_violation_slope(&run->form, at, run->answer->J0, 0, run->W, run->search.slopes) <=
-                 HYBRID_RESTORATION_PROOF;
+             hybrid_violation_slope(&run->form, at, run->answer->J0, 0, run->W,
+                                    run->search.slopes) <= HYBRID_RESTORATION_PROOF;
     hybrid_set(plan->n, units, root->units);
     root->nu *= proved ? HYBRID_RESTORATION_LET_GO : HYBRID_RESTORATION_LESS_NU;
     if (proved && root->nu < HYBRID_RESTORATION_LAST_NU * least)

@@ -1,4 +1,4 @@
-/* The filter (Waechter and Biegler 2006, section 2.3) and barrier/filter.py:
+/* The filter (Waechter and Biegler 2006, section 2.3):
  * with slope = grad phi'dw, a step for which
  *
  *     alpha (-slope)^s_phi > delta theta^s_theta
@@ -35,8 +35,8 @@ double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, 
             if (other < least) least = other;
         }
     }
-    return HYBRID_LINE_SEARCH_SHORTEST * (least > HYBRID_LINE_SEARCH_LEAST ?
-                                          least : HYBRID_LINE_SEARCH_LEAST);
+    if (!(least > HYBRID_LINE_SEARCH_LEAST)) least = HYBRID_LINE_SEARCH_LEAST;
+    return HYBRID_LINE_SEARCH_SHORTEST * least;
 }
 
 int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, double reach) {

@@ -14,8 +14,8 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
         int better = error < HYBRID_PROGRESS_ERROR * old->error &&
             !(it->indefinite && isinf(old->error));
         if (!(nearer || lower || better)) {
-            if (it->indefinite && f < old->f - HYBRID_PROGRESS_BELOW * fabs(f)) old->error =
-                INFINITY;
+            if (it->indefinite && f < old->f - HYBRID_PROGRESS_BELOW * fabs(f))
+                old->error = INFINITY;
             return;
         }
     }

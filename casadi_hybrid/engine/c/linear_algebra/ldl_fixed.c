@@ -81,7 +81,7 @@ void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *fa
 }
 
 void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, double *room) {
-    const double *nearby = factor + s->size, *u = nearby + s->size;
+    const double *off_diagonal = factor + s->size, *u = off_diagonal + s->size;
     double *x = room;
     int k, i;
     for (i = 0; i < s->size; i++) x[s->position[i]] = b[i];
@@ -94,8 +94,8 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
             u += count;
         } else {
             const double *v = u + count;
-            const double y = x[p] * factor[p] + x[p + 1] * nearby[p];
-            const double z = x[p] * nearby[p] + x[p + 1] * factor[p + 1];
+            const double y = x[p] * factor[p] + x[p + 1] * off_diagonal[p];
+            const double z = x[p] * off_diagonal[p] + x[p + 1] * factor[p + 1];
             x[p] = y, x[p + 1] = z;
             for (i = 0; i < count; i++) x[below[i]] -= u[i] * y + v[i] * z;
             u += 2 * count;
@@ -116,8 +116,8 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
                 y += u[i] * x[below[i]];
                 z += v[i] * x[below[i]];
             }
-            x[p] -= factor[p] * y + nearby[p] * z;
-            x[p + 1] -= nearby[p] * y + factor[p + 1] * z;
+            x[p] -= factor[p] * y + off_diagonal[p] * z;
+            x[p + 1] -= off_diagonal[p] * y + factor[p + 1] * z;
         }
     }
     for (i = 0; i < s->size; i++) b[i] = x[s->position[i]];

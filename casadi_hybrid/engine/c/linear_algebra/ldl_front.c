@@ -142,7 +142,7 @@ static void single(const hybrid_front *f, int k, int batch, const double *column
         L[i] = column[i] * inverse;
     }
     for (i = k & ~3; i <= k; i++) L[i] = 0;
-    f->diagonal[k] = inverse, f->nearby[k] = 0;
+    f->diagonal[k] = inverse, f->off_diagonal[k] = 0;
 }
 
 /* Columns k and k + 1 for the pivot of the two columns in hand. */
@@ -160,7 +160,7 @@ static void pair(const hybrid_front *f, int k, int batch, const double *one, con
         L[i] = x * a + y * c, M[i] = x * c + y * b;
     }
     for (i = k & ~3; i <= k + 1; i++) L[i] = M[i] = 0;
-    f->diagonal[k] = a, f->diagonal[k + 1] = b, f->nearby[k] = c, f->nearby[k + 1] = 0;
+    f->diagonal[k] = a, f->diagonal[k + 1] = b, f->off_diagonal[k] = c, f->off_diagonal[k + 1] = 0;
     {
         /* The eigenvalues of the pivot, the larger one first. */
         const double half = 0.5 * (p + q), root = sqrt(0.25 * (p - q) * (p - q) + 1);
@@ -175,7 +175,7 @@ static void pair(const hybrid_front *f, int k, int batch, const double *one, con
 static choice choose(const hybrid_front *f, int k, int batch, double *one, double *two,
                      double *growth) {
     choice best = {0, -1, HUGE_VAL, HUGE_VAL}, now;
-    int c, r, held = -1, nearby = -1;
+    int c, r, held = -1, off_diagonal = -1;
     for (c = k; c < f->candidates; c++) {
         double below, column, of_r, pivot;
         fetch(f, k, batch, c, one);
@@ -194,7 +194,7 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
         if (c == k || now.growth < best.growth) best = now;
         if (r >= 0) {
             fetch(f, k, batch, r, two);
-            nearby = r;
+            off_diagonal = r;
             of_r = others(f, two, k, c, r);
             now = both(c, r, pivot, two[r], one[r], others(f, one, k, c, r), of_r);
             if (now.growth < best.growth) best = now;
@@ -205,7 +205,7 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
         if (best.growth <= FAIR) break;
     }
     if (best.a != held) fetch(f, k, batch, best.a, one);
-    if (best.b >= 0 && best.b != nearby) fetch(f, k, batch, best.b, two);
+    if (best.b >= 0 && best.b != off_diagonal) fetch(f, k, batch, best.b, two);
     return best;
 }
 

@@ -40,7 +40,7 @@ static inline double hybrid_norm(int count, const double *v) {
     return sqrt(hybrid_dot(count, v, v));
 }
 
-/* B, m x n, with its singular values that count: B = U diag(sigma) Y', as iterations/rules/spectra.py. */
+/* B, m x n, with its singular values that count: B = U diag(sigma) Y'. */
 typedef struct {
     double *U;     /* m each */
     double *V;     /* n each, n of them: the columns of Y, then those of Z, which span ker B */

@@ -118,11 +118,11 @@ struct hybrid_run;
 
 /* The elastic problem of the restoration: see barrier/elastic_problem.c. */
 typedef struct {
-    struct hybrid_run *inner, *outer; /* the run on it, and that on the problem: each has the other */
+    struct hybrid_run *inner, *outer; /* the run on it, and that on the problem */
     hybrid_plan plan;
     int *rows, *cols, *starts;        /* of its A */
     hybrid_trial bases[HYBRID_TRIALS], *saved_base; /* the points of the problem in its own */
-    double *reference, *proximity;    /* n: where it began, and the weights of the distance to that */
+    double *reference, *proximity;    /* n: where it began, and weights of the distance */
     double *penalty, *reduced;        /* m, and the longer of n and m */
     double theta_began, shift;
 } hybrid_elastic;

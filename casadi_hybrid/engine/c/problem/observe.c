@@ -6,8 +6,7 @@
 /* Seconds after which it is asked again whether the solve is to end. */
 #define INTERVAL 0.1
 
-/* Before whoever looks on is called, too: what a signal raises is lost where Python's code begins.
- * */
+/* Before the observer is called, too: what a signal raises is lost where Python's code begins. */
 static int ask(hybrid_observer *observer) {
     if (!observer->ended && observer->interrupted)
         observer->ended = observer->interrupted(observer->self);

@@ -50,9 +50,9 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
         if (met && reach > HYBRID_RAY_TEST_FAR) return HYBRID_UNBOUNDED;
     }
     ray->beyond = reach > HYBRID_RAY_TEST_FAR && reach >= before ? ray->beyond + 1 : 0;
-    return reach > HYBRID_RAY_TEST_LOST || ray->beyond > HYBRID_PROGRESS_SLOW_STEPS ?
-        HYBRID_DIVERGED
-                                                                       : HYBRID_SOLVED;
+    if (reach > HYBRID_RAY_TEST_LOST || ray->beyond > HYBRID_PROGRESS_SLOW_STEPS)
+        return HYBRID_DIVERGED;
+    return HYBRID_SOLVED;
 }
 
 int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,

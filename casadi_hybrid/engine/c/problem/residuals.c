@@ -1,4 +1,4 @@
-/* How far a point is from a solution and point/kkt.py: the scaled error E_0,
+/* How far a point is from a solution: the scaled error E_0,
  * and in the user's units the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
  * products of multipliers and distances, each in the largest entry. */
 #include <math.h>

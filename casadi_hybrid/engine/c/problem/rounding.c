@@ -1,4 +1,4 @@
-/* What rounding explains of a residual counts as zero, as point/kkt.py and point/residuals.py: an
+/* What rounding explains of a residual counts as zero: an
  * entry |sum of terms| <= u sum |terms| with u a hundred roundings. */
 #include <math.h>
 #include <string.h>

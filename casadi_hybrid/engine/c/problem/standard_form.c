@@ -200,8 +200,8 @@ int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, d
     const int n_free = plan->n_free;
     int count = 0;
     hybrid_gather(plan->m, plan->n_g, plan->row_at, of->lam_g0, y);
-    for (int i = 0; i < plan->m && !form->plain; i++) y[i] =
-        y[i] * form->scale_f / form->scale_c[i];
+    for (int i = 0; i < plan->m && !form->plain; i++)
+        y[i] = y[i] * form->scale_f / form->scale_c[i];
     memset(z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(z_upper, 0, (size_t)plan->n * sizeof(double));
     for (int i = 0; i < plan->n; i++) {

@@ -65,8 +65,8 @@ int hybrid_reduced_model(hybrid_run *run) {
         for (int i = 0; i < free; i++)
             one->reduced[(long long)j * free + i] = hybrid_dot(n, Z + (long long)i * n, one->left);
     }
-    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return hybrid_no_way_on(run,
-                                                                                           HYBRID_STALLED, HYBRID_NO_GAIN);
+    if (hybrid_symmetric(free, one->reduced, one->values, one->t))
+        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_GAIN);
     for (int j = 0; j < free; j++)
         hybrid_combine(n, free, Z, one->reduced + (long long)j * free,
                        one->directions + (long long)j * n);
@@ -116,8 +116,7 @@ static void compose(hybrid_run *run, double radius, composed *step) {
     for (int i = 0; i < n; i++) step->d[i] += one->left[i];
 }
 
-/* The undamped step. Returns the least radius at which it is that of the radius; 0 where none is.
- * */
+/* The undamped step. Returns the least radius at which that is the step; 0 where none is. */
 static double undamped(hybrid_run *run, composed *step) {
     hybrid_composite *one = run->composite;
     const int n = run->plan->n;
@@ -189,8 +188,8 @@ int hybrid_composite_step(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     hybrid_policy *of = &one->of;
-    const double size = hybrid_norm(plan->m, run->at->of.c), reach =
-        hybrid_norm(plan->n, run->at->of.w);
+    const double size = hybrid_norm(plan->m, run->at->of.c);
+    const double reach = hybrid_norm(plan->n, run->at->of.w);
     double radius = of->radius, whole, gain;
     composed newton = {0}, shorter = {0};
     promise is = {0};

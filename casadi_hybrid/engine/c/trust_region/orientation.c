@@ -1,5 +1,4 @@
-/* Which of many equally good directions are taken, so that no rounding decides: as oriented in
- * iterations/trust_region.py.
+/* Which of many equally good directions are taken, so that no rounding decides.
  *
  * Eigenvectors Q of one eigenvalue are any basis of their span. The first becomes the projection of
  * a fixed vector v onto it: with a = Q'v / |Q'v| the basis Q is reflected by I - 2 uu'/u'u, where

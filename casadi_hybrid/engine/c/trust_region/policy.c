@@ -11,8 +11,7 @@ static void begin_reducing(hybrid_policy *of, double target_violation) {
     of->target_violation = target_violation;
 }
 
-/* Raises the penalty, then turns to the violation alone, where |c| does not halve in a few steps.
- * */
+/* Raises the penalty, then reduces the violation alone, where |c| does not halve in a few steps. */
 static void watch(hybrid_run *run, double size) {
     hybrid_composite *one = run->composite;
     hybrid_policy *of = &one->of;
