@@ -87,6 +87,7 @@ class CoreCalls:
         if core.look is not None:
             core.begin()
         core.drained, core.raised, core.busy = [], None, True
+        core.observer.count = 0
         try:
             outputs: dict[str, ca.DM] = external.ready.call(external.solver)
         finally:
@@ -94,7 +95,8 @@ class CoreCalls:
         if external.data.status in _REFUSED:
             return None
         run = Run(self._problem, limits, space.numbers_in.copy(), space.places_in, space.solved(),
-                  rows=core.rows(), functions=space.called, raised=core.raised)  # fmt: skip
+                  rows=core.rows() if core.drained else core.buffer[: core.observer.count].copy(),
+                  functions=space.called, raised=core.raised)  # fmt: skip
         if core.raised is not None:
             self._settle(run)
         return outputs, run

@@ -107,7 +107,10 @@ class Runner:
             raise interrupt_in(error) from None
         if found is None:
             found = calls.solve_plain(given, warm_start, None)
-        return None if found is None else self._returned(found)
+        if found is None or found[1].raised is not None or self._speaks:
+            return None if found is None else self._returned(found)
+        self._latest.note(found[1])
+        return dict(zip(OUTPUTS_OF_CASADI, _in_order(found[0]), strict=True))
 
     def _returned(self, found: tuple[dict[str, ca.DM], Run]) -> dict[str, ca.DM]:
         outputs, run = found
