@@ -30,7 +30,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from closed_loop import KktResiduals
-from drawing import LIMIT
+from drawing import LIMIT, beyond
 from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
@@ -55,6 +55,8 @@ TROLLEY, GRAVITY = 400.0, 9.81
 """Mass of the trolley in kg, gravity in m/s²."""
 SWAY = float(np.radians(4.0))
 """By how much the load may swing."""
+FASTEST = 1.5
+"""Speed of the trolley in m/s."""
 PERIOD = 0.25
 """Of the samples, in s."""
 BELIEVED, TRUE = 500.0, 1200.0
@@ -81,7 +83,7 @@ def crane() -> Model:
     """Return the crane as the controller knows it."""
     model = Model(NAME)
     model.state("position", unit="m")
-    v = model.state("speed", lower=-1.5, upper=1.5, unit="m/s")
+    v = model.state("speed", lower=-FASTEST, upper=FASTEST, unit="m/s")
     angle = model.state("angle", lower=-SWAY, upper=SWAY, scale=0.1, unit="rad")
     turn = model.state("turn", scale=0.1, unit="rad/s")
     force = model.control("force", lower=-1200.0, upper=1200.0, scale=500.0, unit="N")
@@ -248,6 +250,7 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
         style = {"color": color, "linewidth": width}
         load.plot(run.times, run["load"], label=way.label, **style)
         sway.plot(run.times, np.degrees(run["angle"]), **style)
+        beyond(sway, run.times, np.degrees(run["angle"]), -np.degrees(SWAY), np.degrees(SWAY))
         force.stairs(run["force"] / 1e3, run.times, baseline=None, **style)
     run = mhe.loop
     at = run.control_times
@@ -256,6 +259,7 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
     load.step(at, aim, where="post", color="#000000", linestyle=":", label="target")
     sway.plot(at, np.degrees(run.measured["angle"]), **dots)
     speed.plot(run.times, run["speed"], color=PALETTE[0])
+    beyond(speed, run.times, run["speed"], -FASTEST, FASTEST)
     speed.plot(at, run.estimates["speed"], color=PALETTE[2], linestyle="--")
     for way, color in ((ekf, PALETTE[3]), (mhe, PALETTE[2])):
         for ax, name in ((mass, "mass"), (wind, "wind")):
@@ -266,8 +270,8 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
     load.plot([], [], color=PALETTE[2], linestyle="--", label="estimate of the MHE")
     load.plot([], [], color=PALETTE[3], label="estimate of the EKF")
     load.plot([], [], **dots, label="sensor")
-    load.plot([], [], label="limit", **LIMIT)
-    for ax, limit in ((sway, np.degrees(SWAY)), (speed, 1.5), (force, 1.2)):
+    load.plot([], [], label="limit, what is beyond it filled", **LIMIT)
+    for ax, limit in ((sway, np.degrees(SWAY)), (speed, FASTEST), (force, 1.2)):
         for sign in (-1, 1):
             ax.axhline(sign * limit, **LIMIT)
     force.set_ylim(-1.4, 1.4)

@@ -44,6 +44,12 @@ def limits(ax: Axes, *values: float) -> None:
         ax.axhline(value, **LIMIT, label=None if i else "limit")
 
 
+def beyond(ax: Axes, times: np.ndarray, values: np.ndarray, low: float, high: float) -> None:
+    """Fill what a trajectory is outside of its limits."""
+    kept = np.clip(values, low, high)
+    ax.fill_between(times, kept, values, color=PALETTE[1], alpha=0.5, linewidth=0)
+
+
 @dataclass(frozen=True)
 class Panel:
     """What one panel shows: a quantity by name, or a function of the answer.
