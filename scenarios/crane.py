@@ -250,7 +250,6 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
         style = {"color": color, "linewidth": width}
         load.plot(run.times, run["load"], label=way.label, **style)
         sway.plot(run.times, np.degrees(run["angle"]), **style)
-        beyond(sway, run.times, np.degrees(run["angle"]), -np.degrees(SWAY), np.degrees(SWAY))
         force.stairs(run["force"] / 1e3, run.times, baseline=None, **style)
     run = mhe.loop
     at = run.control_times
@@ -259,7 +258,6 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
     load.step(at, aim, where="post", color="#000000", linestyle=":", label="target")
     sway.plot(at, np.degrees(run.measured["angle"]), **dots)
     speed.plot(run.times, run["speed"], color=PALETTE[0])
-    beyond(speed, run.times, run["speed"], -FASTEST, FASTEST)
     speed.plot(at, run.estimates["speed"], color=PALETTE[2], linestyle="--")
     for way, color in ((ekf, PALETTE[3]), (mhe, PALETTE[2])):
         for ax, name in ((mass, "mass"), (wind, "wind")):
@@ -270,10 +268,14 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
     load.plot([], [], color=PALETTE[2], linestyle="--", label="estimate of the MHE")
     load.plot([], [], color=PALETTE[3], label="estimate of the EKF")
     load.plot([], [], **dots, label="sensor")
-    load.plot([], [], label="limit, what is beyond it filled", **LIMIT)
-    for ax, limit in ((sway, np.degrees(SWAY)), (speed, FASTEST), (force, 1.2)):
+    load.plot([], [], label="limit", **LIMIT)
+    for ax, limit, values in ((sway, np.degrees(SWAY), np.degrees(run["angle"])),
+                              (speed, FASTEST, run["speed"]), (force, 1.2, None)):  # fmt: skip
         for sign in (-1, 1):
             ax.axhline(sign * limit, **LIMIT)
+        if values is not None:
+            said = f"{mhe.label}: up to {beyond(ax, run.times, values, -limit, limit):.2g} beyond"
+            ax.text(1.0, 0.14, said, ha="right", fontsize=9, transform=ax.transAxes)
     force.set_ylim(-1.4, 1.4)
     for ax, label in zip(axes[:, 0], ("load (m)", "sway (°)", "speed (m/s)", "force (kN)",
                                       "mass (kg)", "wind (N)"), strict=True):  # fmt: skip
