@@ -8,9 +8,9 @@ of the first call, and of a second one from the same start, for problems of Hock
 ``--mx`` states the same in MX, ``--repeat`` and ``--only`` choose.
 
 ``--script`` measures whole processes instead: milliseconds from the start of Python to its end, of
-a script that states one small problem and solves it, the solvers in turn; first with the files of the
-packages still in memory, then read from disk (Linux). Run it by the Python of an environment into
-which the package was installed as a user does: bytecode is part of that.
+a script that states one small problem and solves it, the solvers in turn; first with the files of
+the packages still in memory, then read from disk (Linux). Run it by the Python of an environment
+into which the package was installed as a user does: bytecode is part of that.
 """
 
 from __future__ import annotations
