@@ -169,18 +169,6 @@ class Course(Solves):
         """See :meth:`Solves.row`."""
         return {**super().row(), "cost": self.run.cost, "violation": self.run.violation}
 
-    def exceeded(self) -> str:
-        """Return in words which limit was violated most, by how much and when."""
-        run, said = self.run, []
-        for name in run.violations:
-            over, limit = np.nan_to_num(run.violations.rows(name)).max(axis=0), run.limits[name]
-            k = int(over.argmax())
-            unit = limit.unit and f" {limit.unit}"
-            words = f"{name} is {over[k]:.3g}{unit} outside at {run.violations.times[k]:.3g} s"
-            said.append((over[k] / limit.scale.max(), words))
-        worst, words = max(said, default=(0.0, ""))
-        return words if worst > 0 else "no limit is violated"
-
 
 LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("method", "method", str),
@@ -249,7 +237,7 @@ def finish_courses(
         checks=loop_checks(ours, reference),
         facts={
             **facts,
-            "largest violation of a limit": ours.exceeded(),
+            "largest violation of a limit": str(ours.run.worst or "none"),
             f"largest distance to {reference.label}'s course": apart,
         },
         columns=LOOP_COLUMNS,

@@ -30,7 +30,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from closed_loop import KktResiduals
-from drawing import LIMIT
+from drawing import LIMIT, beyond
 from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
@@ -55,6 +55,8 @@ TROLLEY, GRAVITY = 400.0, 9.81
 """Mass of the trolley in kg, gravity in m/s²."""
 SWAY = float(np.radians(4.0))
 """By how much the load may swing."""
+FASTEST = 1.5
+"""Speed of the trolley in m/s."""
 PERIOD = 0.25
 """Of the samples, in s."""
 BELIEVED, TRUE = 500.0, 1200.0
@@ -81,7 +83,7 @@ def crane() -> Model:
     """Return the crane as the controller knows it."""
     model = Model(NAME)
     model.state("position", unit="m")
-    v = model.state("speed", lower=-1.5, upper=1.5, unit="m/s")
+    v = model.state("speed", lower=-FASTEST, upper=FASTEST, unit="m/s")
     angle = model.state("angle", lower=-SWAY, upper=SWAY, scale=0.1, unit="rad")
     turn = model.state("turn", scale=0.1, unit="rad/s")
     force = model.control("force", lower=-1200.0, upper=1200.0, scale=500.0, unit="N")
@@ -267,9 +269,13 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
     load.plot([], [], color=PALETTE[3], label="estimate of the EKF")
     load.plot([], [], **dots, label="sensor")
     load.plot([], [], label="limit", **LIMIT)
-    for ax, limit in ((sway, np.degrees(SWAY)), (speed, 1.5), (force, 1.2)):
+    for ax, limit, values in ((sway, np.degrees(SWAY), np.degrees(run["angle"])),
+                              (speed, FASTEST, run["speed"]), (force, 1.2, None)):  # fmt: skip
         for sign in (-1, 1):
             ax.axhline(sign * limit, **LIMIT)
+        if values is not None:
+            said = f"{mhe.label}: up to {beyond(ax, run.times, values, -limit, limit):.2g} beyond"
+            ax.text(1.0, 0.14, said, ha="right", fontsize=9, transform=ax.transAxes)
     force.set_ylim(-1.4, 1.4)
     for ax, label in zip(axes[:, 0], ("load (m)", "sway (°)", "speed (m/s)", "force (kN)",
                                       "mass (kg)", "wind (N)"), strict=True):  # fmt: skip

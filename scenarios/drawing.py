@@ -44,6 +44,13 @@ def limits(ax: Axes, *values: float) -> None:
         ax.axhline(value, **LIMIT, label=None if i else "limit")
 
 
+def beyond(ax: Axes, times: np.ndarray, values: np.ndarray, low: float, high: float) -> float:
+    """Fill what a trajectory is outside of its limits; return the most of it."""
+    kept = np.clip(values, low, high)
+    ax.fill_between(times, kept, values, color=PALETTE[1], alpha=0.4, linewidth=0)
+    return float(np.abs(values - kept).max())
+
+
 @dataclass(frozen=True)
 class Panel:
     """What one panel shows: a quantity by name, or a function of the answer.

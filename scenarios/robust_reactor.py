@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 from closed_loop import KktResiduals
-from drawing import BLACK
+from drawing import BLACK, beyond
 from matplotlib.figure import Figure
 from reactor import (
     COOLING,
@@ -231,6 +231,7 @@ def draw(loops: Sequence[Loops]) -> Figure:
             style = {"color": PALETTE[1 if hot else 0], "linewidth": 1.0}
             label = "plant that exceeds the limit" if hot else "plant that keeps the limit"
             column[0].plot(run.times, run["T"], **style, label=None if label in told else label)
+            beyond(column[0], run.times, run["T"], 0.0, HOTTEST)
             column[1].plot(run.times, run["Tc"], **style)
             told.add(label)
         column[0].axhline(HOTTEST, **BLACK, label="limit")

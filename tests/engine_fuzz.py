@@ -19,7 +19,7 @@ from engine_cases import CASES, problem_of
 
 from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.engine import library
-from casadi_hybrid.engine.batch import Crew, Rows
+from casadi_hybrid.engine.batch import Rows, Workers
 from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.structures import BAD_NUMBERS, OTHER_PATTERN, declare
 from casadi_hybrid.engine.warm import any_engine_of, engine_of
@@ -121,7 +121,7 @@ def solve_in_batches(
     with_sides = draws.integers(0, 2, count).astype(np.int8)
     rows = Rows(numbers, sides, with_sides, space.numbers_out.size)
     bounds = problem.numbers(**known).bounds
-    Crew(engine, bounds, LIMITS, problem.parameter_gradient).solve(rows, 3)
+    Workers(engine, bounds, LIMITS, problem.parameter_gradient).solve(rows, 3)
     return int(rows.success().sum())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -21,6 +22,7 @@ from casadi_hybrid.control import (
     RungeKutta,
     SingleShooting,
     Solution,
+    refine,
 )
 from casadi_hybrid.control.reading import measures
 from casadi_hybrid.verify import Rejection
@@ -203,6 +205,19 @@ def test_a_verifier_names_rows_with_units_and_scales_and_takes_the_numbers_of_th
         *problem.constraint_names
     }
     assert {"v[3] (in 2 m/s)", "u[0] (in 10 N)", "x[0] (in m)"} <= {*problem.variable_names}
+
+
+def test_a_verifier_judges_a_refined_solution_on_its_own_mesh() -> None:
+    ocp = detour(MultipleShooting())
+    fine = refine(ocp, tolerance=1e-4, x0=[0.0, 0.01, 0.0, 0.0])
+    assert fine.solution.times.size > ocp.intervals + 1
+    report = verify(ocp, fine.solution, ipopt=False)
+    assert report.accepted == fine.success
+    assert report.f == pytest.approx(fine.solution.objective)
+    off = replace(fine.solution, x=fine.solution.x + 1e-3)
+    assert not verify(ocp, off, ipopt=False).accepted
+    with pytest.raises(InputError, match="not laid out as 'detour' on its mesh"):
+        verify(detour(MultipleShooting(inner=2)), fine.solution)
 
 
 def test_phases_say_it_of_each_part() -> None:

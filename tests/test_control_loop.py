@@ -286,6 +286,7 @@ def test_save_and_load(tmp_path):
     assert again.violation == run.violation
     assert again.status == run.status
     assert again.steps == ()
+    assert str(again) == str(run)
     assert again.limits["temperature"].unit == "K"
     other = tmp_path / "other.npz"
     np.savez(other, a=1)
@@ -390,8 +391,29 @@ def test_arguments_are_refused_by_name(arguments, message):
 
 
 def test_a_run_says_what_happened_where_it_is_printed():
-    run = simulate(Plant(masses(), 0.1), feedback, steps=5, x0=[1.0, 0.0])
-    assert str(run).splitlines()[0] == "5 steps from time 0 to 0.5: 5 computed"
+    model = Model("tank", time_unit="min")
+    level = model.state("level", 2, lower=[0.0, -1.0], scale=[10.0, 0.1], unit="m")
+    flow = model.control("flow", upper=3.0, scale=2.0, unit="l/min")
+    model.next(level=level + ca.vertcat(flow, -0.25))
+    plant = Plant(model, 0.5)
+    run = simulate(plant, lambda time, x: [2.0 + 4.0 * time], steps=3, x0=[1.0, -0.5])
+    worst = run.worst
+    assert (worst.name, worst.side, worst.time) == ("level[1]", "lower", 1.5)
+    assert worst.scaled == run.violation == pytest.approx(2.5)  # in m less than that of flow
+    assert run.violations["flow"].tolist()[:3] == [0.0, 1.0, 3.0]
+    assert str(run).splitlines() == [
+        "3 steps from time 0 to 1.5 min: 3 computed",
+        "states: level -1.25 to 13 m",
+        "controls: flow 2 to 6 l/min",
+        f"largest violation 2.5 of the scale: {worst}",
+    ]
+    assert str(worst) == "level[1] is 0.25 m below its limit -1 m at 1.5 min"
+    assert [ax.get_xlabel() for ax in run.plot().axes] == ["", "time (min)"]
+    free = simulate(plant, lambda time, x: [2.0 + 4.0 * time], steps=3, x0=[1.0, -0.5],
+                    limits={"level": (None, None), "flow": (None, 6.0)})  # fmt: skip
+    assert (free.worst, free.violation) == (None, 0.0)
+    bare = simulate(lambda x, u: x, lambda time, x: [1.0], steps=2, x0=[1.0], period=1.0)
+    assert str(bare).splitlines()[1:3] == ["states: x 1 to 1", "controls: u 1 to 1"]
 
 
 def test_bad_controls_and_plants_are_refused():

@@ -25,7 +25,7 @@ def solved(value: object) -> tuple[dict[str, np.ndarray], bool]:
     warm = {"x0": first["x"], "lam_x0": first["lam_x"], "lam_g0": first["lam_g"]}
     found = solver(p=value, **warm, **bounds)
     assert solver.stats()["success"]
-    (one,) = solver._runner._door()._externals.values()
+    (one,) = solver._runner._calls()._externals.values()
     return {k: v.full() for k, v in found.items()}, one.fetches
 
 

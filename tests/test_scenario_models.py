@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -167,26 +166,6 @@ def test_chain_rests_where_no_force_is_left(load):
     np.testing.assert_allclose(rates(plant, state, np.zeros(3)), 0.0, atol=1e-7)
     np.testing.assert_allclose(hold["p"][-3:], module.GOAL)
     assert (hold["p"][2:6:3] < -0.1).all()  # it hangs
-
-
-def test_a_course_says_which_limit_was_violated_most_and_when(load):
-    closed = load("closed_loop")
-
-    class Over(dict):
-        times = np.array([0.0, 0.5, 1.0])
-        rows = dict.__getitem__
-
-    limits = {
-        "speed": SimpleNamespace(scale=np.array([10.0]), unit="m/s"),
-        "place": SimpleNamespace(scale=np.array([0.1, 0.1]), unit=""),
-    }
-    over = Over(speed=np.array([[0.0, 0.0, 2.0]]), place=np.array([[0, 0, 0], [0, 0.05, np.nan]]))
-    course = closed.Course("hybrid", (), SimpleNamespace(violations=over, limits=limits))
-    assert course.exceeded() == "place is 0.05 outside at 0.5 s"
-    over["place"] = 0.0 * over["place"]
-    assert course.exceeded() == "speed is 2 m/s outside at 1 s"
-    over["speed"] = 0.0 * over["speed"]
-    assert course.exceeded() == "no limit is violated"
 
 
 def test_one_solver_moves_on_and_applies_the_last_usable_plan(load, monkeypatch):

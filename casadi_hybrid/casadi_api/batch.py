@@ -22,8 +22,9 @@ from casadi_hybrid.casadi_api.convention import (
     solves_in,
 )
 from casadi_hybrid.casadi_api.rows import Runs, doubtful, numbers_in_rows, sides_of
-from casadi_hybrid.casadi_api.runner import Run, Runner
-from casadi_hybrid.engine.batch import Crew, Rows
+from casadi_hybrid.casadi_api.run import Run
+from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.engine.batch import Rows, Workers
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.problem.columns import as_column
@@ -210,16 +211,16 @@ def _over_threads(
     }
     first = {**given, **{name: value[:, 0] for name, value in columns.items()}}
     start = _checked(runner, {**first, "p": _p(runner, first)}, 0, warm)
-    crew: Crew | None = runner.crew
-    if crew is None or crew.plan is not plan_of(engine.library, problem, start.bounds):
+    workers: Workers | None = runner.workers
+    if workers is None or workers.plan is not plan_of(engine.library, problem, start.bounds):
         limits = runner.options.limits
-        crew = runner.crew = Crew(engine, start.bounds, limits, problem.parameter_gradient)
-    places_in, places_out, outputs = crew.places
+        workers = runner.workers = Workers(engine, start.bounds, limits, problem.parameter_gradient)
+    places_in, places_out, outputs = workers.places
     numbers = numbers_in_rows(given, columns, warm, start, places_in)
     for k in doubtful(numbers, places_in).tolist():
         _checked(runner, {n: numbers[k, place] for n, place in places_in.items()}, k, warm)
     rows = Rows(numbers, *sides_of(warm, problem.n, problem.m), outputs)
-    called = crew.solve(rows, threads)
+    called = workers.solve(rows, threads)
     others: dict[int, Run] = {}
     success = rows.success()
     for k in np.flatnonzero(rows.refused()).tolist():

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.casadi_api.runner import Run, Runner
+from casadi_hybrid.casadi_api.run import Run
+from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.batch import Rows
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result

@@ -17,6 +17,7 @@ from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.moving import start_of
+from casadi_hybrid.control.reading.storing import renumbered
 from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
@@ -186,10 +187,17 @@ class OptimalControl(Statement):
         """Return what :func:`casadi_hybrid.verify.verify` judges, with names and units.
 
         Args:
-            answer: a :class:`Solution`, whose numbers are taken; else those given so far.
+            answer: a :class:`Solution`, whose numbers and mesh are taken; else those given so far.
+
+        Raises:
+            InputError: for a solution of another problem.
         """
-        program = answer.program if isinstance(answer, Solution) else self.program
-        return stated(program, {"": (self, self.laid)})
+        if not isinstance(answer, Solution):
+            return stated(self.program, {"": (self, self.laid)})
+        mesh = answer.ocp.fractions
+        ocp = self if np.array_equal(mesh, self.fractions) else self.on_mesh(mesh)
+        program = renumbered(ocp.program, answer.program)
+        return stated(program, {"": (ocp.limited(program.limits), ocp.laid)})
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""

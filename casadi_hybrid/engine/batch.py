@@ -107,7 +107,7 @@ class _Worker:
             raise self.core.raised
 
 
-class Crew:
+class Workers:
     """Workers for one plan; several threads may ask at once."""
 
     def __init__(

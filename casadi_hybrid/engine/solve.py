@@ -58,7 +58,7 @@ class Core:
     Attributes:
         space, limits: as given.
         look: what is called with each iterate of a solve, None for nothing.
-        drained: rows of iterates for which there was no more room.
+        buffer, drained: rows of iterates, and those for which there was no more room.
         busy: whether a solve is under way.
         raised: what ended the last solve; None where nothing did.
     """
@@ -75,7 +75,7 @@ class Core:
         size_bytes, doubles, ints = memory_of(library, space.plan, self.options)
         self._bytes = np.zeros(size_bytes // 8 + 2)
         self._doubles, self._ints = np.empty(max(1, doubles)), np.empty(max(1, ints), np.int32)
-        self._buffer = np.empty((_ROWS, ROW))
+        self.buffer = np.empty((_ROWS, ROW))
         self.drained: list[NDArray[np.float64]] = []
         self.raised: BaseException | None = None
         self.look: Look | None = None
@@ -85,7 +85,7 @@ class Core:
         self._at_see = ct.cast(self._seen, c_void_p)
         self.observer = ObserverData(
             interrupted=ct.cast(self._asked, c_void_p), full=ct.cast(self._full, c_void_p),
-            rows=address(self._buffer), capacity=_ROWS,
+            rows=address(self.buffer), capacity=_ROWS,
         )  # fmt: skip
         space.observe(ct.addressof(self.observer))
         self.addresses = {
@@ -139,7 +139,7 @@ class Core:
 
     def rows(self) -> NDArray[np.float64]:
         """The numbers of the iterates since this was asked last, or since a solve began."""
-        last = self._buffer[: self.observer.count]
+        last = self.buffer[: self.observer.count]
         found = np.vstack([*self.drained, last]) if self.drained else last.copy()
         self.drained, self.observer.count = [], 0
         return found
@@ -166,7 +166,7 @@ class Core:
         self.raised = error
 
     def _drain(self, _self: Any) -> int:
-        self.drained.append(self._buffer[: self.observer.count].copy())
+        self.drained.append(self.buffer[: self.observer.count].copy())
         self.observer.count = 0
         return 0
 

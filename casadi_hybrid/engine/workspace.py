@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 from itertools import accumulate, pairwise
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -197,7 +198,8 @@ class Workspace:
         self.numbers_out[self._place_of_f] = self.answer.end.f
         said = AnswerData.from_buffer_copy(self.answer)
         step = self.step.copy() if said.stepped else None
-        x_undefined = None if np.isnan(self.x_undefined).all() else self.x_undefined.copy()
+        none = not self.x_undefined.size or isnan(self.x_undefined[0])
+        x_undefined = None if none else self.x_undefined.copy()
         asked = self.python
         undefined = None if asked is None else asked.undefined
         return Solved(

@@ -36,7 +36,7 @@ def draw_run(run: Any, names: Sequence[str] | None, title: str) -> Any:
         ax.set_visible(False)
     for column in axes.T:
         last = [ax for ax in column if ax.get_visible()][-1]
-        last.set_xlabel("time (s)")
+        last.set_xlabel(f"time ({run.time_unit})" if run.time_unit else "time")
         last.tick_params(labelbottom=True)
     fig.align_ylabels(axes)
     _legend(fig, axes)
@@ -84,11 +84,10 @@ def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
             ax.plot(run.estimates.times, run.estimates.rows(name)[i], color=PALETTE[7],
                     linestyle=":", linewidth=1.3, label="estimate")  # fmt: skip
     ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))
-    limit = run.limits.get(name)
-    unit = limit.unit if limit is not None else ""
+    unit = run.unit(name)
     ax.set_ylabel(f"{name} ({unit})" if unit else name)
-    if limit is not None:
-        _limits(ax, limit, values)
+    if name in run.limits:
+        _limits(ax, run.limits[name], values)
 
 
 def _limits(ax: Any, limit: Any, values: Any) -> None:

@@ -36,6 +36,7 @@ def written(run: Any, path: str | Path) -> Path:
         },
         "status": list(run.status),
         "stopped": run.stopped,
+        "time_unit": run.time_unit,
     }  # fmt: skip
     arrays = {"success": run.success, "seconds": run.seconds}
     for name in TABLES:
@@ -72,6 +73,7 @@ def unpacked(path: str | Path) -> dict[str, Any]:
         for name, limit in head["limits"].items()
     }
     parts |= {"status": tuple(head["status"]), "stopped": head["stopped"]}
+    parts["time_unit"] = head.get("time_unit", "")  # older files have none
     return {**parts, "success": arrays["success"], "seconds": arrays["seconds"]}
 
 

@@ -102,6 +102,7 @@ class Recorder:
             seconds=np.array(self._seconds),
             steps=tuple(self._answers),
             stopped=self.stopped,
+            time_unit=wiring.time_unit,
         )
 
 

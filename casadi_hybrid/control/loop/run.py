@@ -13,6 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.loop.keeping import to_frame, unpacked, written
 from casadi_hybrid.control.loop.table import Table
+from casadi_hybrid.control.reading.measures import Excess, entry_name, in_unit
 from casadi_hybrid.control.signals import Array
 
 
@@ -55,6 +56,7 @@ class Run:
         seconds: that controller and estimator took, by step.
         steps: what the controller returned; empty in a run that was loaded.
         stopped: a sentence where the run ended early.
+        time_unit: of the times; empty where the plant is a plain function.
     """
 
     states: Table
@@ -71,15 +73,20 @@ class Run:
     seconds: Array = field(repr=False)
     steps: tuple[Any, ...] = field(repr=False, default=())
     stopped: str = ""
+    time_unit: str = ""
 
     def __str__(self) -> str:
-        """How many steps of each status, what they cost, what was exceeded."""
-        counts = Counter(self.status)
+        """How many steps of each status, between what all was, what it cost, what was exceeded."""
+        counts, end = Counter(self.status), in_unit(self.times[-1], self.time_unit)
         lines = [
-            f"{len(self.status)} steps from time {self.times[0]:g} to {self.times[-1]:g}: "
+            f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
+            f"states: {self._ranges(self.states)}",
+            f"controls: {self._ranges(self.controls)}",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),
-            f"largest violation of a limit: {self.violation:.3g} of its scale",
+            f"largest violation {self.violation:.3g} of the scale: {self.worst}"
+            if self.worst
+            else "no limit is exceeded",
             self.stopped,
         ]
         return "\n".join(filter(None, lines))
@@ -113,9 +120,14 @@ class Run:
     @property
     def violation(self) -> float:
         """The largest violation of a limit, in units of the quantity's scale."""
-        parts = [self.violations.rows(name) / self.limits[name].scale[:, None]
-                 for name in self.violations]  # fmt: skip
-        return float(max((np.nanmax(part) for part in parts), default=0.0))
+        return self.worst.scaled if self.worst else 0.0
+
+    @property
+    def worst(self) -> Excess | None:
+        """The largest violation of a limit relative to its scale: of what, and when."""
+        found = [self._most(name) for name in self.violations]
+        most = max(found, key=lambda excess: excess.scaled, default=None)
+        return most if most and most.scaled > 0.0 else None
 
     @property
     def failed(self) -> int:
@@ -162,6 +174,27 @@ class Run:
             return cls(**parts, limits=limits)
         except (KeyError, TypeError) as error:
             raise InputError(f"{path} holds no run: {error}") from None
+
+    def unit(self, name: str) -> str:
+        """Return the unit of a quantity, empty where none was declared."""
+        return self.limits[name].unit if name in self.limits else ""
+
+    def _ranges(self, table: Table) -> str:
+        return ", ".join(
+            f"{name} {np.nanmin(rows):.3g} to {in_unit(np.nanmax(rows), self.unit(name))}"
+            for name, rows in ((name, table.rows(name)) for name in table)
+        )
+
+    def _most(self, name: str) -> Excess:
+        """The largest violation of one name's limits."""
+        limit, rows = self.limits[name], np.nan_to_num(self.violations.rows(name), posinf=np.inf)
+        scaled = rows / limit.scale[:, None]
+        i, k = np.unravel_index(int(scaled.argmax()), rows.shape)
+        side = "lower" if self[name].reshape(rows.shape[0], -1)[i, k] < limit.lower[i] else "upper"
+        return Excess(
+            entry_name(name, int(i), rows), float(rows[i, k]), float(scaled[i, k]),
+            float(getattr(limit, side)[i]), side, float(self.times[k]), limit.unit, self.time_unit,
+        )  # fmt: skip
 
     def estimation_error(self) -> Array:
         """Return the estimate minus the true state, by state and step.

@@ -33,6 +33,7 @@ class Wiring:
         control: a control as a column, from a column or by name.
         x0: the state at the start.
         u0: the control before any was computed; None where it is not known.
+        time_unit: of the model; empty of a function.
     """
 
     period: float
@@ -46,6 +47,7 @@ class Wiring:
     control: Callable[[Any, str], Array]
     x0: Array
     u0: Array | None
+    time_unit: str = ""
 
 
 def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
@@ -110,6 +112,7 @@ def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
         control=lambda value, what: np.asarray(model.vector("control", value, what)),
         x0=np.asarray(model.vector("state", x0, "x0")),
         u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
+        time_unit=model.time_unit,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,22 @@ def identity(program: Program) -> dict[str, Any]:
             [name, list(block.shape), float(np.sum(block.scale))] for name, block in blocks.items()
         ]
     return parts
+
+
+def renumbered(program: Program, solved: Program) -> Program:
+    """Return a program with the numbers of one that is laid out alike.
+
+    Raises:
+        InputError: where its unknowns, rows or scales are others.
+    """
+    if identity(program) != identity(solved):
+        raise InputError(
+            f"the solution is of {solved.name!r}, which is not laid out as {program.name!r} on its "
+            "mesh: other quantities, constraints, scales or another method. Give the problem that "
+            "was solved"
+        )
+    numbers: dict[str, Any] = {name: getattr(solved, name) for name in (*_NUMBERS, "limits")}
+    return replace(program, **numbers)
 
 
 def stacked(program: Program, x: Array, lam_x: Array, lam_g: Array) -> dict[str, Array]:
