@@ -9,14 +9,13 @@ from typing import Any
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import has_method
 from casadi_hybrid.call import Method
-from casadi_hybrid.equations import OnEquations
+from casadi_hybrid.equations import LookAhead, OnEquations
 from casadi_hybrid.iterations import (
     Extragradient,
     GradientDescentAscent,
     Hybrid,
     Iteration,
     LinearizedAugmentedLagrangian,
-    LookAhead,
     OptimisticGradient,
     PrimalDualHybridGradient,
     Rule,
