@@ -156,7 +156,7 @@ class OnEquations:
             residuals=residuals,
             stop=outcome.reason,
             point=point,
-            detail=_detail(problem, outcome),
+            detail=outcome.detail,
             error=outcome.error,
             iterations=outcome.iterations,
             evaluations=dict(oracle.counts),
@@ -222,13 +222,3 @@ def _word(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size > 1:
         return f"an array of shape {value.shape}"
     return shorten(str(value), 80)
-
-
-def _detail(problem: Problem, outcome: Outcome) -> str:
-    if outcome.reason is not StopReason.LOCALLY_INFEASIBLE or outcome.last is None:
-        return outcome.detail
-    h = outcome.last.at.h
-    names = problem.functions.constraint_names
-    worst = [i for i in np.argsort(-np.abs(h))[:3] if h[i] != 0.0]
-    largest = ", ".join(f"{names[i]} = {h[i]:.3g}" for i in worst)
-    return f"{outcome.detail}; largest: {largest}"

@@ -128,18 +128,6 @@ class NotAugmentableError(DesignError):
         return type(self), (self.curvature, self.direction)
 
 
-class StallError(ArithmeticError):
-    """An iteration cannot go on from its iterate.
-
-    Attributes:
-        reason: the :class:`~casadi_hybrid.basics.status.StopReason` that says why.
-    """
-
-    def __init__(self, reason: StopReason, message: str) -> None:
-        self.reason = reason
-        super().__init__(message)
-
-
 class Interrupted(KeyboardInterrupt):
     """A solve was ended by Ctrl-C.
 

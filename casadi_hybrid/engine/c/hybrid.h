@@ -331,7 +331,7 @@ typedef struct {
     int begun;                 /* whether it is under way */
 } hybrid_root;
 
-/* What composite steps carry: as iterations/safeguards.py. */
+/* What composite steps carry. */
 typedef struct {
     double radius, penalty, mark, promised, error;
     double goal, reach; /* of the reduction of the violation alone; negative for none */

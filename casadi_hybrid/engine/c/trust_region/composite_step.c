@@ -1,5 +1,5 @@
 /* The composite step of Byrd and Omojokun (Nocedal and Wright, Numerical Optimization, 2nd ed.,
- * section 18.5), as iterations/lookahead.py: with A = U Sigma Y' and Z spanning ker A
+ * section 18.5): with A = U Sigma Y' and Z spanning ker A
  *
  *     d_y = -Y (Sigma^2 + lambda)^-1 Sigma U'c,   |d_y| <= 0.8 Delta,
  *     d_z = -Z (Z'WZ + sigma I)^-1 Z'(grad f + W d_y),   |d| <= Delta,

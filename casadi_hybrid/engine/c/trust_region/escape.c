@@ -1,4 +1,4 @@
-/* The escape from a least violation, as iterations/violation.py: first the undamped Gauss-Newton step
+/* The escape from a least violation: first the undamped Gauss-Newton step
  * and then Newton steps on |c|^2 / 2, which lead back from far out on an asymptote; else along the
  * weakest right singular vectors of A, to both sides and to distances in geometric progression, each
  * followed by two damped Gauss-Newton corrections. Along these directions the linear model says

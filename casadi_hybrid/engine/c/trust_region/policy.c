@@ -1,4 +1,4 @@
-/* Which step is due where there are equations alone, as iterations/safeguards.py: a composite step;
+/* Which step is due where there are equations alone: a composite step;
  * where |c| does not halve in some steps, the penalty is raised, and then the violation alone is
  * reduced until |c| is down to a goal. */
 #include <math.h>

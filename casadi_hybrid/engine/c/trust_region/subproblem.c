@@ -1,4 +1,4 @@
-/* The trust-region subproblem in the coordinates of eigenvectors, as iterations/trust_region.py:
+/* The trust-region subproblem in the coordinates of eigenvectors:
  *
  *     min sum e_i t_i^2 / 2 + b't  s.t.  |t| <= radius:   t_i = -b_i / (e_i + sigma),
  *

@@ -57,10 +57,10 @@ int hybrid_escape(hybrid_cold *cold);
  * as good: `values` of each, rising. shares: columns, room: n numbers. */
 void hybrid_orient(int n, int columns, int count, const double *values, double *directions,
                    double *shares, double *room);
-/* The shortest minimizer t of sum e t^2 / 2 + b't with |t| <= radius, e rising, as
- * iterations/trust_region.py. Returns the multiplier of the radius. */
+/* The shortest minimizer t of sum e t^2 / 2 + b't with |t| <= radius, e rising.
+ * Returns the multiplier of the radius. */
 double hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t);
-/* The radius after a step of this size and ratio of gain to prediction: as there. */
+/* The radius after a step of this size and ratio of gain to prediction. */
 double hybrid_next_radius(double radius, double size, double ratio);
 
 /* What is carried from a first point on, and from one beyond a least violation. */

@@ -1,8 +1,9 @@
-/* The violation alone, as iterations/violation.py: the Newton step on |c|^2 / 2,
+/* The violation alone: the Newton step on |c|^2 / 2,
  *
  *     min d'G d / 2 + (A'c)'d  s.t.  |D d| <= Delta,   G = A'A + sum_i c_i grad^2 c_i,
  *
- * in units D that follow the rows. */
+ * in units D that follow the rows. A step that gains little is tried once more with a correction that
+ * bends it along a curved valley of |c| (the geodesic acceleration of Transtrum and Sethna, 2012). */
 #include <float.h>
 #include <math.h>
 #include <string.h>
