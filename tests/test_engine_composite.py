@@ -34,7 +34,6 @@ def library() -> Any:
     signatures = {
         "hybrid_singular": (None, [c_int, c_int, pointer, number, *[pointer] * 3]),
         "hybrid_symmetric": (c_int, [c_int, *[pointer] * 3]),
-        "hybrid_trust_region": (number, [c_int, pointer, pointer, number, pointer]),
         "hybrid_orient": (None, [c_int] * 3 + [pointer] * 4),
         "hybrid_next_radius": (number, [number] * 3),
         "hybrid_dot": (number, [c_int, pointer, pointer]),
@@ -129,28 +128,6 @@ def test_matrices_without_numbers_do_not_hang(library: Any) -> None:
         A[0, 1] = A[1, 0] = 1.0
         library.hybrid_symmetric(4, A.ctypes.data, values.ctypes.data, work.ctypes.data)
         decomposed(library, np.full((3, 5), bad), 1e-10)
-
-
-def test_the_trust_region(library: Any) -> None:
-    """By the conditions of Moré and Sorensen for a global minimizer."""
-    rng, kinds = np.random.default_rng(3), set()
-    for _ in range(3000):
-        n = int(rng.integers(1, 6))
-        e = np.sort(rng.choice([-2.0, -1e-16, 0.0, 1e-9, 1.0, 3.0, *rng.normal(size=3)], n))
-        b = rng.choice([0.0, 1.0, *rng.normal(size=3)], n) * 10.0 ** rng.uniform(-3, 3)
-        radius, t = 10.0 ** rng.uniform(-4, 4), np.empty(n)
-        sigma = library.hybrid_trust_region(n, e.ctypes.data, b.ctypes.data, radius, t.ctypes.data)
-        size, scale = np.linalg.norm(t), np.abs(b).max() + np.abs(e).max() * radius
-        np.testing.assert_allclose((e + sigma) * t, -b, rtol=0, atol=1e-8 * scale)
-        assert e[0] + sigma >= -1e-14 * np.abs(e).max()
-        assert sigma >= 0.0
-        assert size <= radius * (1 + 1e-9)
-        assert sigma == 0.0 or size >= radius * (1 - 1e-9)
-        hard = e[0] < 0.0 and sigma == -e[0] and t[0] > 0.0 == b[0]
-        kinds.add("hard" if hard else "inside" if sigma == 0.0 else "outside")
-        if not sigma:  # the shortest of all minimizers
-            assert (t[(e == 0) & (b == 0)] == 0).all()
-    assert kinds == {"hard", "inside", "outside"}
 
 
 def test_the_radius_after_a_step(library: Any) -> None:
