@@ -15,3 +15,12 @@ int pieces_escape(void *bytes, double *w, double *y, double *carried) {
     carried[3] = of->escapes;
     return found;
 }
+
+/* A step that reduces |c| alone, from where such a run is. Returns its status; w and c there. */
+int pieces_reduce(void *bytes, double *w, double *c) {
+    hybrid_cold *cold = bytes;
+    int status = hybrid_newton_on_violation(cold);
+    hybrid_set(cold->plan->n, cold->at->of.w, w);
+    hybrid_set(cold->plan->m, cold->at->of.c, c);
+    return status;
+}
