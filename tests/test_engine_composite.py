@@ -16,10 +16,14 @@ from engine_form import Formula
 from engine_runs import ended_at
 
 from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.engine.warm import any_engine_of
+from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.session.solve import fill
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 COMPOSITE, BARRIER = "hybrid (composite step)", "hybrid (barrier)"
 EPS = float(np.finfo(float).eps)
+OTHER_PATTERN = 1  # of hybrid.h
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -452,6 +456,18 @@ def test_many_variables(n: int) -> None:
     solver, found = solved(made)
     assert solver.stats()["success"]
     assert_kkt(made, found)
+
+
+@pytest.mark.parametrize("bounds", [{"lbx": -50}, {"ubg": [0, 1]}])
+def test_composite_steps_alone_are_for_equations(bounds: dict[str, Any]) -> None:
+    """The core begins nothing on another problem."""
+    nlp, start = far()
+    problem = Problem.from_nlp(nlp)
+    numbers = problem.numbers(**{"lbg": 0, "ubg": 0, **start, **bounds})
+    core = any_engine_of(problem).another(numbers.bounds, Limits(), alone=True)
+    fill(core, numbers, None)
+    assert core.solve() == OTHER_PATTERN
+    assert core.space.solved().said.firsts == 0
 
 
 def test_the_same_memory_serves_the_barrier_method() -> None:

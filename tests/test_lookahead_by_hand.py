@@ -11,11 +11,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from casadi_hybrid.iterations.composite import kkt_error
+from casadi_hybrid.iterations.violation import reduce_violation
 from scipy.optimize import brentq
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.iterations.composite import kkt_error
-from casadi_hybrid.iterations.violation import reduce_violation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules.spectra import Jacobian
 
