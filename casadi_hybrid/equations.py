@@ -13,7 +13,7 @@ import numpy as np
 
 from casadi_hybrid.answer import altered
 from casadi_hybrid.basics.errors import Interrupted
-from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.log import IterationLog

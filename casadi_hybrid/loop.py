@@ -24,8 +24,8 @@ from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.stopping import Progress, StoppingTest
 
 # Here the last iterate is itself the evidence, also where a user's test says so: the point that
-# passed the test, the stationary violation, the end of the ray, the point where multipliers cease to
-# exist, where steps end.
+# passed the test, the stationary violation, the end of the ray, the point where multipliers cease
+# to exist, where steps end.
 LAST_POINT = (
     StopReason.CONVERGED,
     StopReason.STALLED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -82,6 +83,37 @@ def resized(radius: float, size: float, ratio: float, seen: Counter[str]) -> flo
     return (0.5 if ratio >= 1e-4 else 0.25) * min(size, radius)
 
 
+@dataclass
+class Mode:
+    """When ν is raised for want of progress, and when ‖h‖ alone is reduced, down to the goal."""
+
+    mark: float = np.inf
+    patience: int = 6
+    raised: bool = False
+    goal: float = 0.0  # 0: the reduction is not under way
+    reach: float = 0.0  # its radius
+
+    def turn(self, size: float, promised: float, seen: Counter[str]) -> float:
+        """What the next step does at this ‖h‖; what ν is multiplied by."""
+        if self.goal and size <= self.goal:
+            self.goal, self.mark, self.raised = 0.0, np.inf, False
+        elif self.goal:
+            seen["the violation alone"] += 1
+        elif size <= max(self.mark, 1e-10):
+            self.mark, self.patience, self.raised = 0.5 * size, 6, False
+        elif promised > 0.5:
+            pass
+        elif self.patience > 0:
+            self.patience -= 1
+        elif not self.raised:
+            self.patience, self.raised = 6, True
+            seen["ν raised for want of progress"] += 1
+            return 10.0
+        else:
+            self.goal, self.reach = 0.1 * size, size
+        return 1.0
+
+
 def look_ahead(made: Made, x: Array, seen: Counter[str]) -> Iterator[Array]:
     """x_0, x_1, … for a Jacobian of full row rank, n > m, far from every stationary violation.
 
@@ -92,29 +124,16 @@ def look_ahead(made: Made, x: Array, seen: Counter[str]) -> Iterator[Array]:
     """
     oracle, violation = oracle_of(made), violation_of(made)
     radius, nu, least, promised = max(1.0, 0.5 * norm(x)), 1.0, np.inf, 0.0
-    mark, patience, raised = np.inf, 6, False
-    goal, reach = 0.0, 0.0  # of the reduction of ‖h‖ alone; 0: it is not under way
+    mode = Mode()
     while True:
         yield x
         at = oracle.first(x)
-        at = oracle.second(x, np.zeros(at.h.size) if goal else fitted(at))
+        at = oracle.second(x, np.zeros(at.h.size) if mode.goal else fitted(at))
         f, g, h, B, H = at.f, at.gradient, at.h, at.B, at.hessian
         assert norm(B.T @ h) > 1e-9 * norm(B) * norm(h)
-        if goal:
-            if norm(h) <= goal:
-                goal, mark, raised = 0.0, np.inf, False
-        elif norm(h) <= max(mark, 1e-10):
-            mark, patience, raised = 0.5 * norm(h), 6, False
-        elif promised <= 0.5 and patience > 0:
-            patience -= 1
-        elif promised <= 0.5 and not raised:
-            nu, patience, raised = 10 * nu, 6, True
-            seen["ν raised for want of progress"] += 1
-        elif promised <= 0.5:
-            goal, reach = 0.1 * norm(h), norm(h)
-        if goal:
-            x, reach = reduced(x, reach, violation, Counter())
-            seen["the violation alone"] += 1
+        nu *= mode.turn(float(norm(h)), promised, seen)
+        if mode.goal:
+            x, mode.reach = reduced(x, mode.reach, violation, Counter())
             continue
         newton, d_y, *damped = composite(at, 1e9)
         whole = max(norm(newton), norm(d_y) / 0.8) if not any(damped) else 0.0

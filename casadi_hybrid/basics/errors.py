@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.status import StopReason
-
 
 def last_line(error: Exception) -> str:
     """CasADi's sentence without the place in its sources."""
