@@ -326,6 +326,18 @@ def test_the_limit_is_that_of_the_solve_and_nothing_comes_after_it() -> None:
     assert stopped.history.x.shape == (21, 20)
 
 
+def test_multipliers_beyond_the_limit_end_a_solve() -> None:
+    """‖x‖² = 0 has no multipliers at its root; the limit is relative to ‖∇f‖ = 1."""
+    x = ca.SX.sym("x", 2)
+    solver = Solver(Problem(x=x, f=x[0], h=ca.sumsqr(x)), "look-ahead", divergence=1e8)
+    result = solver.solve([1.0, 0.5], history=True)
+    assert (result.stop, result.point) == (
+        StopReason.NO_MULTIPLIERS, PointStatus.FRITZ_JOHN_POINT
+    )  # fmt: skip
+    sizes = np.abs(result.history.multipliers).max(axis=1)
+    assert sizes[-2] <= 1e8 < sizes[-1]
+
+
 # --- the violation alone ------------------------------------------------------------------------
 
 

@@ -14,6 +14,15 @@ static void begin(hybrid_cold *cold) {
     hybrid_fit(cold, &cold->at->of, &one->here, cold->now.y);
 }
 
+/* Whether multipliers, which are the user's where rows are as they are, have grown beyond the limit. */
+static int is_without_multipliers(const hybrid_cold *cold) {
+    const hybrid_point *at = &cold->at->of;
+    double slope = hybrid_largest(cold->plan->n, at->gradient);
+    if (!cold->attempt->unscaled) return 0;
+    if (slope < cold->form.scale_f) slope = cold->form.scale_f;
+    return hybrid_largest(cold->plan->m, cold->now.y) > cold->attempt->divergence * slope;
+}
+
 static int advance(hybrid_cold *cold) {
     hybrid_sight sight;
     int status;
@@ -22,6 +31,10 @@ static int advance(hybrid_cold *cold) {
     if (status) return hybrid_end_there(cold, status);
     status = hybrid_record(cold, &sight);
     if (status != HYBRID_PAUSED) return status;
+    if (is_without_multipliers(cold)) {
+        const int feasible = sight.of.feasibility <= cold->numbers->feasibility;
+        return hybrid_end_there(cold, feasible ? HYBRID_STALLED : HYBRID_DIVERGED);
+    }
     if (hybrid_extrapolate(cold)) {
         begin(cold);
         status = HYBRID_SOLVED;
