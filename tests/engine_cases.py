@@ -271,7 +271,7 @@ class PointData(ct.Structure):
 
 
 class SpotData(ct.Structure):
-    """``hybrid_spot``."""
+    """``hybrid_trial``."""
 
     _fields_ = [
         ("of", PointData), ("base", POINTER),
@@ -280,7 +280,7 @@ class SpotData(ct.Structure):
 
 
 class HeldData(ct.Structure):
-    """``hybrid_held``."""
+    """``hybrid_bound_multipliers``."""
 
     _fields_ = [
         *((name, POINTER) for name in ("z_lower", "z_upper", "at")), ("count", WHOLE),
@@ -320,13 +320,13 @@ class SpectrumData(ct.Structure):
 
 
 class WorthData(ct.Structure):
-    """``hybrid_worth``."""
+    """``hybrid_filter_pair``."""
 
     _fields_ = [("theta", NUMBER), ("phi", NUMBER), ("gradient", POINTER)]
 
 
 class KernelData(ct.Structure):
-    """``hybrid_kernel``."""
+    """``hybrid_kkt``."""
 
     _fields_ = [
         ("K", POINTER), ("soft", POINTER), ("weight", NUMBER),

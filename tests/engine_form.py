@@ -40,7 +40,7 @@ class Form:
         core.hybrid_place_point(ct.byref(self.data), ct.byref(arena), ct.byref(self.point))
         assert arena.used_doubles <= doubles
         assert core.hybrid_make_form(ct.byref(self.form), ct.byref(self.point)) == 0
-        core.hybrid_look_at_bounds(ct.byref(self.form))
+        core.hybrid_find_bounds(ct.byref(self.form))
 
     def of_form(self, name: str, size: int) -> np.ndarray:
         return view(getattr(self.form, name), size)
@@ -78,7 +78,7 @@ class Form:
         at = self.space.addresses
         given = (at[name] for name in ("plan", "functions", "numbers"))
         memory = (one.ctypes.data for one in room)
-        return int(self.core.hybrid_warm(*given, *memory, at["answer"]))
+        return int(self.core.hybrid_sqp(*given, *memory, at["answer"]))
 
 
 class Formula:
@@ -171,7 +171,7 @@ class Formula:
 def sizes_of(core: Any, data: Any) -> tuple[int, int]:
     """Numbers and whole numbers of the memory of the warm mode."""
     doubles, ints = ct.c_longlong(), ct.c_longlong()
-    core.hybrid_warm_memory(ct.byref(data), ct.byref(doubles), ct.byref(ints))
+    core.hybrid_sqp_memory(ct.byref(data), ct.byref(doubles), ct.byref(ints))
     return doubles.value, max(1, ints.value)
 
 

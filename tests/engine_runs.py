@@ -21,7 +21,7 @@ SOLVED, NOT_NEARER, LIMIT = 0, 4, 7  # of hybrid.h
 
 
 class MarkData(ct.Structure):
-    """``hybrid_mark``."""
+    """``hybrid_progress``."""
 
     _fields_ = [
         *((name, NUMBER) for name in ("nu", "theta", "f", "error")),

@@ -35,13 +35,13 @@ def core() -> Any:
     number = c_double
     signatures = {
         "hybrid_next_nu": (number, [number, number]),
-        "hybrid_blocks": (c_int, [c_void_p, number, number, number]),
-        "hybrid_verdict": (c_int, [c_void_p, c_void_p, *[number] * 5]),
+        "hybrid_filter_rejects": (c_int, [c_void_p, number, number, number]),
+        "hybrid_filter_accepts": (c_int, [c_void_p, c_void_p, *[number] * 5]),
         "hybrid_smallest_step": (number, [c_void_p, number, number]),
-        "hybrid_extend": (None, [c_void_p, c_void_p]),
-        "hybrid_interior": (None, [c_void_p, number, c_void_p]),
+        "hybrid_filter_add": (None, [c_void_p, c_void_p]),
+        "hybrid_push_inside": (None, [c_void_p, number, c_void_p]),
         "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
-        "hybrid_share_to_zero": (
+        "hybrid_fraction_to_zero": (
             number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
         ),
     }  # fmt: skip
@@ -110,11 +110,11 @@ def test_the_filter(core: Any) -> None:
         wanted = of.verdict(size, trial, alpha, slope)
         seen.add(wanted)
         given = ct.byref(worth), ct.byref(it), size, *trial, alpha, slope
-        assert core.hybrid_verdict(*given) == wanted
-        assert core.hybrid_blocks(ct.byref(it), theta, phi, 1.0) == of.blocks(theta, phi)
+        assert core.hybrid_filter_accepts(*given) == wanted
+        assert core.hybrid_filter_rejects(ct.byref(it), theta, phi, 1.0) == of.blocks(theta, phi)
         step = core.hybrid_smallest_step(ct.byref(worth), start, slope)
         assert step == pytest.approx(of.smallest_step(slope), rel=1e-13)
-        core.hybrid_extend(ct.byref(worth), ct.byref(it))
+        core.hybrid_filter_add(ct.byref(worth), ct.byref(it))
         kept = of.extended()
         assert it.entries == len(kept)
         np.testing.assert_allclose(room[: 2 * len(kept)].reshape(-1, 2), kept, rtol=1e-15)
@@ -132,7 +132,7 @@ def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(core: Any) -
         room = pairs.ravel().copy()
         it = IterateData(filter=room.ctypes.data, entries=128, theta_start=1.0)
         worth = WorthData(0.5 * float(theta[0]), 9.0)
-        core.hybrid_extend(ct.byref(worth), ct.byref(it))
+        core.hybrid_filter_add(ct.byref(worth), ct.byref(it))
         new = Filter(worth.theta, worth.phi, 1.0, pairs[:0]).extended()
         kept = pairs[(pairs != gone).any(axis=1)]
         assert it.entries == 128
@@ -156,7 +156,7 @@ def test_bounds_are_kept(core: Any) -> None:
         )  # fmt: skip
         w = 3.0 * rng.normal(size=n)
         moved = w.copy()
-        core.hybrid_interior(ct.byref(form), 1e-2, moved.ctypes.data)
+        core.hybrid_push_inside(ct.byref(form), 1e-2, moved.ctypes.data)
         gap = 1e-2 * (upper - lower)
         ends = (
             np.minimum(1e-2 * np.maximum(1, np.where(has, np.abs(of), 0)), gap)
@@ -174,7 +174,7 @@ def test_bounds_are_kept(core: Any) -> None:
         core.hybrid_safe_duals(ct.byref(form), ct.byref(at), nu, *(one.ctypes.data for one in z))
         np.testing.assert_allclose(z, wanted_z, rtol=1e-14)
         step = rng.normal(size=n)
-        share = core.hybrid_share_to_zero(
+        share = core.hybrid_fraction_to_zero(
             n, below.ctypes.data, step.ctypes.data, 1.0, flags[0].ctypes.data, 0.99
         )
         falling = low & (step < 0)

@@ -102,7 +102,7 @@ class System:
         data = self.plan.data
         self.space = Workspace(self.core, self.plan, self.problem.functions, trigger())
         arena = Arena(None, None, 0, 0)
-        self.core.hybrid_place_kernel(ct.byref(data), ct.byref(arena), ct.byref(KernelData()))
+        self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(KernelData()))
         self._doubles = np.zeros(arena.used_doubles)
         self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
@@ -110,7 +110,7 @@ class System:
         self.kernel = KernelData(
             answer=self.space.addresses["answer"], low_rank=ct.addressof(self._plain)
         )
-        self.core.hybrid_place_kernel(ct.byref(data), ct.byref(arena), ct.byref(self.kernel))
+        self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kernel))
         self.n, self.m = n, m
         self.W = W[_ints(data.W_rows, data.nnz_W), _ints(data.W_cols, data.nnz_W)]
         self.A = A[_ints(data.A_rows, data.nnz_A), _ints(data.A_cols, data.nnz_A)]
@@ -124,11 +124,11 @@ class System:
                         ct.byref(self.kernel)))  # fmt: skip
 
     def solve(self, b: np.ndarray) -> tuple[int, int, np.ndarray]:
-        """What ``hybrid_resolve`` says, what ``hybrid_solve_pinned``, and the solution."""
+        """What ``hybrid_solve_refined`` says, what ``hybrid_solve_pinned``, and the solution."""
         plan, kernel = ct.byref(self.plan.data), ct.byref(self.kernel)
         right = np.ctypeslib.as_array(ct.cast(self.kernel.right, ct.POINTER(ct.c_double)), b.shape)
         right[:] = b
-        first = self.core.hybrid_resolve(plan, kernel)
+        first = self.core.hybrid_solve_refined(plan, kernel)
         force, c, x = -b[: self.n], -b[self.n :], np.empty(b.size)
         arrays = (self.W, self.A, force.copy(), c.copy())
         at = [ct.c_void_p(array.ctypes.data) for array in arrays]

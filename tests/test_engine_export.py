@@ -676,7 +676,7 @@ def test_the_page_says_what_works(tmp_path, monkeypatch, capsys):
         ({"name": "2nd"}, "name is '2nd'"),
         ({"name": "math"}, "name is 'math'"),
         ({"name": "test"}, "name is 'test'"),  # which CMake would refuse, with its ctest
-        ({"name": "hybrid_cold"}, "name is 'hybrid_cold'"),
+        ({"name": "hybrid_run"}, "name is 'hybrid_run'"),
         ({"name": "arm__left"}, "name is 'arm__left'"),
         ({"loops": True}, "too little of the problem repeats"),
         ({"ubg": -5.0, "lbg": -5.0}, "failed, and an export stores solutions"),

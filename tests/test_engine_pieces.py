@@ -155,8 +155,8 @@ def test_the_barrier_function(both: Both, nu: float) -> None:
         for name in ("below", "above"):
             spot.logs += both.core.hybrid_logs(data.n, address(both.of_point(name, data.n)))
         form, worth = ct.byref(both.form), WorthData(gradient=slope.ctypes.data)
-        both.core.hybrid_look_outside(form, ct.byref(spot))
-        both.core.hybrid_weigh(form, ct.byref(spot), NUMBER(nu), ct.byref(worth))
+        both.core.hybrid_bound_terms(form, ct.byref(spot))
+        both.core.hybrid_filter_pair_at(form, ct.byref(spot), NUMBER(nu), ct.byref(worth))
         assert bool(spot.outside) == bool(((w < of.lower) | (w > of.upper)).any())
         below, above = distances(both, w)
         if spot.outside:
@@ -254,7 +254,7 @@ def test_what_rounding_excuses_is_that_of_the_user(both: Both, seed: int) -> Non
     lam_x = -(gradient + full.T @ lam_g)
     lam_x[:: 1 + seed % 3] *= 1.0 + 10.0 ** draws.uniform(-15, -9)
     both.call("hybrid_residuals_at", lam_x, lam_g, work, ct.byref(found))
-    both.call("hybrid_excuse", lam_x, lam_g, work, sizes, ct.byref(found))
+    both.call("hybrid_subtract_rounding", lam_x, lam_g, work, sizes, ct.byref(found))
     expected = kkt_residuals(bounds, x, gradient, g, full, lam_x, lam_g)
     entry = largest(np.abs(gradient) + np.abs(full.T) @ np.abs(lam_g))
     equal(found.feasibility, expected.feasibility, 1e-12)

@@ -178,7 +178,7 @@ class Kernel:
         self._doubles, self._ints = np.full(200_000, np.nan), np.zeros(20_000, dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
         plan = ct.byref(form.data)
-        form.core.hybrid_place_kernel(plan, ct.byref(arena), ct.byref(self.data))
+        form.core.hybrid_place_kkt(plan, ct.byref(arena), ct.byref(self.data))
         assert arena.used_doubles <= self._doubles.size
         self.data.low_rank = ct.addressof(form.form) + type(form.form).low_rank.offset
         self.data.answer = form.space.addresses["answer"]
@@ -227,7 +227,7 @@ def test_the_kernel_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch
         assert found == (negative != m)
         counts.add(found)
         force, c, dw, dy = *(draws.standard_normal(k) for k in (n, m)), np.zeros(n), np.zeros(m)
-        assert kernel.call("hybrid_solve", force, c, kernel.at, dw, dy) == 0
+        assert kernel.call("hybrid_solve_kkt", force, c, kernel.at, dw, dy) == 0
         equal(K @ np.concatenate((dw, dy)), -np.concatenate((force, c)), 1e-9)
         # With entries pinned, as on an active set.
         pinned[:] = draws.uniform(size=n) < 0.3

@@ -40,9 +40,9 @@ MIRRORS = {
     "hybrid_batch": structures.BatchData,
     "hybrid_observer": structures.ObserverData,
     "hybrid_view": solve._ViewData,
-    "hybrid_attempt": options.RunData,
+    "hybrid_run_options": options.RunData,
     "hybrid_options": options.OptionsData,
-    "hybrid_mark": engine_runs.MarkData,
+    "hybrid_progress": engine_runs.MarkData,
     "hybrid_ray": engine_runs.RayData,
     "hybrid_iterate": engine_runs.IterateData,
     "hybrid_state": engine_runs.StateData,
@@ -56,8 +56,8 @@ MIRRORS = {
     "hybrid_point": PointData,
     "hybrid_low_rank": LowRankData,
     "hybrid_form": FormData,
-    "hybrid_kernel": KernelData,
-    "hybrid_worth": WorthData,
+    "hybrid_kkt": KernelData,
+    "hybrid_filter_pair": WorthData,
     "hybrid_spectrum": SpectrumData,
 }
 POINTERS = ("hybrid_first", "hybrid_second")  # to functions

@@ -103,7 +103,7 @@ def full(matrix: np.ndarray) -> Sparse:
 
 def test_no_piece_of_the_core_is_seen_from_outside(folder):
     core = ctypes.CDLL(folder / f"hybrid{suffix()}")
-    assert core.hybrid_solve_nlp
+    assert core.hybrid_solve
     assert core.hybrid_ldl_factor
     assert not hasattr(core, "hybrid_next_nu")
 

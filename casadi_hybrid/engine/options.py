@@ -22,7 +22,7 @@ WARM_NU = 1e-6
 
 
 class RunData(ct.Structure):
-    """``hybrid_attempt``."""
+    """``hybrid_run_options``."""
 
     _fields_ = [
         *((name, c_double) for name in (

@@ -83,7 +83,7 @@ class Plan:
         self._tables, self._fixed = Tables.of(library, K, free), FixedTables.of(library, K, fixed)
         self.data.ldl, self.data.fixed = self._tables.analysis, self._fixed.analysis
         doubles, ints = ct.c_longlong(), ct.c_longlong()
-        library.hybrid_warm_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
+        library.hybrid_sqp_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
         self.doubles, self.ints = doubles.value, ints.value
 
     @property

@@ -1,4 +1,4 @@
-"""One solve by the core: ``hybrid_solve_nlp`` on a workspace, and who looks on."""
+"""One solve by the core: ``hybrid_solve`` on a workspace, and who looks on."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _Ask = ct.CFUNCTYPE(c_int, c_void_p)
 def memory_of(library: Any, plan: Plan, options: OptionsData) -> tuple[int, int, int]:
     """Bytes of its own, numbers and whole numbers of memory that a solve needs."""
     sizes = [ct.c_longlong() for _ in range(3)]
-    library.hybrid_solve_nlp_memory(
+    library.hybrid_solve_memory(
         ct.addressof(plan.data), ct.addressof(options), *map(ct.addressof, sizes)
     )
     own, doubles, ints = (one.value for one in sizes)
@@ -96,13 +96,13 @@ class Core:
             "bytes": address(self._bytes),
             "doubles": address(self._doubles),
             "ints": address(self._ints),
-            "solve": ct.cast(library.hybrid_solve_nlp, c_void_p).value or 0,
+            "solve": ct.cast(library.hybrid_solve, c_void_p).value or 0,
         }
         at = self.addresses
         self._call = tuple(at[name] for name in (
             "plan", "functions", "numbers", "options", "bytes", "doubles", "ints", "answer",
         ))  # fmt: skip
-        self._solve = library.hybrid_solve_nlp
+        self._solve = library.hybrid_solve
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Have nobody look on; ``raised`` takes what a signal raises. C begins by itself."""

@@ -37,7 +37,7 @@ typedef struct {
     int restoring; /* whether the violation alone is being reduced */
 } hybrid_view;
 
-/* Who looks on. Rows of iterates are written one after another; where there is no room for another
+/* The observer. Rows of iterates are written one after another; where there is no room for another
  * one, `full` is called, which makes some, or says otherwise, and then they are not written.
  *   look: called with each iterate. Returns 0, or another number to end the solve
  *   interrupted: called every 0.1 s or so. Returns as look */
@@ -57,9 +57,9 @@ typedef struct {
 } hybrid_observer;
 
 /* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
- * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. Memory of the caller's,
- * between whose runs it is kept: hybrid_warm begins without points, and so does an attempt, but for
- * one from multipliers nearby, which goes on with those of the hybrid_warm before it. */
+ * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. Memory of the
+ * caller's, between whose runs it is kept: hybrid_sqp begins without points, and so does a run,
+ * but for one from multipliers nearby, which goes on with those of the hybrid_sqp before it. */
 typedef struct {
     double *doubles; /* as many as hybrid_secants_doubles says */
     int count, last; /* points that are known, and the place of the last */
@@ -87,8 +87,8 @@ typedef struct {
     const signed char *kind_x;     /* n_x: HYBRID_OPEN, or HYBRID_EQUAL where fixed */
     const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where there is no bound */
 
-    /* The standard form: sizes of w and c; w = (free variables, slacks). A variable that stands in no row
-     * and not in f is none of them, and stays where it is. */
+    /* The standard form: sizes of w and c; w = (free variables, slacks). A variable that stands in
+     * no row and not in f is none of them, and stays where it is. */
     int n_free, n, m, n_slack;
     const int *free_at;   /* n_free: the variable of each entry of w */
     const int *row_at;    /* m: the row of g of each row of c */
@@ -104,14 +104,15 @@ typedef struct {
     const int *W_starts;                 /* n + 1: where each column begins */
     const int *W_by_row, *row_starts;    /* nnz_W, n + 1: its nonzeros row by row */
 
-    /* The kernel K = [W + D, A'; A, -E], its lower triangle. */
+    /* The KKT matrix K = [W + D, A'; A, -E], its lower triangle. */
     int nnz_K;
     int lower_W;                     /* nonzeros of W in the lower triangle */
     const int *lower_of_W, *K_of_W;  /* lower_W: which nonzero of W, and where it goes in K */
     const int *K_of_A;               /* nnz_A */
     const int *K_diagonal;           /* n + m */
-    /* Where there are no second derivatives: blocks of variables that the Lagrangian couples by more
-     * than a sum. Of most all entries are nonzeros of the Hessian, of large ones the diagonal. */
+    /* Where there are no second derivatives: blocks of variables that the Lagrangian couples by
+     * more than a sum. Of most all entries are nonzeros of the Hessian, of large ones the
+     * diagonal. */
     int limited_memory; /* whether there are none */
     int differenced;    /* whether first derivatives are finite differences */
     int n_blocks;
@@ -124,7 +125,8 @@ typedef struct {
 /* The numbers of one solve, in the user's units. */
 typedef struct {
     const double *x0, *p, *lbx, *ubx, *lbg, *ubg, *lam_x0, *lam_g0;
-    /* The working set to try first by side, -1, 0, 1 or 2 for both; NULL: that of the multipliers. */
+    /* The working set to try first by side, -1, 0, 1 or 2 for both; NULL: that of the multipliers.
+     * */
     const signed char *side_x, *side_g;
     double tol;                                        /* scaled error */
     double feasibility, stationarity, complementarity; /* unscaled residuals */
@@ -144,21 +146,21 @@ enum {
     HYBRID_LIMIT = 7,           /* max_iter, or patience */
     HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
-    HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
+    HYBRID_NO_GUESS = 10,           /* neither multipliers nor a working set to begin with */
     HYBRID_PAUSED = 11,         /* of a run: a step is due */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
     HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
-    HYBRID_UNBOUNDED = 18,      /* f falls without bound: the last iterate of the run is the proof */
+    HYBRID_UNBOUNDED = 18, /* f falls without bound: the last iterate of the run is the proof */
     HYBRID_DIVERGED = 19,       /* the iterates go to infinity along points that prove nothing */
     HYBRID_LATE = 20,           /* max_time */
-    HYBRID_STOPPED = 21         /* who looks on has ended it */
+    HYBRID_STOPPED = 21         /* the observer has ended it */
 };
 
 /* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
 enum {
     HYBRID_TINY_STEPS = 1,      /* the steps have become tiny */
-    HYBRID_WRONG_INERTIA = 2,   /* no shift of the Hessian gives the kernel m negative eigenvalues */
+    HYBRID_WRONG_INERTIA = 2,   /* no shift of the Hessian gives K m negative eigenvalues */
     HYBRID_NO_PROGRESS = 3,     /* nothing improves any more */
     HYBRID_NO_DESCENT = 4,      /* no step decreases the barrier function */
     HYBRID_OTHER_SCALES = 5,    /* the scales of the start do not fit any more */
@@ -198,7 +200,7 @@ enum {
     HYBRID_UNDEFINED_POINT = 6
 };
 
-/* Writes the row of an iterate, its steps counted through the solve, and asks who looks on. Returns
+/* Writes the row of an iterate, its steps counted through the solve, and asks the observer. Returns
  * whether the solve is to end. */
 int hybrid_observe(hybrid_observer *observer, const hybrid_view *view);
 /* Whether it is, as far as that is known without an iterate: asked now and then at a time. */
@@ -207,10 +209,12 @@ int hybrid_is_interrupted(hybrid_observer *observer, double now);
 /* How a run moves. */
 enum {
     HYBRID_INTERIOR = 0,   /* the interior-point method */
-    HYBRID_ACTIVE_SET = 1, /* SQP from given multipliers, then the interior-point method from them */
+    /* SQP from given multipliers, then the interior-point method from them */
+    HYBRID_ACTIVE_SET = 1,
     HYBRID_COMPOSITE_STEP = 2,
     HYBRID_LEAST_MULTIPLIERS = 3, /* SQP on the active set of a point, from no multipliers */
-    HYBRID_PERTURBED = 4          /* SQP for equations that keep the values they have at the start */
+    /* SQP for equations that keep the values they have at the start */
+    HYBRID_PERTURBED = 4
 };
 
 /* The answer; the arrays are the caller's. */
@@ -218,8 +222,8 @@ typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
     double *gradient0, *J0;        /* the same at the start */
-    double *step;                  /* n_x: the last step to x that was not zero; NULL: not asked for */
-    double *x_undefined;           /* n_x: a trial point where a function was not defined; likewise */
+    double *step; /* n_x: the last step to x that was not zero; NULL: not asked for */
+    double *x_undefined; /* n_x: a trial point where a function was not defined; likewise */
     hybrid_residuals start, end;
     int status;
     int steps;      /* Newton steps */
@@ -240,21 +244,21 @@ typedef struct {
     int stepped;        /* whether `step` is one */
     double certificate; /* the slope of the violation at x; NaN where x is feasible */
     int undefined;      /* trial points where a function was not defined */
-    int placed;         /* where the first point of a cold solve is: 0 as given; where a function is
+    int placed;         /* where the first point of a solve from x0 is: 0 as given; where a function is
                          * not defined there, 1 within the bounds, 2 a little off them */
     int ended;          /* steps until the end of the run whose point this is */
-    int rows;           /* iterates that who looks on was shown */
+    int rows;           /* iterates that the observer was shown */
 } hybrid_answer;
 
 /* Numbers of memory that secant pairs need; 0 where there are second derivatives. */
 long long hybrid_secants_doubles(const hybrid_plan *plan);
 
 /* Numbers and whole numbers of memory that a solve needs. */
-void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints);
+void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *ints);
 
-/* The warm mode: full Newton steps on an active set that is predicted anew at every step.
+/* SQP: full Newton steps on an active set that is predicted anew at every step.
  * Returns answer->status. */
-int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                 const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
 
 /* The slope of L by the parameters, for lam_p: as the second function is called. */
@@ -273,7 +277,8 @@ typedef struct {
     hybrid_answer *answers;
 } hybrid_batch;
 
-/* --- The cold mode: the barrier method ------------------------------------------------------- */
+/* --- The interior-point method: the barrier method
+ * ------------------------------------------------------- */
 
 /* Pairs that a filter holds at most. */
 #define HYBRID_FILTER 128
@@ -282,36 +287,36 @@ typedef struct {
 typedef struct {
     double nu, theta, f, error;
     int t, made, rounds; /* rounds: restorations since then */
-} hybrid_mark;
+} hybrid_progress;
 
-/* One iterate. A state of the mode is one of these and what hybrid_state has besides. */
+/* One iterate. A state of the method is one of these and what hybrid_state has besides. */
 typedef struct {
     double *w, *y, *z_lower, *z_upper; /* n, m, n, n */
     double *filter;                    /* 2 HYBRID_FILTER: pairs (theta, phi) */
-    double nu, floor, shift;
+    double nu, nu_min, shift;
     double theta_start;    /* theta that set the filter's scale */
     double theta_cut;      /* theta before the first of the steps that were cut */
     double alpha, alpha_z; /* the parts of the last Newton step taken, if it was one */
-    hybrid_mark mark;
+    hybrid_progress reference;
     int entries;           /* of the filter */
     int flat, dependent;   /* steps in a row in which K was singular without sigma, or epsilon */
-    int bent;              /* factorizations in a row with too many negative eigenvalues */
+    int indefinite;              /* factorizations in a row with too many negative eigenvalues */
     int tiny, cut;         /* tiny steps in a row, steps that the search cut to a small part */
     int fresh;             /* whether nu has just fallen */
-    int guessed;           /* whether there is an active set of before */
+    int estimated;           /* whether there is an active set of before */
     int stepped, crossed;  /* whether a Newton step, or one on an active set, has led here */
     int watching;          /* whether there is an iterate to go back to */
     int t;
 } hybrid_iterate;
 
-/* How an attempt starts and ends. */
+/* How a run starts and ends. */
 typedef struct {
-    double nu, floor, push; /* barrier parameter, its floor, relative distance from the bounds */
+    double nu, nu_min, push; /* barrier parameter, its floor, relative distance from the bounds */
     double divergence;      /* largest |x| and -f */
     double relaxation;      /* how far bounds are widened, relative */
     double max_time;
     int t0;                 /* steps that were taken before the first iterate */
-    int patience;           /* steps of this attempt */
+    int patience;           /* steps of this run */
     int near;               /* whether the multipliers are those of a problem nearby */
     int dense;              /* whether to look at the rank of A */
     int feasibility;        /* whether there is no objective */
@@ -319,24 +324,24 @@ typedef struct {
     int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
     int rescale;            /* whether it ends where rows ask for other scales */
     int composite;          /* whether it is by composite steps: for who begins it */
-} hybrid_attempt;
+} hybrid_run_options;
 
-/* The search for a root, where one is under way: as barrier/restoration.py. */
+/* The search for a root, where one is under way:. */
 typedef struct {
     double *z_lower, *z_upper; /* n: its own multipliers of the bounds */
     double *units;             /* n: squared norms of the columns of A */
     double nu, damping;
-    double mark;               /* |c|^2 when it was last looked at */
+    double reference;               /* |c|^2 when it was last looked at */
     int cautious, curved, steps;
     int begun;                 /* whether it is under way */
 } hybrid_root;
 
 /* What composite steps carry. */
 typedef struct {
-    double radius, penalty, mark, promised, error;
-    double goal, reach; /* of the reduction of the violation alone; negative for none */
+    double radius, penalty, reference, promised, error;
+    double target_violation, reach; /* of the reduction of the violation alone; negative for none */
     int patience, raised, escapes, saddles;
-} hybrid_guards;
+} hybrid_policy;
 
 /* What the ray test remembers of iterates, infinity at first: see ray.c. */
 typedef struct {
@@ -350,12 +355,13 @@ typedef struct {
     /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
      * feasible: of the feasible ones that with the least f; beside: the one a little outside whose
      * multipliers fit. t < 0 where there is none. */
-    hybrid_iterate now, best, feasible, beside;
+    hybrid_iterate now, best, feasible, nearby;
     double *last_step;             /* n_x: the last step not zero */
-    double *x_undefined;           /* n_x: the last trial point where a function was not defined, NaN
+    double *x_undefined;           /* n_x: the last trial point where a function was not defined,
+        NaN
                                     * where there was none */
     hybrid_ray ray;
-    hybrid_residuals of_best, of_beside;
+    hybrid_residuals of_best, of_nearby;
     double least_f;                /* f of feasible */
     int stepped;                   /* whether last_step is one */
     int rows_dependent;
@@ -367,19 +373,20 @@ typedef struct {
     double best_f, *best_x, *best_gradient, *best_g, *best_J; /* n_x, n_x, n_g, nnz_J */
 } hybrid_state;
 
-/* Bytes of its own, numbers and whole numbers of memory that an attempt needs; `dense`: whether
+/* Bytes of its own, numbers and whole numbers of memory that a run needs; `dense`: whether
  * some will look at the rank of A. */
-void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes, long long *doubles,
+void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
+                                  long long *doubles,
                         long long *ints);
 
-/* The numbers of arrays that the state of an attempt needs; hybrid_state_attach puts them there. */
+/* The numbers of arrays that the state of a run needs; hybrid_state_attach puts them there. */
 long long hybrid_state_doubles(const hybrid_plan *plan);
 void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
 
 /* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
  * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
 int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
-                          const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                          const hybrid_numbers *numbers, const hybrid_run_options *options,
                           void *bytes, double *doubles, int *ints, hybrid_state *state,
                           hybrid_answer *answer);
 
@@ -388,32 +395,34 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
 void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
                              long long *doubles, long long *ints);
 int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *functions,
-                           const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                           const hybrid_numbers *numbers, const hybrid_run_options *options,
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer);
 
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 
 typedef struct {
-    hybrid_attempt first;     /* from x0 alone */
-    hybrid_attempt near;      /* from multipliers that did not lead on by active sets */
-    hybrid_attempt composite; /* by composite steps; .composite is 0 where they are not for this */
+    hybrid_run_options first;     /* from x0 alone */
+    hybrid_run_options near;      /* from multipliers that did not lead on by active sets */
+    /* by composite steps; .composite is 0 where they are not for this */
+    hybrid_run_options composite;
     int linear;               /* whether g is affine */
     int alone;                /* whether the one run is by composite steps from x0 */
 } hybrid_options;
 
-void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options,
+void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
                              long long *bytes, long long *doubles, long long *ints);
 /* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
  * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
- * was begun, the latter also where `alone` meets more than equations; else the status of the run that has found the point. */
-int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
+ * was begun, the latter also where `alone` meets more than equations; else the status of the run
+ * that has found the point. */
+int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer);
 
-/* The solves from `begin` to before `end`, each as if it were alone: what it ends with stands in its
- * answer. `common` has the tolerances. Threads share a plan and a batch, and each needs functions and
- * memory of its own. */
+/* The solves from `begin` to before `end`, each as if it were alone: what it ends with stands in
+ * its answer. `common` has the tolerances. Threads share a plan and a batch, and each needs
+ * functions and memory of its own. */
 void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functions,
                         const hybrid_slope *slope, const hybrid_numbers *common,
                         const hybrid_options *options, void *bytes, double *doubles, int *ints,

@@ -43,7 +43,8 @@ typedef struct hybrid_ldl {
     const int *rows;      /* [entries] */
     const int *position;  /* [size] of a row of K */
     const int *first;     /* [fronts + 1] position of a front's first row */
-    const int *places;    /* [fronts + 1] sum of the candidates that the fronts before have place for */
+    /* [fronts + 1] sum of the candidates that the fronts before have place for */
+    const int *places;
     const int *below;     /* [fronts + 1] where in rest and local a front's rows begin */
     const int *rest;      /* [below[fronts]] positions of the rows below, rising */
     const int *local;     /* [below[fronts]] where they are among the parent's rows, its own and
@@ -53,7 +54,8 @@ typedef struct hybrid_ldl {
     const int *parent;    /* [fronts] or -1 */
     const int *children;  /* [fronts + 1] where in child a front's begin */
     const int *child;     /* [children[fronts]] */
-    const int *assembled; /* [size + 1] where in entry and home those of a position's column begin */
+    /* [size + 1] where in entry and home those of a position's column begin */
+    const int *assembled;
     const int *entry;     /* [entries] which entry of K */
     const int *home;      /* [entries] in which row of the front, counted as in local */
 } hybrid_ldl;
@@ -110,9 +112,9 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
                         const int *pivots, const double *b, double *x, double *room,
                         int refinements);
 
-/* K in an order that is fixed beforehand: no pivot is chosen, nothing scaled and nothing delayed, so
-   that small fronts, as those of optimal control, cost a tenth. Pairs of rows are pivots of two,
-   other rows pivots of one. */
+/* K in an order that is fixed beforehand: no pivot is chosen, nothing scaled and nothing delayed,
+ * so    that small fronts, as those of optimal control, cost a tenth. Pairs of rows are pivots of
+ * two,    other rows pivots of one. */
 typedef struct hybrid_fixed {
     int size, entries; /* as in hybrid_ldl; size 0: there is no such analysis */
     int vertices;      /* pairs and single rows */

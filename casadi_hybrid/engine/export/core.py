@@ -14,7 +14,7 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _INCLUDED = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)
 _NUMBERED = re.compile(r"^\s*HYBRID_(\w+) = (\d+)\b", re.MULTILINE)
 
-WARM, WHOLE = "hybrid_warm", "hybrid_solve_nlp"
+WARM, WHOLE = "hybrid_sqp", "hybrid_solve"
 """SQP by active sets from given multipliers, and the whole method, which has that in it."""
 
 
@@ -22,7 +22,7 @@ def core_of(*entries: str) -> dict[str, str]:
     """The files of the core that functions of it need, by name, headers too.
 
     Args:
-        *entries: the functions, as ``"hybrid_warm"``.
+        *entries: the functions, as ``"hybrid_sqp"``.
 
     Raises:
         KeyError: where no file defines one.

@@ -21,7 +21,7 @@ _WARM = {
     "BAD_NUMBERS": "a number is not finite, or bounds cross",
     "COLD": "there is no warm start",
 }
-"""What ``hybrid_warm`` returns."""
+"""What ``hybrid_sqp`` returns."""
 _SHORTER = {"UNDEFINED_POINT": "UNDEFINED"}
 """In Python; in C a status of a run has that name."""
 _UNSOLVED = "UNSOLVED", -1, "it is not solved: stop says why, and point what x is"

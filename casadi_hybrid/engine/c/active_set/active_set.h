@@ -5,7 +5,7 @@
 #include "primal_dual/primal_dual.h"
 
 /* Changes of the set for which one factorization serves. */
-#define HYBRID_CHANGES 16
+#define HYBRID_SCHUR_COLUMNS 16
 
 /* What the set that was factored last, the base, says of others: see schur_complement.c. */
 typedef struct {
@@ -17,35 +17,35 @@ typedef struct {
     double *L;        /* the factors of their Schur complement */
     double *units;    /* how much of each */
     int usable;       /* whether there is a base */
-} hybrid_changes;
+} hybrid_schur;
 
 /* The quadratic model at an iterate. */
 typedef struct {
-    hybrid_kernel kernel;
-    hybrid_changes changes;
+    hybrid_kkt kkt;
+    hybrid_schur schur;
     double *W, *force;        /* nnz_W; n: the gradient of f + y'c */
     double *dw, *dy;          /* its solution with the bounds pinned */
     double *z;                /* n: multipliers of pinned bounds */
     int *at_lower, *at_upper; /* n: the set */
     int *wrong, count;        /* n: what is wrong with it, and how much */
-    int remedy;               /* the first of the remedies for a singular kernel that is of use */
+    int regularization; /* the first of the remedies for a singular KKT matrix that is of use */
     double shift;             /* what that adds to the diagonal of W */
     double until;             /* the clock's time from which on nothing begins */
     double *first_dw, *first_z;
     int *first_lower, *first_upper, *first_wrong; /* the same of the first set */
-    double *walk_w, *walk_z;                      /* how far the walk has come */
+    double *homotopy_w, *homotopy_z;                      /* how far the walk has come */
 } hybrid_model;
 
 void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model);
 /* From W, force and the first guess of the set: the solution and its set. Returns a status. */
 int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                        const double *z_lower, const double *z_upper);
-void hybrid_place_changes(const hybrid_plan *plan, hybrid_arena *arena, hybrid_changes *changes);
+void hybrid_place_schur(const hybrid_plan *plan, hybrid_arena *arena, hybrid_schur *schur);
 /* The set that was factored last, and its dw and z, become the base. */
-void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model);
+void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model);
 /* dw and z of the set by the base. Returns 0, or 1 with nothing changed but z where it needs a
  * factorization of its own. */
-int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
+int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
  * hybrid_solve_pinned. */
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
@@ -53,14 +53,14 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 
 /* Bounds whose multiplier exceeds the distance to them: 1 for the lower, 2 for the upper. */
-void hybrid_active_guess(const hybrid_form *form, const hybrid_point *at,
+void hybrid_estimate_active_set(const hybrid_form *form, const hybrid_point *at,
                          const hybrid_iterate *it, int *sides);
 /* Tries the active set once it was guessed twice. *spent: the steps it took. Returns
- * HYBRID_SOLVED with the solution in cold->next at *cold->trial, HYBRID_NO_SET where there is
- * none, or what stops the mode. */
-int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
-/* Goes on from a solution, of which rounding explains a part of the residuals, by a step or two on its
- * active set as long as these leave less to explain. */
-void hybrid_sharpen(hybrid_cold *cold);
+ * HYBRID_SOLVED with the solution in run->next at *run->trial, HYBRID_NO_SET where there is
+ * none, or what stops the method. */
+int hybrid_crossover(hybrid_run *run, hybrid_iterate *it, int *spent);
+/* Goes on from a solution, of which rounding explains a part of the residuals, by a step or two on
+ * its active set as long as these leave less to explain. */
+void hybrid_refine_solution(hybrid_run *run);
 
 #endif

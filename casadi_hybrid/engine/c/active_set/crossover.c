@@ -1,11 +1,11 @@
-/* Crossover, as barrier/polish.py: the active set is guessed where z exceeds the distance to the
+/* Crossover: the active set is guessed where z exceeds the distance to the
  * bound, and Newton steps are taken on the KKT equations with these bounds met. They are kept where
  * the error of the whole problem says that the guess was right. */
 
 #include "globalization/globalization.h"
 #include "active_set/active_set.h"
 
-void hybrid_active_guess(const hybrid_form *form, const hybrid_point *at,
+void hybrid_estimate_active_set(const hybrid_form *form, const hybrid_point *at,
                          const hybrid_iterate *it, int *sides) {
     for (int i = 0; i < form->plan->n; i++) {
         int lower = form->has_lower[i] && it->z_lower[i] > at->below[i];
@@ -29,18 +29,19 @@ static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybr
 }
 
 /* The step with the active bounds pinned, by the first of the remedies for K that is of use. */
-static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d) {
-    static const double remedies[][2] = HYBRID_POLISH_REMEDIES; /* (epsilon, shift) */
-    double largest = hybrid_largest_of_W(cold->plan, cold->W, cold->kernel.low_rank);
+static int solved(hybrid_run *run, const hybrid_point *at, hybrid_direction *d) {
+    /* (epsilon, shift) */
+    static const double regularizations[][2] = HYBRID_CROSSOVER_REGULARIZATIONS;
+    double largest = hybrid_largest_of_W(run->plan, run->W, run->kkt.low_rank);
     if (!(largest > 1.0)) largest = 1.0;
-    for (int number = 0; number < HYBRID_POLISH_REMEDIES_COUNT; number++) {
-        double epsilon = remedies[number][0], shift = remedies[number][1] * largest;
-        int found = hybrid_factor_pinned(cold->plan, cold->W, at->A, shift, epsilon,
-                                         &cold->kernel);
+    for (int number = 0; number < HYBRID_CROSSOVER_REGULARIZATIONS_COUNT; number++) {
+        double epsilon = regularizations[number][0], shift = regularizations[number][1] * largest;
+        int found = hybrid_factor_pinned(run->plan, run->W, at->A, shift, epsilon,
+                                         &run->kkt);
         if (found == 0)
-            found = hybrid_solve_pinned(cold->plan, cold->W, at->A, cold->force, at->c,
-                                        &cold->kernel, d->dw, d->dy);
-        cold->form.answer->factors++;
+            found = hybrid_solve_pinned(run->plan, run->W, at->A, run->force, at->c,
+                                        &run->kkt, d->dw, d->dy);
+        run->form.answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
         if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
     }
@@ -48,11 +49,11 @@ static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d
 }
 
 /* The multipliers of the bounds that are active, where they have the right sign. */
-static int multipliers(hybrid_cold *cold, const hybrid_point *at, hybrid_iterate *next) {
-    const int *sides = cold->guess;
-    hybrid_pull(cold->plan, at->A, next->y, cold->work);
-    for (int i = 0; i < cold->plan->n; i++) {
-        double slope = at->gradient[i] + cold->work[i];
+static int multipliers(hybrid_run *run, const hybrid_point *at, hybrid_iterate *next) {
+    const int *sides = run->estimate;
+    hybrid_times_At(run->plan, at->A, next->y, run->work);
+    for (int i = 0; i < run->plan->n; i++) {
+        double slope = at->gradient[i] + run->work[i];
         next->z_lower[i] = sides[i] == 1 ? slope : 0.0;
         next->z_upper[i] = sides[i] == 2 ? -slope : 0.0;
         if (next->z_lower[i] < 0.0 || next->z_upper[i] < 0.0) return HYBRID_NO_SET;
@@ -60,124 +61,124 @@ static int multipliers(hybrid_cold *cold, const hybrid_point *at, hybrid_iterate
     return HYBRID_SOLVED;
 }
 
-/* A Newton step from cold->next at `from` on the active set, to `to`. */
-static int step(hybrid_cold *cold, const hybrid_spot *from, hybrid_spot *to) {
-    const hybrid_form *form = &cold->form;
-    const hybrid_plan *plan = cold->plan;
+/* A Newton step from run->next at `from` on the active set, to `to`. */
+static int step(hybrid_run *run, const hybrid_trial *from, hybrid_trial *to) {
+    const hybrid_form *form = &run->form;
+    const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &from->of;
-    hybrid_kernel *kernel = &cold->kernel;
-    hybrid_direction *d = &cold->direction;
-    hybrid_iterate *next = &cold->next;
+    hybrid_kkt *kkt = &run->kkt;
+    hybrid_direction *d = &run->direction;
+    hybrid_iterate *next = &run->next;
     int status;
-    if (hybrid_hessian(&cold->form, at, next->y, 1.0, cold->W)) return HYBRID_UNDEFINED;
+    if (hybrid_hessian(&run->form, at, next->y, 1.0, run->W)) return HYBRID_UNDEFINED;
     for (int i = 0; i < plan->n; i++) {
-        int side = cold->guess[i];
-        kernel->pinned[i] = side != 0;
-        kernel->move[i] = side == 1   ? form->lower[i] - at->w[i]
+        int side = run->estimate[i];
+        kkt->pinned[i] = side != 0;
+        kkt->move[i] = side == 1   ? form->lower[i] - at->w[i]
                           : side == 2 ? form->upper[i] - at->w[i]
                                       : 0.0;
     }
-    hybrid_pull(plan, at->A, next->y, cold->force);
-    for (int i = 0; i < plan->n; i++) cold->force[i] += at->gradient[i];
-    status = solved(cold, at, d);
+    hybrid_times_At(plan, at->A, next->y, run->force);
+    for (int i = 0; i < plan->n; i++) run->force[i] += at->gradient[i];
+    status = solved(run, at, d);
     if (status) return status;
     for (int i = 0; i < plan->n; i++) {
-        double w = at->w[i] + (kernel->pinned[i] ? kernel->move[i] : d->dw[i]);
+        double w = at->w[i] + (kkt->pinned[i] ? kkt->move[i] : d->dw[i]);
         if (form->has_lower[i] && !(w - form->lower[i] >= 0.0)) return HYBRID_NO_SET;
         if (form->has_upper[i] && !(form->upper[i] - w >= 0.0)) return HYBRID_NO_SET;
         to->of.w[i] = w;
     }
     for (int i = 0; i < plan->m; i++) next->y[i] += d->dy[i];
-    if (hybrid_visit_problem(cold, to)) return HYBRID_NO_SET;
-    return multipliers(cold, &to->of, next);
+    if (hybrid_visit_problem(run, to)) return HYBRID_NO_SET;
+    return multipliers(run, &to->of, next);
 }
 
 /* Whether an iterate is a solution. */
-static int is_solved(hybrid_cold *cold, const hybrid_point *at, double error) {
+static int is_solved(hybrid_run *run, const hybrid_point *at, double error) {
     hybrid_residuals residuals;
-    if (error > cold->numbers->tol) return 0;
-    hybrid_judge(cold, at, &cold->next, &residuals);
-    return hybrid_merit(cold->numbers, &residuals) <= 1.0;
+    if (error > run->numbers->tol) return 0;
+    hybrid_iterate_residuals(run, at, &run->next, &residuals);
+    return hybrid_merit(run->numbers, &residuals) <= 1.0;
 }
 
-static double error_of(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it) {
+static double error_of(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it) {
     hybrid_error error;
-    hybrid_measure(&cold->form, at, it, cold->work, &error);
+    hybrid_kkt_error(&run->form, at, it, run->work, &error);
     return hybrid_error_at(&error, 0.0);
 }
 
-/* Steps on the active set from `it`, with the solution in cold->next at cold->trial. */
-static int follow(hybrid_cold *cold, const hybrid_iterate *it, int *spent) {
-    const hybrid_spot *from = cold->at;
-    int most = cold->numbers->max_iter - it->t;
-    double error = error_of(cold, &from->of, it);
-    hybrid_copy(cold->plan, it, 0, &cold->next);
-    if (most > HYBRID_POLISH_STEPS) most = HYBRID_POLISH_STEPS;
+/* Steps on the active set from `it`, with the solution in run->next at run->trial. */
+static int follow(hybrid_run *run, const hybrid_iterate *it, int *spent) {
+    const hybrid_trial *from = run->at;
+    int most = run->numbers->max_iter - it->t;
+    double error = error_of(run, &from->of, it);
+    hybrid_copy(run->plan, it, 0, &run->next);
+    if (most > HYBRID_CROSSOVER_STEPS) most = HYBRID_CROSSOVER_STEPS;
     for (*spent = 1; *spent <= most; ++*spent) {
-        hybrid_spot *to = cold->trial;
+        hybrid_trial *to = run->trial;
         double now, most_left;
-        int status = step(cold, from, to);
+        int status = step(run, from, to);
         if (status) return status;
-        now = error_of(cold, &to->of, &cold->next);
-        if (is_solved(cold, &to->of, now)) return HYBRID_SOLVED;
-        most_left = HYBRID_POLISH_BETTER * error;
-        if (now > (most_left > HYBRID_POLISH_ENOUGH ? most_left : HYBRID_POLISH_ENOUGH))
+        now = error_of(run, &to->of, &run->next);
+        if (is_solved(run, &to->of, now)) return HYBRID_SOLVED;
+        most_left = HYBRID_CROSSOVER_BETTER * error;
+        if (now > (most_left > HYBRID_CROSSOVER_ENOUGH ? most_left : HYBRID_CROSSOVER_ENOUGH))
             return HYBRID_NO_SET;
         error = now;
         /* The next step leads from here to the other place. */
-        cold->trial = cold->bent;
-        cold->bent = to;
+        run->trial = run->corrected;
+        run->corrected = to;
         from = to;
     }
     *spent = most;
     return HYBRID_NO_SET;
 }
 
-int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent) {
-    int *sides = cold->sides, same = it->guessed, status;
+int hybrid_crossover(hybrid_run *run, hybrid_iterate *it, int *spent) {
+    int *sides = run->sides, same = it->estimated, status;
     *spent = 0;
-    if (!(it->fresh && it->nu <= HYBRID_SETTINGS_POLISH_BELOW)) return HYBRID_NO_SET;
-    hybrid_active_guess(&cold->form, &cold->at->of, it, sides);
-    for (int i = 0; same && i < cold->plan->n; i++) same = sides[i] == cold->guess[i];
-    cold->sides = cold->guess;
-    cold->guess = sides;
-    it->guessed = 1;
+    if (!(it->fresh && it->nu <= HYBRID_CROSSOVER_BELOW)) return HYBRID_NO_SET;
+    hybrid_estimate_active_set(&run->form, &run->at->of, it, sides);
+    for (int i = 0; same && i < run->plan->n; i++) same = sides[i] == run->estimate[i];
+    run->sides = run->estimate;
+    run->estimate = sides;
+    it->estimated = 1;
     it->fresh = 0;
     if (!same) return HYBRID_NO_SET;
-    if (!(it->nu <= HYBRID_BARRIER_LATE || all_clear(&cold->form, &cold->at->of, it)))
+    if (!(it->nu <= HYBRID_BARRIER_LATE || all_clear(&run->form, &run->at->of, it)))
         return HYBRID_NO_SET;
-    status = follow(cold, it, spent);
+    status = follow(run, it, spent);
     if (status == HYBRID_SOLVED) {
-        cold->next.fresh = it->fresh;
-        cold->next.crossed = 1;
-        cold->next.stepped = 0;
+        run->next.fresh = it->fresh;
+        run->next.crossed = 1;
+        run->next.stepped = 0;
     }
     return status;
 }
 
-void hybrid_sharpen(hybrid_cold *cold) {
-    const hybrid_plan *plan = cold->plan;
-    hybrid_iterate *it = &cold->now;
+void hybrid_refine_solution(hybrid_run *run) {
+    const hybrid_plan *plan = run->plan;
+    hybrid_iterate *it = &run->now;
     hybrid_residuals residuals;
-    int most = cold->numbers->max_iter - it->t;
-    double least = hybrid_judge(cold, &cold->at->of, it, &residuals);
-    if (most > HYBRID_POLISH_SHARPER) most = HYBRID_POLISH_SHARPER;
-    hybrid_active_guess(&cold->form, &cold->at->of, it, cold->guess);
-    hybrid_copy(plan, it, 0, &cold->next);
+    int most = run->numbers->max_iter - it->t;
+    double least = hybrid_iterate_residuals(run, &run->at->of, it, &residuals);
+    if (most > HYBRID_CROSSOVER_SHARPER) most = HYBRID_CROSSOVER_SHARPER;
+    hybrid_estimate_active_set(&run->form, &run->at->of, it, run->estimate);
+    hybrid_copy(plan, it, 0, &run->next);
     while (most-- > 0 && least > 1.0) {
-        hybrid_spot *from = cold->at, *to = cold->trial;
+        hybrid_trial *from = run->at, *to = run->trial;
         const int t = ++it->t;
         double plain;
-        if (step(cold, from, to)) return;
-        if (error_of(cold, &to->of, &cold->next) > cold->numbers->tol) return;
-        plain = hybrid_judge(cold, &to->of, &cold->next, &residuals);
-        if (!(hybrid_merit(cold->numbers, &residuals) <= 1.0 && plain < least)) return;
+        if (step(run, from, to)) return;
+        if (error_of(run, &to->of, &run->next) > run->numbers->tol) return;
+        plain = hybrid_iterate_residuals(run, &to->of, &run->next, &residuals);
+        if (!(hybrid_merit(run->numbers, &residuals) <= 1.0 && plain < least)) return;
         least = plain;
-        hybrid_copy(plan, &cold->next, 0, it);
+        hybrid_copy(plan, &run->next, 0, it);
         it->t = t;
         it->crossed = 1;
         it->stepped = 0;
-        cold->at = to;
-        cold->trial = from;
+        run->at = to;
+        run->trial = from;
     }
 }

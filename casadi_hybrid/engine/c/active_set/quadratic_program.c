@@ -1,4 +1,4 @@
-/* The quadratic model at one iterate, as barrier/hot.py:
+/* The quadratic model at one iterate:
  *
  *     min force'd + d'W d / 2  s.t.  c + A d = 0,  lower <= w + d <= upper.
  *
@@ -13,23 +13,23 @@
 
 void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model) {
     int n = plan->n;
-    hybrid_place_kernel(plan, arena, &model->kernel);
-    model->W = hybrid_take(arena, plan->nnz_W);
-    model->force = hybrid_take(arena, n);
-    model->dw = hybrid_take(arena, n);
-    model->dy = hybrid_take(arena, plan->m);
-    model->z = hybrid_take(arena, n);
-    model->first_dw = hybrid_take(arena, n);
-    model->first_z = hybrid_take(arena, n);
-    model->walk_w = hybrid_take(arena, n);
-    model->walk_z = hybrid_take(arena, n);
-    model->at_lower = hybrid_take_ints(arena, n);
-    model->at_upper = hybrid_take_ints(arena, n);
-    model->wrong = hybrid_take_ints(arena, n);
-    model->first_lower = hybrid_take_ints(arena, n);
-    model->first_upper = hybrid_take_ints(arena, n);
-    model->first_wrong = hybrid_take_ints(arena, n);
-    hybrid_place_changes(plan, arena, &model->changes); /* last: much memory that is seldom used */
+    hybrid_place_kkt(plan, arena, &model->kkt);
+    model->W = hybrid_allocate(arena, plan->nnz_W);
+    model->force = hybrid_allocate(arena, n);
+    model->dw = hybrid_allocate(arena, n);
+    model->dy = hybrid_allocate(arena, plan->m);
+    model->z = hybrid_allocate(arena, n);
+    model->first_dw = hybrid_allocate(arena, n);
+    model->first_z = hybrid_allocate(arena, n);
+    model->homotopy_w = hybrid_allocate(arena, n);
+    model->homotopy_z = hybrid_allocate(arena, n);
+    model->at_lower = hybrid_allocate_ints(arena, n);
+    model->at_upper = hybrid_allocate_ints(arena, n);
+    model->wrong = hybrid_allocate_ints(arena, n);
+    model->first_lower = hybrid_allocate_ints(arena, n);
+    model->first_upper = hybrid_allocate_ints(arena, n);
+    model->first_wrong = hybrid_allocate_ints(arena, n);
+    hybrid_place_schur(plan, arena, &model->schur); /* last: much memory that is seldom used */
 }
 
 /* Rounding violates no bound. */
@@ -40,47 +40,49 @@ static double room_at(double w) {
 
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
-    for (int p = 0; p < model->kernel.n_pins; p++) {
-        int i = model->kernel.pins[p];
-        model->kernel.move[i] = (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
+    for (int p = 0; p < model->kkt.n_pins; p++) {
+        int i = model->kkt.pins[p];
+        model->kkt.move[i] = (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
     }
-    return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kernel,
+    return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kkt,
                                model->dw, model->dy);
 }
 
 /* (dw, dy) with the bounds pinned, by the first of the remedies for K that is of use, which is
  * kept. Returns a status. */
-static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    static const double convex[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
+static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
+    static const double convex[][2] = HYBRID_SQP_REGULARIZATIONS; /* (epsilon, shift) */
     /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
      * rows. */
-    static const double precise[][2] = HYBRID_POLISH_PRECISE;
-    const double(*remedies)[2] = form->numbers->perturbed ? precise : convex;
-    const int many = form->numbers->perturbed ? HYBRID_POLISH_PRECISE_COUNT : HYBRID_HOT_CONVEX_COUNT;
+    static const double precise[][2] = HYBRID_CROSSOVER_PRECISE;
+    const double(*regularizations)[2] = form->numbers->perturbed ? precise : convex;
+    const int many = form->numbers->perturbed ?
+        HYBRID_CROSSOVER_PRECISE_COUNT : HYBRID_SQP_REGULARIZATIONS_COUNT;
     const hybrid_plan *plan = form->plan;
-    hybrid_kernel *kernel = &model->kernel;
+    hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;
     double largest = 0.0; /* of W, or 1; found where it is asked for */
-    int bent = 0;
+    int indefinite = 0;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
-    for (int i = 0; i < n; i++) kernel->pinned[i] = model->at_lower[i] | model->at_upper[i];
-    for (int remedy = model->remedy; remedy < many; remedy++) {
-        double epsilon = remedies[remedy][0], shift = remedies[remedy][1];
+    for (int i = 0; i < n; i++) kkt->pinned[i] = model->at_lower[i] | model->at_upper[i];
+    for (int regularization = model->regularization; regularization < many; regularization++) {
+        double epsilon = regularizations[regularization][0], shift =
+            regularizations[regularization][1];
         int found;
-        if (bent && shift <= HYBRID_POLISH_FLAT) continue;
+        if (indefinite && shift <= HYBRID_CROSSOVER_FLAT) continue;
         if (shift > 0.0 && largest == 0.0) {
-            largest = hybrid_largest_of_W(plan, model->W, kernel->low_rank);
+            largest = hybrid_largest_of_W(plan, model->W, kkt->low_rank);
             if (!(largest > 1.0)) largest = 1.0;
         }
-        found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kernel);
+        found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kkt);
         if (found == 0) {
-            model->remedy = remedy;
+            model->regularization = regularization;
             model->shift = shift * largest;
             found = hybrid_pinned_solution(model, form, at);
         }
         form->answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
-        bent = bent || (found == 1 && epsilon > 0.0);
+        indefinite = indefinite || (found == 1 && epsilon > 0.0);
     }
     return HYBRID_NO_SET;
 }
@@ -126,23 +128,24 @@ static void judge(hybrid_model *model, const hybrid_form *form, const hybrid_poi
     }
 }
 
-/* The model's solution with these bounds pinned, and what is wrong with the set. Returns a status. */
+/* The model's solution with these bounds pinned, and what is wrong with the set. Returns a status.
+ * */
 static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
-    int status = remedied(model, form, at);
+    int status = regularized(model, form, at);
     if (status) return status;
     model->count = hybrid_outside(model, form, at) ? mark_outside(model, form, at) : 0;
     if (!model->count) memset(model->wrong, 0, (size_t)plan->n * sizeof(int));
     memset(model->z, 0, (size_t)plan->n * sizeof(double));
-    if (model->kernel.changed) {
-        hybrid_add_low_rank(plan, model->kernel.low_rank, model->dw, 0, 0, model->z);
+    if (model->kkt.changed) {
+        hybrid_add_low_rank(plan, model->kkt.low_rank, model->dw, 0, 0, model->z);
         for (int i = 0; i < plan->n; i++)
-            if (!model->kernel.pinned[i]) model->z[i] = 0.0;
+            if (!model->kkt.pinned[i]) model->z[i] = 0.0;
     }
-    for (int p = 0; p < model->kernel.n_pins; p++) {
-        int i = model->kernel.pins[p];
+    for (int p = 0; p < model->kkt.n_pins; p++) {
+        int i = model->kkt.pins[p];
         double slope = model->force[i] + model->z[i] +
-                       hybrid_bend_of(plan, model->W, at->A, model->dw, model->dy, i);
+                       hybrid_curvature_of(plan, model->W, at->A, model->dw, model->dy, i);
         model->z[i] = model->at_lower[i] ? slope : -slope;
         model->count -= model->wrong[i] != 0;
         model->wrong[i] = model->z[i] < 0.0;
@@ -151,22 +154,22 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     return HYBRID_SOLVED;
 }
 
-/* The same by the last factorization where that serves; a set with which nothing is wrong has one of
- * its own. Returns a status. */
+/* The same by the last factorization where that serves; a set with which nothing is wrong has one
+ * of its own. Returns a status. */
 static int changed(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     int status;
-    if (!hybrid_changed(model, form, at)) {
+    if (!hybrid_solve_schur(model, form, at)) {
         judge(model, form, at);
         if (model->count) return HYBRID_SOLVED;
     }
     status = pinned(model, form, at);
-    if (!status) hybrid_begin_changes(form->plan, model);
+    if (!status) hybrid_begin_schur(form->plan, model);
     return status;
 }
 
 /* Changes all that is wrong, as long as it becomes less. Returns a status. */
-static int exchange(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    for (int sets = 0; sets < HYBRID_HOT_SETS; sets++) {
+static int exchange_sets(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
+    for (int sets = 0; sets < HYBRID_SQP_SETS; sets++) {
         int before = model->count, status;
         if (before == 0) return HYBRID_SOLVED;
         for (int i = 0; i < form->plan->n; i++) {
@@ -188,11 +191,12 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
     int first = 0;
     *least = 1.0;
     for (int i = 0; i < form->plan->n; i++) {
-        double part = 1.0, step = at->w[i] + model->dw[i] - model->walk_w[i];
+        double part = 1.0, step = at->w[i] + model->dw[i] - model->homotopy_w[i];
         if (!model->wrong[i]) continue;
-        if (model->wrong[i] == 1) part = model->walk_z[i] / (model->walk_z[i] - model->z[i]);
-        if (model->wrong[i] == 2) part = (form->lower[i] - model->walk_w[i]) / step;
-        if (model->wrong[i] == 3) part = (form->upper[i] - model->walk_w[i]) / step;
+        if (model->wrong[i] == 1) part =
+            model->homotopy_z[i] / (model->homotopy_z[i] - model->z[i]);
+        if (model->wrong[i] == 2) part = (form->lower[i] - model->homotopy_w[i]) / step;
+        if (model->wrong[i] == 3) part = (form->upper[i] - model->homotopy_w[i]) / step;
         if (i == 0 || part < *least) {
             *least = part;
             first = i;
@@ -204,39 +208,39 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
 
 /* Changes what is met first on the way from the iterate, one after the other, from the first set
  * and what it gave. Returns a status. */
-static int walk(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                 const double *z_lower, const double *z_upper) {
     size_t numbers = (size_t)form->plan->n * sizeof(double);
     size_t integers = (size_t)form->plan->n * sizeof(int);
     int last = -1;
-    model->changes.usable = 0; /* the first one is factored */
+    model->schur.usable = 0; /* the first one is factored */
     memcpy(model->dw, model->first_dw, numbers);
     memcpy(model->z, model->first_z, numbers);
     memcpy(model->at_lower, model->first_lower, integers);
     memcpy(model->at_upper, model->first_upper, integers);
     memcpy(model->wrong, model->first_wrong, integers);
-    memcpy(model->walk_w, at->w, numbers);
+    memcpy(model->homotopy_w, at->w, numbers);
     for (int i = 0; i < form->plan->n; i++)
-        model->walk_z[i] = model->at_lower[i]   ? z_lower[i]
+        model->homotopy_z[i] = model->at_lower[i]   ? z_lower[i]
                            : model->at_upper[i] ? z_upper[i]
                                                 : 0.0;
-    for (int changes = 0; changes < HYBRID_HOT_WALK; changes++) {
+    for (int schur = 0; schur < HYBRID_SQP_HOMOTOPY; schur++) {
         double least;
         int status, first = met(model, form, at, &least);
         /* One that was just met: only rounding gives its multiplier this sign. */
         if (first == last && model->wrong[first] == 1) return HYBRID_NO_SET;
         last = first;
         for (int i = 0; i < form->plan->n; i++) {
-            double z = model->walk_z[i] + least * (model->z[i] - model->walk_z[i]);
-            model->walk_w[i] += least * (at->w[i] + model->dw[i] - model->walk_w[i]);
-            model->walk_z[i] = z > 0.0 ? z : 0.0;
+            double z = model->homotopy_z[i] + least * (model->z[i] - model->homotopy_z[i]);
+            model->homotopy_w[i] += least * (at->w[i] + model->dw[i] - model->homotopy_w[i]);
+            model->homotopy_z[i] = z > 0.0 ? z : 0.0;
         }
-        model->walk_z[first] = 0.0;
+        model->homotopy_z[first] = 0.0;
         model->at_lower[first] = model->wrong[first] == 2;
         model->at_upper[first] = model->wrong[first] == 3;
         status = changed(model, form, at);
         if (status) return status;
-        if (model->count == 0 && changes + 1 < HYBRID_HOT_WALK) return HYBRID_SOLVED;
+        if (model->count == 0 && schur + 1 < HYBRID_SQP_HOMOTOPY) return HYBRID_SOLVED;
     }
     return HYBRID_NO_SET;
 }
@@ -246,7 +250,7 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
     size_t numbers = (size_t)form->plan->n * sizeof(double);
     size_t integers = (size_t)form->plan->n * sizeof(int);
     int status;
-    model->remedy = 0;
+    model->regularization = 0;
     status = pinned(model, form, at);
     if (status || model->count == 0) return status;
     memcpy(model->first_dw, model->dw, numbers);
@@ -254,6 +258,6 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
     memcpy(model->first_lower, model->at_lower, integers);
     memcpy(model->first_upper, model->at_upper, integers);
     memcpy(model->first_wrong, model->wrong, integers);
-    status = exchange(model, form, at);
-    return status == HYBRID_NO_SET ? walk(model, form, at, z_lower, z_upper) : status;
+    status = exchange_sets(model, form, at);
+    return status == HYBRID_NO_SET ? homotopy(model, form, at, z_lower, z_upper) : status;
 }

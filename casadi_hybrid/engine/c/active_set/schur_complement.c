@@ -12,88 +12,90 @@
 /* A pivot is trusted while it is such a part of the largest number of its column. */
 #define TRUST 1e-9
 
-void hybrid_place_changes(const hybrid_plan *plan, hybrid_arena *arena, hybrid_changes *changes) {
-    const int most = HYBRID_CHANGES;
-    changes->base = hybrid_take(arena, plan->n);
-    changes->columns = hybrid_take(arena, most * plan->n);
-    changes->sizes = hybrid_take(arena, most);
-    changes->L = hybrid_take(arena, most * most);
-    changes->units = hybrid_take(arena, most);
-    changes->of = hybrid_take_ints(arena, most);
-    changes->used = hybrid_take_ints(arena, most);
+void hybrid_place_schur(const hybrid_plan *plan, hybrid_arena *arena, hybrid_schur *schur) {
+    const int most = HYBRID_SCHUR_COLUMNS;
+    schur->base = hybrid_allocate(arena, plan->n);
+    schur->columns = hybrid_allocate(arena, most * plan->n);
+    schur->sizes = hybrid_allocate(arena, most);
+    schur->L = hybrid_allocate(arena, most * most);
+    schur->units = hybrid_allocate(arena, most);
+    schur->of = hybrid_allocate_ints(arena, most);
+    schur->used = hybrid_allocate_ints(arena, most);
 }
 
-void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model) {
-    const hybrid_kernel *kernel = &model->kernel;
-    hybrid_changes *changes = &model->changes;
-    changes->known = 0;
-    changes->usable = !kernel->chosen && !kernel->changed;
-    if (!changes->usable) return;
-    memcpy(changes->base, model->dw, (size_t)plan->n * sizeof(double));
-    for (int p = 0; p < kernel->n_pins; p++) {
-        int i = kernel->pins[p];
+void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
+    const hybrid_kkt *kkt = &model->kkt;
+    hybrid_schur *schur = &model->schur;
+    schur->known = 0;
+    schur->usable = !kkt->chosen && !kkt->changed;
+    if (!schur->usable) return;
+    memcpy(schur->base, model->dw, (size_t)plan->n * sizeof(double));
+    for (int p = 0; p < kkt->n_pins; p++) {
+        int i = kkt->pins[p];
         double slope = model->at_lower[i] ? model->z[i] : -model->z[i];
-        changes->base[i] = slope + model->shift * model->dw[i];
+        schur->base[i] = slope + model->shift * model->dw[i];
     }
 }
 
 /* How the base answers to a unit of a change of entry j, into `column`. */
 static void answer_to(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j,
                       double *column) {
-    hybrid_kernel *kernel = &model->kernel;
-    const int was_pinned = kernel->pinned[j], size = plan->n + plan->m;
-    double *right = kernel->right, *rows = right + plan->n;
+    hybrid_kkt *kkt = &model->kkt;
+    const int was_pinned = kkt->pinned[j], size = plan->n + plan->m;
+    double *right = kkt->right, *rows = right + plan->n;
     memset(right, 0, (size_t)size * sizeof(double));
     if (was_pinned) {
         for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)
             right[plan->W_rows[k]] = -model->W[k];
         for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
             rows[plan->A_rows[k]] = -at->A[k];
-        for (int p = 0; p < kernel->n_pins; p++) right[kernel->pins[p]] = 0.0;
+        for (int p = 0; p < kkt->n_pins; p++) right[kkt->pins[p]] = 0.0;
     }
     right[j] = 1.0;
-    hybrid_answer_to(plan, kernel);
+    hybrid_solve_column(plan, kkt);
     memcpy(column, right, (size_t)plan->n * sizeof(double));
-    for (int p = 0; p < kernel->n_pins; p++) {
-        int i = kernel->pins[p];
-        column[i] = hybrid_bend_of(plan, model->W, at->A, right, rows, i);
+    for (int p = 0; p < kkt->n_pins; p++) {
+        int i = kkt->pins[p];
+        column[i] = hybrid_curvature_of(plan, model->W, at->A, right, rows, i);
     }
     if (was_pinned) column[j] += model->shift;
 }
 
 /* The column of entry j's change, -1 where there is no room for another. */
 static int column_of(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j) {
-    hybrid_changes *changes = &model->changes;
+    hybrid_schur *schur = &model->schur;
     double *column;
-    for (int k = 0; k < changes->known; k++)
-        if (changes->of[k] == j) return k;
-    if (changes->known == HYBRID_CHANGES) return -1;
-    changes->of[changes->known] = j;
-    column = changes->columns + (long long)changes->known * plan->n;
+    for (int k = 0; k < schur->known; k++)
+        if (schur->of[k] == j) return k;
+    if (schur->known == HYBRID_SCHUR_COLUMNS) return -1;
+    schur->of[schur->known] = j;
+    column = schur->columns + (long long)schur->known * plan->n;
     answer_to(plan, model, at, j, column);
-    changes->sizes[changes->known] = hybrid_largest(plan->n, column);
-    return changes->known++;
+    schur->sizes[schur->known] = hybrid_largest(plan->n, column);
+    return schur->known++;
 }
 
 /* Which columns are used: first those of added bounds, then those of dropped ones. Returns how many
  * are added, -1 where the base does not serve. */
 static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_form *form,
                    const hybrid_point *at) {
-    hybrid_changes *changes = &model->changes;
+    hybrid_schur *schur = &model->schur;
     int added = 0;
-    changes->count = 0;
+    schur->count = 0;
     for (int dropped = 0; dropped < 2; dropped++) {
         for (int i = 0; i < plan->n; i++) {
-            int was = model->kernel.pinned[i], is = model->at_lower[i] || model->at_upper[i], k;
-            double goal = (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
-            if (was && is && goal != model->kernel.move[i]) return -1; /* to the other side */
+            int was = model->kkt.pinned[i], is = model->at_lower[i] || model->at_upper[i], k;
+            double target_violation = (model->at_lower[i] ? form->lower[i] : form->upper[i]) -
+                at->w[i];
+            /* to the other side */
+            if (was && is && target_violation != model->kkt.move[i]) return -1;
             if (was == is || was != dropped) continue;
             k = column_of(plan, model, at, i);
             if (k < 0) return -1;
-            changes->used[changes->count] = k;
-            changes->units[changes->count++] = (is ? goal : 0.0) - changes->base[i];
+            schur->used[schur->count] = k;
+            schur->units[schur->count++] = (is ? target_violation : 0.0) - schur->base[i];
         }
-        if (!dropped) added = changes->count;
+        if (!dropped) added = schur->count;
     }
     return added;
 }
@@ -101,16 +103,16 @@ static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_fo
 /* The units of each change by L D L', the sign of each pivot that of its kind: so it is where and
  * only where bounds are independent and the model is convex along what is free. Returns 0, or 1
  * where it is not so. */
-static int weigh(const hybrid_plan *plan, hybrid_changes *changes, int added) {
-    const int count = changes->count;
-    double *L = changes->L, *t = changes->units;
+static int weigh(const hybrid_plan *plan, hybrid_schur *schur, int added) {
+    const int count = schur->count;
+    double *L = schur->L, *t = schur->units;
     for (int r = 0; r < count; r++) {
-        const int row = changes->of[changes->used[r]];
+        const int row = schur->of[schur->used[r]];
         const double sign = r < added ? 1.0 : -1.0;
-        double size = changes->sizes[changes->used[r]], pivot;
+        double size = schur->sizes[schur->used[r]], pivot;
         t[r] *= sign;
         for (int c = 0; c <= r; c++) {
-            double entry = changes->columns[(long long)changes->used[c] * plan->n + row];
+            double entry = schur->columns[(long long)schur->used[c] * plan->n + row];
             L[r * count + c] = sign * entry;
         }
         for (int c = 0; c < r; c++) {
@@ -133,24 +135,24 @@ static int weigh(const hybrid_plan *plan, hybrid_changes *changes, int added) {
     return 0;
 }
 
-int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
-    const hybrid_kernel *kernel = &model->kernel;
-    hybrid_changes *changes = &model->changes;
+    const hybrid_kkt *kkt = &model->kkt;
+    hybrid_schur *schur = &model->schur;
     double *u = model->z; /* what the base says, answered to all changes */
     int added;
-    if (!changes->usable) return 1;
+    if (!schur->usable) return 1;
     added = collect(plan, model, form, at);
-    if (added < 0 || weigh(plan, changes, added)) return 1;
-    memcpy(u, changes->base, (size_t)plan->n * sizeof(double));
-    for (int k = 0; k < changes->count; k++) {
-        const double *column = changes->columns + (long long)changes->used[k] * plan->n;
-        const double by = changes->units[k];
+    if (added < 0 || weigh(plan, schur, added)) return 1;
+    memcpy(u, schur->base, (size_t)plan->n * sizeof(double));
+    for (int k = 0; k < schur->count; k++) {
+        const double *column = schur->columns + (long long)schur->used[k] * plan->n;
+        const double by = schur->units[k];
         for (int i = 0; i < plan->n; i++) u[i] += by * column[i];
     }
-    for (int k = 0; k < changes->count; k++) { /* the other one of dw and slope */
-        int i = changes->of[changes->used[k]];
-        u[i] = changes->units[k] + (k < added ? 0.0 : kernel->move[i]);
+    for (int k = 0; k < schur->count; k++) { /* the other one of dw and slope */
+        int i = schur->of[schur->used[k]];
+        u[i] = schur->units[k] + (k < added ? 0.0 : kkt->move[i]);
     }
     for (int i = 0; i < plan->n; i++) {
         int pins = model->at_lower[i] || model->at_upper[i];

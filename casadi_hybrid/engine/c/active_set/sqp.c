@@ -1,4 +1,4 @@
-/* The warm mode, as barrier/hot.py: full steps of sequential quadratic programming. Each takes the
+/* SQP: full steps of sequential quadratic programming. Each takes the
  * solution of the quadratic model at the iterate, whose active set is predicted anew. The scaled
  * error has to fall, but not at once (the watchdog of Chamberlain, Powell, Lemarechal and Pedersen,
  * Math. Program. Study 16, 1982). */
@@ -15,24 +15,24 @@
 /* The barrier parameter that goes with given multipliers. */
 #define HYBRID_WARM_NU 1e-6
 
-/* What the mode works on. */
+/* What the method works on. */
 typedef struct {
     hybrid_form form;
     hybrid_model model;
     hybrid_point points[2];
     hybrid_point *at, *trial;
     double *y, *y_before; /* y_before: before the last move */
-    hybrid_held held;     /* the multipliers of bounds */
+    hybrid_bound_multipliers held;     /* the multipliers of bounds */
     double *slope, *work; /* the model's force; work: as long as w, x or g */
     double *terms;        /* work: as long as x or g */
     hybrid_sizes sizes;   /* at the iterate */
     double *began;        /* x of the first iterate */
     double start;         /* the clock at the start */
-} hot;
+} sqp;
 
 static int longer(int a, int b) { return a > b ? a : b; }
 
-static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
+static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     h->form.plan = plan;
     hybrid_place_form(plan, arena, &h->form);
     hybrid_place_model(plan, arena, &h->model);
@@ -40,20 +40,20 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     hybrid_place_point(plan, arena, &h->points[1]);
     h->at = &h->points[0];
     h->trial = &h->points[1];
-    h->y = hybrid_take(arena, plan->m);
-    h->y_before = hybrid_take(arena, plan->m);
-    h->held.z_lower = hybrid_take(arena, plan->n);
-    h->held.z_upper = hybrid_take(arena, plan->n);
-    h->held.at = hybrid_take_ints(arena, plan->n);
+    h->y = hybrid_allocate(arena, plan->m);
+    h->y_before = hybrid_allocate(arena, plan->m);
+    h->held.z_lower = hybrid_allocate(arena, plan->n);
+    h->held.z_upper = hybrid_allocate(arena, plan->n);
+    h->held.at = hybrid_allocate_ints(arena, plan->n);
     h->slope = h->model.force;
-    h->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
-    h->terms = hybrid_take(arena, longer(plan->n_x, plan->n_g));
-    h->began = hybrid_take(arena, plan->n_x);
+    h->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
+    h->terms = hybrid_allocate(arena, longer(plan->n_x, plan->n_g));
+    h->began = hybrid_allocate(arena, plan->n_x);
 }
 
-void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints) {
+void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
-    hot h;
+    sqp h;
     memset(&h, 0, sizeof h);
     place(plan, &arena, &h);
     *doubles = arena.used_doubles;
@@ -61,7 +61,7 @@ void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *
 }
 
 /* The first guess: the working set given, or the bounds whose multiplier exceeds the distance. */
-static void guess(hot *h) {
+static void guess(sqp *h) {
     const hybrid_form *form = &h->form;
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -85,15 +85,15 @@ static void guess(hot *h) {
 }
 
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
-static void of_bounds(hot *h) {
-    const hybrid_kernel *kernel = &h->model.kernel;
-    hybrid_held *held = &h->held;
+static void of_bounds(sqp *h) {
+    const hybrid_kkt *kkt = &h->model.kkt;
+    hybrid_bound_multipliers *held = &h->held;
     hybrid_slope_of_L(h->form.plan, h->at, h->y, h->slope);
     for (int k = 0; k < held->count; k++)
         held->z_lower[held->at[k]] = held->z_upper[held->at[k]] = 0.0;
-    held->count = kernel->n_pins;
-    for (int k = 0; k < kernel->n_pins; k++) {
-        const int i = held->at[k] = kernel->pins[k];
+    held->count = kkt->n_pins;
+    for (int k = 0; k < kkt->n_pins; k++) {
+        const int i = held->at[k] = kkt->pins[k];
         const double slope = h->slope[i];
         if (h->model.at_lower[i] && slope > 0.0) held->z_lower[i] = slope;
         if (h->model.at_upper[i] && slope < 0.0) held->z_upper[i] = -slope;
@@ -101,7 +101,7 @@ static void of_bounds(hot *h) {
 }
 
 /* Moves by the model's step. Returns a status. */
-static int move(hot *h) {
+static int move(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
     hybrid_point *new = h->trial;
     double *y;
@@ -118,7 +118,7 @@ static int move(hot *h) {
 }
 
 /* Undoes the last move, to the last bit; the set is that of the move before. */
-static void back(hot *h) {
+static void back(sqp *h) {
     hybrid_point *new = h->at;
     double *y = h->y;
     h->y = h->y_before;
@@ -129,7 +129,7 @@ static void back(hot *h) {
 }
 
 /* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
-static int model_step(hot *h) {
+static int model_step(sqp *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
     int status;
@@ -139,30 +139,30 @@ static int model_step(hot *h) {
     return status ? status : move(h);
 }
 
-/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, or HYBRID_NOT_NEARER where it is
- * no solution. Where rounding may explain a residual each of its entries is asked. */
-static int judge(hot *h, double error, hybrid_residuals *residuals) {
+/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, or HYBRID_NOT_NEARER where it
+ * is no solution. Where rounding may explain a residual each of its entries is asked. */
+static int judge(sqp *h, double error, hybrid_residuals *residuals) {
     const hybrid_form *form = &h->form;
     double *lam_x = form->answer->lam_x, *lam_g = form->answer->lam_g;
     if (hybrid_residuals_of(form, h->at, h->y, &h->held, &h->sizes, h->work, residuals)) {
         hybrid_multipliers_out(form, h->at, h->y, h->held.z_lower, h->held.z_upper, lam_x, lam_g);
         hybrid_residuals_at(form, h->at, lam_x, lam_g, h->work, residuals);
-        hybrid_excuse(form, h->at, lam_x, lam_g, h->work, h->terms, residuals);
+        hybrid_subtract_rounding(form, h->at, lam_x, lam_g, h->work, h->terms, residuals);
     }
     if (!(hybrid_merit(form->numbers, residuals) <= 1.0)) return HYBRID_NOT_NEARER;
     return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
 }
 
-static double error_at(hot *h) {
+static double error_at(sqp *h) {
     return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, &h->held, h->work, &h->sizes);
 }
 
 /* The largest |c| at h->at, which error_at has found. */
-static double violation_at(const hot *h) { return h->sizes.c; }
+static double violation_at(const sqp *h) { return h->sizes.c; }
 
 /* One more step on the same set and factorization, into the model's dw and dy. Returns 0 where
  * the set holds there, another number where it does not or nothing is known. */
-static int again(hot *h) {
+static int chord_step(sqp *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
     return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
@@ -170,7 +170,7 @@ static int again(hot *h) {
 
 /* The next step, whose error is `error` then. Returns HYBRID_NOT_NEARER where another may follow,
  * else how the steps end. */
-static int step_on(hot *h, double *error, hybrid_residuals *residuals) {
+static int step_on(sqp *h, double *error, hybrid_residuals *residuals) {
     int status = model_step(h);
     if (status == HYBRID_LATE) return status;
     h->form.answer->steps++;
@@ -180,31 +180,31 @@ static int step_on(hot *h, double *error, hybrid_residuals *residuals) {
 }
 
 /* Steps until the point is a solution. `before`: the error there. Returns a status. */
-static int follow(hot *h, double before, hybrid_residuals *residuals) {
+static int follow(sqp *h, double before, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
-    double mark = INFINITY;
-    int waited = 0; /* steps that left more than half of the error before them, the mark */
-    int most = numbers->max_iter < HYBRID_HOT_STEPS ? numbers->max_iter : HYBRID_HOT_STEPS;
+    double reference = INFINITY;
+    int watched = 0; /* steps that left more than half of the error before them, the mark */
+    int most = numbers->max_iter < HYBRID_SQP_STEPS ? numbers->max_iter : HYBRID_SQP_STEPS;
     while (answer->steps < most) {
         const double violation = answer->steps ? 0.0 : violation_at(h);
         double now = INFINITY;
         int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
         if (answer->steps == numbers->max_iter) break; /* none is left to do better */
-        if (violation > HYBRID_HOT_OUTSIDE && violation_at(h) > HYBRID_HOT_LEFT * violation)
+        if (violation > HYBRID_SQP_OUTSIDE && violation_at(h) > HYBRID_SQP_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
-        waited = now <= 0.5 * mark ? 0 : waited + 1;
-        if (!waited) mark = now;
-        if (waited > HYBRID_HOT_WAIT || (waited && now <= HYBRID_HOT_EXACT)) {
+        watched = now <= 0.5 * reference ? 0 : watched + 1;
+        if (!watched) reference = now;
+        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_SQP_EXACT)) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;
-            return now <= HYBRID_HOT_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+            return now <= HYBRID_SQP_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
-        if (answer->steps < most && HYBRID_HOT_SURE * now * now <= numbers->tol * before) {
+        if (answer->steps < most && HYBRID_SQP_CHORD * now * now <= numbers->tol * before) {
             const hybrid_residuals here = *residuals;
             answer->steps++;
-            if (!again(h) && !move(h)) {
+            if (!chord_step(h) && !move(h)) {
                 status = judge(h, error_at(h), residuals);
                 if (status != HYBRID_NOT_NEARER) return status;
                 back(h);
@@ -218,7 +218,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
 
 /* The same where equations are perturbed: next to a double root steps get nearer by halves, and the
  * way there may be long. */
-static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
+static int follow_perturbed(sqp *h, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
     int most = numbers->max_iter < numbers->perturbed ? numbers->max_iter : numbers->perturbed;
@@ -226,13 +226,13 @@ static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
         double now = INFINITY;
         int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (now <= HYBRID_HOT_EXACT) break;
+        if (now <= HYBRID_SQP_EXACT) break;
     }
     return HYBRID_NOT_NEARER;
 }
 
-/* Shows h->at to who looks on, after the steps of the answer. */
-static void show(hot *h, const hybrid_residuals *at, double nu, double moved) {
+/* Shows h->at to the observer, after the steps of the answer. */
+static void show(sqp *h, const hybrid_residuals *at, double nu, double moved) {
     const hybrid_answer *answer = h->form.answer;
     hybrid_observer *observer = h->form.functions->observer;
     const double part = answer->steps ? 1.0 : 0.0;
@@ -247,14 +247,14 @@ static void show(hot *h, const hybrid_residuals *at, double nu, double moved) {
 }
 
 /* The ray test at h->at, of which answer->end has the residuals. */
-static int ray_test(hot *h, hybrid_ray *ray) {
+static int ray_test(sqp *h, hybrid_ray *ray) {
     const hybrid_numbers *numbers = h->form.numbers;
     double merit = hybrid_merit(numbers, &h->form.answer->end);
     return hybrid_ray_test(h->form.plan, numbers, h->at, merit, h->terms, ray);
 }
 
 /* Copies the point to the answer, and says how far it is from the first. Returns the status. */
-static int deliver(hot *h, int status) {
+static int deliver(sqp *h, int status) {
     const int n_x = h->form.plan->n_x;
     hybrid_answer *answer = h->form.answer;
     double began = hybrid_largest(n_x, h->began);
@@ -268,11 +268,11 @@ static int deliver(hot *h, int status) {
     return answer->status = status;
 }
 
-int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                 const hybrid_numbers *numbers, double *doubles, int *ints,
                 hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
-    hot h;
+    sqp h;
     hybrid_ray ray = {INFINITY, INFINITY, 0};
     double error;
     int status, proof;
@@ -285,23 +285,23 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.answer = answer;
     h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
     /* Where there are no multipliers inside, bounds too are moved to have some. */
-    h.form.relaxation = numbers->perturbed ? HYBRID_PACE_BESIDE : 0.0;
+    h.form.relaxation = numbers->perturbed ? HYBRID_PROGRESS_PERTURBATION : 0.0;
     h.form.unscaled = numbers->perturbed > 0;
-    h.form.even = h.form.placing = 0;
+    h.form.only_steep = h.form.placing = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->doubts = 0;
     answer->start.f = NAN; /* nothing is known of it yet */
     answer->start.feasibility = answer->start.stationarity = INFINITY;
     answer->start.complementarity = INFINITY;
-    h.model.kernel.answer = answer;
-    h.model.kernel.low_rank = &h.form.low_rank;
+    h.model.kkt.answer = answer;
+    h.model.kkt.low_rank = &h.form.low_rank;
     if (functions->secants) functions->secants->count = 0;
     /* Next to a point without multipliers what is left of a row is small beside its terms. */
-    h.model.kernel.precise = numbers->perturbed > 0;
+    h.model.kkt.precise = numbers->perturbed > 0;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
-        return answer->status = HYBRID_COLD;
+        return answer->status = HYBRID_NO_GUESS;
     status = hybrid_make_form(&h.form, h.at);
     if (status) return answer->status = status;
     memcpy(answer->gradient0, h.at->raw_gradient, (size_t)plan->n_x * sizeof(double));

@@ -4,44 +4,44 @@
 
 #include "barrier/barrier.h"
 
-double hybrid_next_nu(double nu, double floor) {
-    double by_factor = HYBRID_SETTINGS_KAPPA_NU * nu;
-    double by_power = pow(nu, HYBRID_SETTINGS_THETA_NU);
+double hybrid_next_nu(double nu, double nu_min) {
+    double by_factor = HYBRID_BARRIER_KAPPA_NU * nu;
+    double by_power = pow(nu, HYBRID_BARRIER_THETA_NU);
     double next = by_power < by_factor ? by_power : by_factor;
-    return next > floor ? next : floor;
+    return next > nu_min ? next : nu_min;
 }
 
 /* The nu of a cold start where the Lagrangian bends downwards at a warm one. */
-static void off_saddle(hybrid_cold *cold, hybrid_iterate *it) {
-    const hybrid_form *form = &cold->form;
-    const hybrid_point *at = &cold->at->of;
-    double start = cold->attempt->nu;
-    if (!cold->attempt->near || (it->nu != start && it->nu != HYBRID_BARRIER_NU_FAR_OFF)) return;
-    if (it->bent < (it->nu == start ? HYBRID_BARRIER_SADDLE : 1)) return;
+static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
+    const hybrid_form *form = &run->form;
+    const hybrid_point *at = &run->at->of;
+    double start = run->options->nu;
+    if (!run->options->near || (it->nu != start && it->nu != HYBRID_BARRIER_NU_FAR_OFF)) return;
+    if (it->indefinite < (it->nu == start ? HYBRID_BARRIER_SADDLE : 1)) return;
     hybrid_with_barrier(it, HYBRID_ITERATE_NU_START);
-    hybrid_central(form, at, it);
-    hybrid_measure(form, at, it, cold->pull, &cold->error);
+    hybrid_to_central_path(form, at, it);
+    hybrid_kkt_error(form, at, it, run->Aty, &run->error);
 }
 
-void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t) {
-    const hybrid_error *error = &cold->error;
+void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
+    const hybrid_error *error = &run->error;
     double nu, of_nu;
     int held;
-    off_saddle(cold, it);
+    off_saddle(run, it);
     nu = it->nu;
     /* Unscaled residuals ask for more. */
-    if (hybrid_error_at(error, 0.0) <= cold->numbers->tol &&
-        nu <= it->floor * HYBRID_BARRIER_AT_FLOOR) {
-        it->floor *= HYBRID_BARRIER_LOWER;
-        if (it->floor < HYBRID_SETTINGS_NU_LEAST) it->floor = HYBRID_SETTINGS_NU_LEAST;
+    if (hybrid_error_at(error, 0.0) <= run->numbers->tol &&
+        nu <= it->nu_min * HYBRID_BARRIER_AT_NU_MIN) {
+        it->nu_min *= HYBRID_BARRIER_LOWER;
+        if (it->nu_min < HYBRID_BARRIER_NU_LEAST) it->nu_min = HYBRID_BARRIER_NU_LEAST;
     }
     of_nu = hybrid_error_at(error, nu);
     /* Where f still bends downwards a small error is that of a saddle: see barrier.py. */
-    held = it->bent && of_nu > HYBRID_SETTINGS_SADDLE * nu;
-    while (!held && nu > it->floor && of_nu <= HYBRID_SETTINGS_KAPPA_EPSILON * nu) {
-        nu = hybrid_next_nu(nu, it->floor);
+    held = it->indefinite && of_nu > HYBRID_BARRIER_SADDLE_SHARE * nu;
+    while (!held && nu > it->nu_min && of_nu <= HYBRID_BARRIER_KAPPA_EPSILON * nu) {
+        nu = hybrid_next_nu(nu, it->nu_min);
         of_nu = hybrid_error_at(error, nu);
     }
     hybrid_with_barrier(it, nu);
-    hybrid_mark_progress(it, cold->at->theta, cold->at->of.f, of_nu, t);
+    hybrid_mark_progress(it, run->at->theta, run->at->of.f, of_nu, t);
 }

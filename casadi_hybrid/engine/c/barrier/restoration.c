@@ -1,8 +1,8 @@
 /* Restoration: the violation alone is reduced, until the filter takes a point again.
  *
  * First the least |c|_1 near the point, by steps of the barrier method on the elastic problem,
- * whose own parameter falls as that of the problem does. Where that leads no further, or there are more
- * equations than unknowns, the least |c|_2 (feasibility/least_squares.c). Where that leads no
+ * whose own parameter falls as that of the problem does. Where that leads no further, or there are
+ * more equations than unknowns, the least |c|_2 (feasibility/least_squares.c). Where that leads no
  * further either, the run ends: |c|_2 is stationary, or |c|_1 was where the elastic problem ended,
  * with the elastic y as the proof; else it has stalled. */
 #include <math.h>
@@ -15,13 +15,13 @@
 enum { ELASTIC = 1, SQUARES = 2 };
 
 /* The largest factor by which a row would be scaled less with the scales of now. */
-static double eased(hybrid_cold *cold) {
-    const hybrid_plan *plan = cold->plan;
-    double *old = cold->residual, *now = cold->penalty, found = 0.0;
+static double eased(hybrid_run *run) {
+    const hybrid_plan *plan = run->plan;
+    double *old = run->residual, *now = run->elastic.penalty, found = 0.0;
     for (int i = 0; i < plan->m; i++) old[i] = now[i] = HYBRID_FORM_SCALE_GOAL;
     for (int k = 0; k < plan->kept_A; k++) {
         int row = plan->A_rows[k], of_J = plan->A_of_J[k];
-        double before = fabs(cold->answer->J0[of_J]), size = fabs(cold->at->of.raw_J[of_J]);
+        double before = fabs(run->answer->J0[of_J]), size = fabs(run->at->of.raw_J[of_J]);
         if (before > old[row]) old[row] = before;
         if (size > now[row]) now[row] = size;
     }
@@ -33,30 +33,30 @@ static double eased(hybrid_cold *cold) {
 static double at_most(double value, double most) { return value < most ? value : most; }
 
 /* Begins the elastic problem at the present point, with the best p and n for it. */
-static void begin_elastic(hybrid_cold *outer) {
+static void begin_elastic(hybrid_run *outer) {
     const hybrid_plan *plan = outer->plan;
-    hybrid_cold *inner = outer->inner;
+    hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate *it = &inner->now;
-    hybrid_spot kept;
+    hybrid_trial saved;
     double *p, *z, nu = hybrid_largest(plan->m, outer->at->of.c);
     int n = plan->n, m = plan->m;
     hybrid_make_elastic(outer);
-    inner->at = &inner->spots[0];
-    inner->kept = &inner->spots[1];
-    inner->trial = &inner->spots[2];
-    inner->bent = &inner->spots[3];
+    inner->at = &inner->trials[0];
+    inner->saved = &inner->trials[1];
+    inner->trial = &inner->trials[2];
+    inner->corrected = &inner->trials[3];
     /* The point of the problem is from now on that of the inner one. */
-    kept = *inner->at->base;
+    saved = *inner->at->base;
     *inner->at->base = *outer->at;
-    *outer->at = kept;
-    outer->parked = outer->at;
+    *outer->at = saved;
+    outer->elastic.saved_base = outer->at;
     outer->at = inner->at->base;
     if (outer->now.nu > nu) nu = outer->now.nu;
-    hybrid_set(n, outer->at->of.w, outer->reference);
+    hybrid_set(n, outer->at->of.w, outer->elastic.reference);
     hybrid_set_proximity(outer, nu);
     hybrid_clear(it);
     it->nu = nu;
-    it->floor = HYBRID_ELASTIC_FLOOR;
+    it->nu_min = HYBRID_ELASTIC_NU_MIN;
     hybrid_set(n, outer->at->of.w, inner->at->of.w);
     p = inner->at->of.w + n;
     z = it->z_lower + n;
@@ -80,15 +80,15 @@ static void begin_elastic(hybrid_cold *outer) {
 }
 
 /* Lowers the inner barrier parameter. Returns 0 next to a stationary violation. */
-static int lower(hybrid_cold *outer) {
-    hybrid_cold *inner = outer->inner;
+static int lower(hybrid_run *outer) {
+    hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate *it = &inner->now;
     hybrid_error error;
     double nu = it->nu, violation = hybrid_largest(outer->plan->m, outer->at->of.c);
-    hybrid_measure(&inner->form, &inner->at->of, it, inner->pull, &error);
-    while (nu > it->floor &&
-           hybrid_error_at(&error, nu) <= HYBRID_SETTINGS_KAPPA_EPSILON * nu)
-        nu = hybrid_next_nu(nu, it->floor);
+    hybrid_kkt_error(&inner->form, &inner->at->of, it, inner->Aty, &error);
+    while (nu > it->nu_min &&
+           hybrid_error_at(&error, nu) <= HYBRID_BARRIER_KAPPA_EPSILON * nu)
+        nu = hybrid_next_nu(nu, it->nu_min);
     if (nu == it->nu) return 1;
     if (nu <= HYBRID_ELASTIC_SMALL * (violation < 1.0 ? violation : 1.0)) return 0;
     hybrid_set_proximity(outer, nu);
@@ -98,17 +98,17 @@ static int lower(hybrid_cold *outer) {
 }
 
 /* One step of it: outer->at is the new point. Returns a status. */
-static int elastic_newton(hybrid_cold *outer) {
-    hybrid_cold *inner = outer->inner;
-    hybrid_iterate kept;
-    hybrid_spot *new;
+static int elastic_newton(hybrid_run *outer) {
+    hybrid_run *inner = outer->elastic.inner;
+    hybrid_iterate saved;
+    hybrid_trial *new;
     int status;
     if (!lower(outer)) return HYBRID_BLOCKED;
-    status = hybrid_newton(inner, &inner->now);
+    status = hybrid_newton_step(inner, &inner->now);
     if (status) return status;
-    kept = inner->now;
+    saved = inner->now;
     inner->now = inner->next;
-    inner->next = kept;
+    inner->next = saved;
     new = inner->trial;
     inner->trial = inner->at;
     inner->at = new;
@@ -117,122 +117,123 @@ static int elastic_newton(hybrid_cold *outer) {
 }
 
 /* Leaves it: outer->at is one of the points of the problem again, with the same numbers. */
-static void leave_elastic(hybrid_cold *outer) {
-    hybrid_spot *base = outer->at, kept = *outer->parked;
-    *outer->parked = *base;
-    *base = kept;
-    outer->at = outer->parked;
+static void leave_elastic(hybrid_run *outer) {
+    hybrid_trial *base = outer->at, saved = *outer->elastic.saved_base;
+    *outer->elastic.saved_base = *base;
+    *base = saved;
+    outer->at = outer->elastic.saved_base;
 }
 
 /* The barrier method goes on from step t: it has been restored once more. */
-static void go_on(hybrid_cold *cold, int t) {
-    cold->restoring = 0;
-    cold->now.mark.t = t;
-    cold->now.mark.rounds++;
+static void go_on(hybrid_run *run, int t) {
+    run->restoring = 0;
+    run->now.reference.t = t;
+    run->now.reference.rounds++;
 }
 
 /* The elastic problem has led to a point that the filter takes: new multipliers, since the old
  * ones belong to another place. */
-static void end_elastic(hybrid_cold *cold) {
-    const hybrid_form *form = &cold->form;
-    hybrid_iterate *it = &cold->now;
-    leave_elastic(cold);
-    for (int i = 0; i < cold->plan->n; i++) {
+static void end_elastic(hybrid_run *run) {
+    const hybrid_form *form = &run->form;
+    hybrid_iterate *it = &run->now;
+    leave_elastic(run);
+    for (int i = 0; i < run->plan->n; i++) {
         it->z_lower[i] = form->has_lower[i] ? 1.0 : 0.0;
         it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
     }
-    memset(it->y, 0, (size_t)cold->plan->m * sizeof(double));
+    memset(it->y, 0, (size_t)run->plan->m * sizeof(double));
     it->tiny = 0;
 }
 
 /* Whether |c|_2 is, or with its subgradient y |c|_1. */
-static int is_stationary(hybrid_cold *cold, const double *y) {
-    return hybrid_violation_slope(&cold->form, &cold->at->of, cold->answer->J0, y, cold->W,
-                                  cold->slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
+static int is_stationary(hybrid_run *run, const double *y) {
+    return hybrid_violation_slope(&run->form, &run->at->of, run->answer->J0, y, run->W,
+                                  run->search.slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
 }
 
 /* Remembers the point where the elastic problem leads no further, if |c|_1 is stationary there. */
-static void look_for_proof(hybrid_cold *cold) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    const double *y = cold->inner->now.y;
-    cold->has_least =
-        hybrid_largest(plan->m, at->c) > HYBRID_PACE_FEASIBLE && is_stationary(cold, y);
-    if (!cold->has_least) return;
-    hybrid_set(plan->n, at->w, cold->least);
-    hybrid_set(plan->m, y, cold->state->infeasibility);
+static void look_for_proof(hybrid_run *run) {
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    const double *y = run->elastic.inner->now.y;
+    run->search.has_least =
+        hybrid_largest(plan->m, at->c) > HYBRID_PROGRESS_FEASIBLE && is_stationary(run, y);
+    if (!run->search.has_least) return;
+    hybrid_set(plan->n, at->w, run->search.least);
+    hybrid_set(plan->m, y, run->state->infeasibility);
 }
 
 /* A step of the elastic problem. Returns HYBRID_BLOCKED where that leads no further. */
-static int elastic_step(hybrid_cold *cold, int t) {
-    int status = elastic_newton(cold);
+static int elastic_step(hybrid_run *run, int t) {
+    int status = elastic_newton(run);
     if (status == HYBRID_NOT_NEARER) return HYBRID_BLOCKED;
-    if (!status && hybrid_restored(cold, cold->at)) {
-        end_elastic(cold);
-        go_on(cold, t);
+    if (!status && hybrid_restored(run, run->at)) {
+        end_elastic(run);
+        go_on(run, t);
     }
     return status;
 }
 
 /* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the run then ends. */
-static int least_violation(hybrid_cold *cold, int status) {
-    if (hybrid_largest(cold->plan->m, cold->at->of.c) <= HYBRID_PACE_FEASIBLE) return status;
-    if (is_stationary(cold, 0)) return HYBRID_INFEASIBLE;
-    if (!cold->has_least) return status;
-    hybrid_set(cold->plan->n, cold->least, cold->at->of.w);
-    if (hybrid_visit_problem(cold, cold->at)) return HYBRID_UNDEFINED;
-    cold->state->proved = 1;
+static int least_violation(hybrid_run *run, int status) {
+    if (hybrid_largest(run->plan->m, run->at->of.c) <= HYBRID_PROGRESS_FEASIBLE) return status;
+    if (is_stationary(run, 0)) return HYBRID_INFEASIBLE;
+    if (!run->search.has_least) return status;
+    hybrid_set(run->plan->n, run->search.least, run->at->of.w);
+    if (hybrid_visit_problem(run, run->at)) return HYBRID_UNDEFINED;
+    run->state->proved = 1;
     return HYBRID_SOLVED;
 }
 
 /* A step of the search for the least |c|_2. */
-static int squares_step(hybrid_cold *cold, int t) {
-    int status = hybrid_root_step(cold);
-    if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED) return least_violation(cold, status);
-    if (!status && !cold->root.begun) {
-        hybrid_iterate kept = cold->now;
-        cold->now = cold->next;
-        cold->next = kept;
-        go_on(cold, t);
+static int squares_step(hybrid_run *run, int t) {
+    int status = hybrid_root_step(run);
+    if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED) return least_violation(run,
+                                                                                        status);
+    if (!status && !run->search.root.begun) {
+        hybrid_iterate saved = run->now;
+        run->now = run->next;
+        run->next = saved;
+        go_on(run, t);
     }
     return status;
 }
 
-int hybrid_restore(hybrid_cold *cold, int t) {
+int hybrid_restore(hybrid_run *run, int t) {
     int status = HYBRID_BLOCKED;
-    if (cold->state->proved) return hybrid_no_way_on(cold, HYBRID_INFEASIBLE, HYBRID_LEAST_SUM);
-    if (cold->restoring == ELASTIC) {
-        status = elastic_step(cold, t);
+    if (run->state->proved) return hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SUM);
+    if (run->restoring == ELASTIC) {
+        status = elastic_step(run, t);
         if (status == HYBRID_BLOCKED) {
-            look_for_proof(cold);
-            leave_elastic(cold);
-            cold->restoring = SQUARES;
-            hybrid_begin_root(cold, cold->theta_began);
+            look_for_proof(run);
+            leave_elastic(run);
+            run->restoring = SQUARES;
+            hybrid_begin_root(run, run->elastic.theta_began);
         }
     }
-    if (status == HYBRID_BLOCKED) status = squares_step(cold, t);
+    if (status == HYBRID_BLOCKED) status = squares_step(run, t);
     if (status) return status;
-    cold->now.stepped = cold->now.crossed = 0;
-    cold->now.t = t;
+    run->now.stepped = run->now.crossed = 0;
+    run->now.t = t;
     return HYBRID_SOLVED;
 }
 
-int hybrid_begin_restoration(hybrid_cold *cold, int t) {
-    const hybrid_plan *plan = cold->plan;
-    hybrid_iterate *it = &cold->now;
-    double size = hybrid_largest(plan->n, cold->at->of.w);
-    if (cold->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
-        return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_DESCENT);
-    if (cold->attempt->rescale && eased(cold) >= HYBRID_FORM_EASED)
-        return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_OTHER_SCALES);
-    hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
-    hybrid_extend(&cold->worth, it);
+int hybrid_begin_restoration(hybrid_run *run, int t) {
+    const hybrid_plan *plan = run->plan;
+    hybrid_iterate *it = &run->now;
+    double size = hybrid_largest(plan->n, run->at->of.w);
+    if (run->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
+        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
+    if (run->options->rescale && eased(run) >= HYBRID_FORM_LESS_STEEP)
+        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_OTHER_SCALES);
+    hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
+    hybrid_filter_add(&run->pair, it);
     it->cut = it->watching = 0;
-    cold->has_least = 0;
-    cold->theta_began = cold->worth.theta;
+    run->search.has_least = 0;
+    run->elastic.theta_began = run->pair.theta;
     /* More equations than unknowns: their least squares are what is asked for. */
-    cold->restoring = plan->m > plan->n ? SQUARES : ELASTIC;
-    if (cold->restoring == ELASTIC) begin_elastic(cold);
-    else hybrid_begin_root(cold, cold->theta_began);
-    return hybrid_restore(cold, t + 1);
+    run->restoring = plan->m > plan->n ? SQUARES : ELASTIC;
+    if (run->restoring == ELASTIC) begin_elastic(run);
+    else hybrid_begin_root(run, run->elastic.theta_began);
+    return hybrid_restore(run, t + 1);
 }

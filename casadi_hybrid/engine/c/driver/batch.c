@@ -44,7 +44,7 @@ void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functio
         row_out(plan, batch->outputs + k * batch->outputs_each, answer, &f, &lam_p);
         numbers.side_x = batch->with_sides[k] ? batch->sides + k * sides : 0;
         numbers.side_g = batch->with_sides[k] ? numbers.side_x + plan->n_x : 0;
-        status = hybrid_solve_nlp(plan, functions, &numbers, options, bytes, doubles, ints, answer);
+        status = hybrid_solve(plan, functions, &numbers, options, bytes, doubles, ints, answer);
         if (functions->observer && functions->observer->ended) return;
         if (status == HYBRID_BAD_NUMBERS || status == HYBRID_OTHER_PATTERN) continue;
         *f = answer->end.f;

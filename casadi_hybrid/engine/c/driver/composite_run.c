@@ -4,68 +4,69 @@
 
 #include "driver/driver.h"
 
-/* Begins at cold->at. */
-static void begin(hybrid_cold *cold) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    double size = 0.5 * hybrid_norm(cold->plan->n, cold->at->of.w);
-    hybrid_begin_guards(size > 1.0 ? size : 1.0, 0, &one->of);
+/* Begins at run->at. */
+static void begin(hybrid_run *run) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    double size = 0.5 * hybrid_norm(run->plan->n, run->at->of.w);
+    hybrid_begin_policy(size > 1.0 ? size : 1.0, 0, &one->of);
     one->modelled = 0;
-    hybrid_decompose_A(cold, &cold->at->of, HYBRID_LOOKAHEAD_RANK_TOLERANCE, &one->here);
-    hybrid_fit(cold, &cold->at->of, &one->here, cold->now.y);
+    hybrid_decompose_A(run, &run->at->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->here);
+    hybrid_fit_multipliers(run, &run->at->of, &one->here, run->now.y);
 }
 
-/* Whether multipliers, which are the user's where rows are as they are, have grown beyond the limit. */
-static int is_without_multipliers(const hybrid_cold *cold) {
-    const hybrid_point *at = &cold->at->of;
-    double slope = hybrid_largest(cold->plan->n, at->gradient);
-    if (!cold->attempt->unscaled) return 0;
-    if (slope < cold->form.scale_f) slope = cold->form.scale_f;
-    return hybrid_largest(cold->plan->m, cold->now.y) > cold->attempt->divergence * slope;
+/* Whether multipliers, which are the user's where rows are as they are, have grown beyond the
+ * limit. */
+static int is_without_multipliers(const hybrid_run *run) {
+    const hybrid_point *at = &run->at->of;
+    double slope = hybrid_largest(run->plan->n, at->gradient);
+    if (!run->options->unscaled) return 0;
+    if (slope < run->form.scale_f) slope = run->form.scale_f;
+    return hybrid_largest(run->plan->m, run->now.y) > run->options->divergence * slope;
 }
 
-static int advance(hybrid_cold *cold) {
-    hybrid_sight sight;
+static int advance(hybrid_run *run) {
+    hybrid_inspection seen;
     int status;
-    status = hybrid_see(cold, &sight);
-    if (!status && sight.merit <= 1.0) sight.leaves = !hybrid_at_rest(cold, &status);
-    if (status) return hybrid_end_there(cold, status);
-    status = hybrid_record(cold, &sight);
+    status = hybrid_inspect(run, &seen);
+    if (!status && seen.merit <= 1.0) seen.leaves = !hybrid_is_second_order(run, &status);
+    if (status) return hybrid_end_run(run, status);
+    status = hybrid_log_iterate(run, &seen);
     if (status != HYBRID_PAUSED) return status;
-    if (is_without_multipliers(cold)) {
-        const int feasible = sight.of.feasibility <= cold->numbers->feasibility;
-        return hybrid_end_there(cold, feasible ? HYBRID_STALLED : HYBRID_DIVERGED);
+    if (is_without_multipliers(run)) {
+        const int feasible = seen.of.feasibility <= run->numbers->feasibility;
+        return hybrid_end_run(run, feasible ? HYBRID_STALLED : HYBRID_DIVERGED);
     }
-    if (hybrid_extrapolate(cold)) {
-        begin(cold);
+    if (hybrid_extrapolate(run)) {
+        begin(run);
         status = HYBRID_SOLVED;
     } else {
-        status = hybrid_composite_step(cold);
+        status = hybrid_trust_region_step(run);
     }
-    if (!status) cold->now.t++;
-    return hybrid_went(cold, &sight, status);
+    if (!status) run->now.t++;
+    return hybrid_after_step(run, &seen, status);
 }
 
 int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *functions,
-                           const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                           const hybrid_numbers *numbers, const hybrid_run_options *options,
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer) {
-    hybrid_cold *cold = bytes;
-    hybrid_composite *one = hybrid_composite_of(cold);
+    hybrid_run *run = bytes;
+    hybrid_composite *one = hybrid_composite_of(run);
     hybrid_arena arena = {0, 0, 0, 0};
     int status;
     arena.doubles = doubles;
     arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, attempt, 1, bytes, &arena, state, answer);
+    status = hybrid_begin(plan, functions, numbers, options, 1, bytes, &arena, state, answer);
     memset(one, 0, sizeof *one);
     hybrid_place_composite(plan, &arena, one);
     if (status) return answer->status = status;
-    hybrid_set(plan->n, cold->work, cold->at->of.w);
-    if (hybrid_visit_problem(cold, cold->at)) return answer->status = HYBRID_UNDEFINED;
-    cold->now.theta_start = cold->at->theta;
-    cold->now.t = attempt->t0;
-    begin(cold);
-    memset(cold->now.z_lower, 0, (size_t)plan->n * sizeof(double));
-    memset(cold->now.z_upper, 0, (size_t)plan->n * sizeof(double));
-    while ((status = advance(cold)) == HYBRID_PAUSED) {}
-    return hybrid_ended(cold, status);
+    hybrid_set(plan->n, run->work, run->at->of.w);
+    if (hybrid_visit_problem(run, run->at)) return answer->status = HYBRID_UNDEFINED;
+    run->now.theta_start = run->at->theta;
+    run->now.t = options->t0;
+    begin(run);
+    memset(run->now.z_lower, 0, (size_t)plan->n * sizeof(double));
+    memset(run->now.z_upper, 0, (size_t)plan->n * sizeof(double));
+    while ((status = advance(run)) == HYBRID_PAUSED) {}
+    return hybrid_finish_run(run, status);
 }

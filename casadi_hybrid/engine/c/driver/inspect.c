@@ -6,25 +6,25 @@
 #include "feasibility/feasibility.h"
 #include "driver/driver.h"
 
-/* Hands a row on to who looks on; returns whether the solve is to end. */
-static int show(hybrid_cold *cold, double *row, int restoring) {
-    hybrid_observer *to = cold->form.functions->observer;
-    const hybrid_point *at = &cold->at->of;
-    const hybrid_view view = {row, at->x, at->raw_g, cold->answer->lam_x, cold->answer->lam_g,
+/* Hands a row on to the observer; returns whether the solve is to end. */
+static int show(hybrid_run *run, double *row, int restoring) {
+    hybrid_observer *to = run->form.functions->observer;
+    const hybrid_point *at = &run->at->of;
+    const hybrid_view view = {row, at->x, at->raw_g, run->answer->lam_x, run->answer->lam_g,
                               restoring};
     return to && (hybrid_observe(to, &view) ||
-                  hybrid_is_interrupted(to, cold->began + cold->elapsed));
+                  hybrid_is_interrupted(to, run->history.began + run->history.elapsed));
 }
 
-/* Shows an iterate to who looks on. Returns whether the solve is to end. */
-static int write_row(hybrid_cold *cold, const hybrid_residuals *r) {
-    const hybrid_iterate *it = &cold->now;
-    const hybrid_point *at = &cold->at->of;
-    double row[HYBRID_ROW], moved = 0.0, whole = cold->looked ? 1.0 : 0.0;
-    int aside = cold->restoring || cold->root.begun;
-    if (!cold->form.functions->observer) return 0;
-    for (int i = 0; cold->looked && i < cold->plan->n_x; i++) {
-        double step = fabs(at->x[i] - cold->x_before[i]);
+/* Shows an iterate to the observer. Returns whether the solve is to end. */
+static int write_row(hybrid_run *run, const hybrid_residuals *r) {
+    const hybrid_iterate *it = &run->now;
+    const hybrid_point *at = &run->at->of;
+    double row[HYBRID_ROW], moved = 0.0, whole = run->history.inspected ? 1.0 : 0.0;
+    int restoring = run->restoring || run->search.root.begun;
+    if (!run->form.functions->observer) return 0;
+    for (int i = 0; run->history.inspected && i < run->plan->n_x; i++) {
+        double step = fabs(at->x[i] - run->history.x_before[i]);
         if (!(step <= moved)) moved = step;
     }
     row[0] = it->t;
@@ -34,11 +34,11 @@ static int write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     row[4] = r->complementarity;
     row[5] = it->crossed ? 0.0 : it->nu;
     row[6] = moved;
-    row[7] = aside ? NAN : it->stepped ? it->alpha : whole;
-    row[8] = aside ? NAN : it->stepped ? it->alpha_z : whole;
+    row[7] = restoring ? NAN : it->stepped ? it->alpha : whole;
+    row[8] = restoring ? NAN : it->stepped ? it->alpha_z : whole;
     row[9] = it->shift;
-    row[10] = cold->elapsed;
-    return show(cold, row, aside);
+    row[10] = run->history.elapsed;
+    return show(run, row, restoring);
 }
 
 static void keep_best(const hybrid_plan *plan, const hybrid_point *at, hybrid_state *state) {
@@ -50,34 +50,34 @@ static void keep_best(const hybrid_plan *plan, const hybrid_point *at, hybrid_st
 }
 
 /* Keeps the iterates that are asked for where the run ends: see outcome.c. */
-static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
-    hybrid_state *state = cold->state;
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    const hybrid_iterate *it = &cold->now;
+static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
+    hybrid_state *state = run->state;
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    const hybrid_iterate *it = &run->now;
     double fits;
-    if (merit < cold->best_merit || state->best.t < 0) {
+    if (merit < run->history.best_merit || state->best.t < 0) {
         hybrid_copy(plan, it, at->w, &state->best);
         keep_best(plan, at, state);
         state->of_best = *r;
-        cold->best_merit = merit;
+        run->history.best_merit = merit;
     }
-    if (cold->looked) {
+    if (run->history.inspected) {
         int moved = 0;
-        for (int i = 0; !moved && i < plan->n_x; i++) moved = at->x[i] != cold->x_before[i];
+        for (int i = 0; !moved && i < plan->n_x; i++) moved = at->x[i] != run->history.x_before[i];
         for (int i = 0; moved && i < plan->n_x; i++)
-            state->last_step[i] = at->x[i] - cold->x_before[i];
+            state->last_step[i] = at->x[i] - run->history.x_before[i];
         state->stepped |= moved;
     }
-    if (!(r->feasibility <= cold->numbers->feasibility)) return;
+    if (!(r->feasibility <= run->numbers->feasibility)) return;
     fits = hybrid_largest(plan->n_x, at->raw_gradient);
-    fits = HYBRID_PACE_FITS * (fits > 1.0 ? fits : 1.0);
-    if (fits < state->of_beside.stationarity) fits = state->of_beside.stationarity;
-    if (!cold->restoring && !cold->root.begun &&
-        r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
-        (state->beside.t < 0 || r->stationarity <= fits)) {
-        hybrid_copy(plan, it, at->w, &state->beside);
-        state->of_beside = *r;
+    fits = HYBRID_PROGRESS_FITS * (fits > 1.0 ? fits : 1.0);
+    if (fits < state->of_nearby.stationarity) fits = state->of_nearby.stationarity;
+    if (!run->restoring && !run->search.root.begun &&
+        r->feasibility >= HYBRID_PROGRESS_OUTSIDE * HYBRID_PROGRESS_PERTURBATION &&
+        (state->nearby.t < 0 || r->stationarity <= fits)) {
+        hybrid_copy(plan, it, at->w, &state->nearby);
+        state->of_nearby = *r;
     }
     if (state->feasible.t < 0 || at->raw_f <= state->least_f) {
         hybrid_copy(plan, it, at->w, &state->feasible);
@@ -85,74 +85,74 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     }
 }
 
-int hybrid_end_there(hybrid_cold *cold, int status) {
-    hybrid_copy(cold->plan, &cold->before, cold->w_now, &cold->state->now);
+int hybrid_end_run(hybrid_run *run, int status) {
+    hybrid_copy(run->plan, &run->history.before, run->history.w_now, &run->state->now);
     return status;
 }
 
-int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
-    const hybrid_numbers *numbers = cold->numbers;
-    double plain = hybrid_judge(cold, &cold->at->of, &cold->now, &sight->of), error;
-    cold->before = cold->now;
-    hybrid_set(cold->plan->n, cold->at->of.w, cold->w_now);
-    cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
-    sight->merit = hybrid_merit(numbers, &sight->of);
-    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull, &cold->error);
-    error = hybrid_error_at(&cold->error, 0.0);
-    sight->excused = plain > 1.0 && sight->merit <= 1.0 && error <= numbers->tol;
-    sight->leaves = 0;
-    sight->settled = sight->merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
-    if (hybrid_all_finite(cold->plan->n_x, cold->at->of.x) &&
-        hybrid_all_finite(cold->plan->m, cold->now.y))
+int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
+    const hybrid_numbers *numbers = run->numbers;
+    double plain = hybrid_iterate_residuals(run, &run->at->of, &run->now, &seen->of), error;
+    run->history.before = run->now;
+    hybrid_set(run->plan->n, run->at->of.w, run->history.w_now);
+    run->history.elapsed = hybrid_time(run->form.functions) - run->history.began;
+    seen->merit = hybrid_merit(numbers, &seen->of);
+    hybrid_kkt_error(&run->form, &run->at->of, &run->now, run->Aty, &run->error);
+    error = hybrid_error_at(&run->error, 0.0);
+    seen->rounded = plain > 1.0 && seen->merit <= 1.0 && error <= numbers->tol;
+    seen->leaves = 0;
+    seen->settled = seen->merit > 1.0 || run->now.tiny > 0 || error <= numbers->tol;
+    if (hybrid_all_finite(run->plan->n_x, run->at->of.x) &&
+        hybrid_all_finite(run->plan->m, run->now.y))
         return HYBRID_SOLVED;
-    return hybrid_end_there(cold, HYBRID_DIVERGED);
+    return hybrid_end_run(run, HYBRID_DIVERGED);
 }
 
 /* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
-static int limit_test(const hybrid_cold *cold, double merit) {
-    int t = cold->before.t, converging = merit < HYBRID_PACE_CONVERGING * cold->merit_before;
-    if (t >= cold->numbers->max_iter) return HYBRID_LIMIT;
-    if (cold->elapsed >= cold->attempt->max_time) return HYBRID_LATE;
-    return t >= cold->attempt->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;
+static int limit_test(const hybrid_run *run, double merit) {
+    int t = run->history.before.t, converging = merit < HYBRID_PROGRESS_CONVERGING * run->history.merit_before;
+    if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
+    if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
+    return t >= run->options->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
 
 /* The iterate becomes the answer. */
-static void deliver(hybrid_cold *cold, const hybrid_sight *sight) {
-    cold->answer->end = sight->of;
-    hybrid_deliver(&cold->form, &cold->at->of);
+static void deliver(hybrid_run *run, const hybrid_inspection *seen) {
+    run->answer->end = seen->of;
+    hybrid_deliver(&run->form, &run->at->of);
 }
 
-int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    const int end = write_row(cold, &sight->of);
+int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    const int end = write_row(run, &seen->of);
     int status;
-    keep(cold, &sight->of, sight->leaves ? INFINITY : sight->merit);
-    status = hybrid_ray_test(plan, cold->numbers, at, sight->merit, cold->sizes, &cold->state->ray);
-    if (!status && sight->merit <= 1.0 && sight->settled && !sight->leaves) {
-        deliver(cold, sight);
+    keep(run, &seen->of, seen->leaves ? INFINITY : seen->merit);
+    status = hybrid_ray_test(plan, run->numbers, at, seen->merit, run->sizes, &run->state->ray);
+    if (!status && seen->merit <= 1.0 && seen->settled && !seen->leaves) {
+        deliver(run, seen);
         return HYBRID_SOLVED;
     }
     if (!status)
-        status = hybrid_divergence_test(plan, cold->numbers, at, cold->attempt->divergence,
-                                    cold->sizes);
+        status = hybrid_divergence_test(plan, run->numbers, at, run->options->divergence,
+                                    run->sizes);
     if (!status && end) status = HYBRID_STOPPED;
-    if (!status) status = limit_test(cold, sight->merit);
-    if (status) return hybrid_end_there(cold, status);
-    hybrid_set(plan->n_x, at->x, cold->x_now);
+    if (!status) status = limit_test(run, seen->merit);
+    if (status) return hybrid_end_run(run, status);
+    hybrid_set(plan->n_x, at->x, run->history.x_now);
     return HYBRID_PAUSED;
 }
 
-int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status) {
-    if (status) return hybrid_end_there(cold, status);
-    hybrid_set(cold->plan->n_x, cold->x_now, cold->x_before);
-    cold->merit_before = sight->merit;
-    cold->looked++;
+int hybrid_after_step(hybrid_run *run, const hybrid_inspection *seen, int status) {
+    if (status) return hybrid_end_run(run, status);
+    hybrid_set(run->plan->n_x, run->history.x_now, run->history.x_before);
+    run->history.merit_before = seen->merit;
+    run->history.inspected++;
     return HYBRID_PAUSED;
 }
 
-int hybrid_ended(hybrid_cold *cold, int status) {
-    cold->answer->steps = cold->now.t;
-    cold->answer->elapsed = hybrid_time(cold->form.functions) - cold->began;
-    return cold->answer->status = status;
+int hybrid_finish_run(hybrid_run *run, int status) {
+    run->answer->steps = run->now.t;
+    run->answer->elapsed = hybrid_time(run->form.functions) - run->history.began;
+    return run->answer->status = status;
 }

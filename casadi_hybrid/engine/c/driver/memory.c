@@ -1,4 +1,4 @@
-/* The memory of an attempt, the same for the barrier method and its elastic problem, and what is
+/* The memory of a run, the same for the barrier method and its elastic problem, and what is
  * made before the first iterate. The same functions count it and hand it out. */
 #include <math.h>
 #include <string.h>
@@ -9,66 +9,66 @@
 static int longer(int a, int b) { return a > b ? a : b; }
 
 static void place_direction(const hybrid_plan *plan, hybrid_arena *arena, hybrid_direction *d) {
-    d->dw = hybrid_take(arena, plan->n);
-    d->dy = hybrid_take(arena, plan->m);
-    d->dz_lower = hybrid_take(arena, plan->n);
-    d->dz_upper = hybrid_take(arena, plan->n);
+    d->dw = hybrid_allocate(arena, plan->n);
+    d->dy = hybrid_allocate(arena, plan->m);
+    d->dz_lower = hybrid_allocate(arena, plan->n);
+    d->dz_upper = hybrid_allocate(arena, plan->n);
 }
 
-/* What the mode works on; `inner` shares the kernel and the Hessian with the problem's. */
-static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_cold *cold) {
-    cold->plan = cold->form.plan = plan;
-    hybrid_place_form(plan, arena, &cold->form);
-    for (int k = 0; k < HYBRID_SPOTS; k++) hybrid_place_point(plan, arena, &cold->spots[k].of);
-    cold->at = &cold->spots[0];
-    cold->kept = &cold->spots[1];
-    cold->trial = &cold->spots[2];
-    cold->bent = &cold->spots[3];
-    hybrid_place_iterate(plan, arena, &cold->now);
-    hybrid_place_iterate(plan, arena, &cold->next);
-    hybrid_place_iterate(plan, arena, &cold->watched);
-    place_direction(plan, arena, &cold->direction);
-    place_direction(plan, arena, &cold->other);
-    cold->worth.gradient = hybrid_take(arena, plan->n);
-    cold->D = hybrid_take(arena, plan->n);
-    cold->force = hybrid_take(arena, plan->n);
-    cold->pull = hybrid_take(arena, plan->n);
-    cold->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
-    cold->residual = hybrid_take(arena, plan->m);
+/* What the method works on; `inner` shares K and the Hessian with the problem's. */
+static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run) {
+    run->plan = run->form.plan = plan;
+    hybrid_place_form(plan, arena, &run->form);
+    for (int k = 0; k < HYBRID_TRIALS; k++) hybrid_place_point(plan, arena, &run->trials[k].of);
+    run->at = &run->trials[0];
+    run->saved = &run->trials[1];
+    run->trial = &run->trials[2];
+    run->corrected = &run->trials[3];
+    hybrid_place_iterate(plan, arena, &run->now);
+    hybrid_place_iterate(plan, arena, &run->next);
+    hybrid_place_iterate(plan, arena, &run->watched);
+    place_direction(plan, arena, &run->direction);
+    place_direction(plan, arena, &run->other);
+    run->pair.gradient = hybrid_allocate(arena, plan->n);
+    run->D = hybrid_allocate(arena, plan->n);
+    run->force = hybrid_allocate(arena, plan->n);
+    run->Aty = hybrid_allocate(arena, plan->n);
+    run->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
+    run->residual = hybrid_allocate(arena, plan->m);
 }
 
-/* All memory of an attempt: the mode on the problem, and that on the elastic one. */
+/* All memory of a run: the method on the problem, and that on the elastic one. */
 static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
-                       hybrid_cold *cold) {
-    hybrid_cold *inner = cold->inner;
-    place(plan, arena, cold);
-    hybrid_place_kernel(plan, arena, &cold->kernel);
-    cold->W = hybrid_take(arena, plan->nnz_W);
-    cold->zero = hybrid_take(arena, longer(plan->n, plan->m));
-    cold->sizes = hybrid_take(arena, longer(plan->n_g, plan->n_x));
-    cold->x_now = hybrid_take(arena, plan->n_x);
-    cold->x_before = hybrid_take(arena, plan->n_x);
-    cold->guess = hybrid_take_ints(arena, plan->n);
-    cold->sides = hybrid_take_ints(arena, plan->n);
-    cold->dense = dense ? hybrid_take(arena, ((long long)plan->n + 1) * plan->m) : 0;
-    hybrid_place_elastic(arena, cold);
-    hybrid_place_root(plan, arena, &cold->root);
-    cold->root_units = hybrid_take(arena, plan->n);
-    cold->root_slope = hybrid_take(arena, plan->n);
-    cold->root_D = hybrid_take(arena, plan->n);
-    cold->w_now = hybrid_take(arena, plan->n);
-    cold->least = hybrid_take(arena, plan->n);
-    cold->slopes = hybrid_take(arena, hybrid_violation_slope_doubles(plan));
-    place(&cold->lifted, arena, inner);
-    inner->kernel = cold->kernel;
-    inner->W = cold->W;
-    inner->outer = cold;
+                       hybrid_run *run) {
+    hybrid_run *inner = run->elastic.inner;
+    place(plan, arena, run);
+    hybrid_place_kkt(plan, arena, &run->kkt);
+    run->W = hybrid_allocate(arena, plan->nnz_W);
+    run->zero = hybrid_allocate(arena, longer(plan->n, plan->m));
+    run->sizes = hybrid_allocate(arena, longer(plan->n_g, plan->n_x));
+    run->history.x_now = hybrid_allocate(arena, plan->n_x);
+    run->history.x_before = hybrid_allocate(arena, plan->n_x);
+    run->estimate = hybrid_allocate_ints(arena, plan->n);
+    run->sides = hybrid_allocate_ints(arena, plan->n);
+    run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 1) * plan->m) : 0;
+    hybrid_place_elastic(arena, run);
+    hybrid_place_root(plan, arena, &run->search.root);
+    run->search.units = hybrid_allocate(arena, plan->n);
+    run->search.slope = hybrid_allocate(arena, plan->n);
+    run->search.D = hybrid_allocate(arena, plan->n);
+    run->history.w_now = hybrid_allocate(arena, plan->n);
+    run->search.least = hybrid_allocate(arena, plan->n);
+    run->search.slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
+    place(&run->elastic.plan, arena, inner);
+    inner->kkt = run->kkt;
+    inner->W = run->W;
+    inner->elastic.outer = run;
 }
 
-void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes,
+void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
                         long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
-    hybrid_cold both[2];
+    hybrid_run both[2];
     memset(both, 0, sizeof both);
     both[0].inner = &both[1];
     place_both(plan, dense, &arena, &both[0]);
@@ -81,14 +81,14 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     hybrid_place_iterate(plan, arena, &state->now);
     hybrid_place_iterate(plan, arena, &state->best);
     hybrid_place_iterate(plan, arena, &state->feasible);
-    hybrid_place_iterate(plan, arena, &state->beside);
-    state->last_step = hybrid_take(arena, plan->n_x);
-    state->x_undefined = hybrid_take(arena, plan->n_x);
-    state->infeasibility = hybrid_take(arena, plan->m);
-    state->best_x = hybrid_take(arena, plan->n_x);
-    state->best_gradient = hybrid_take(arena, plan->n_x);
-    state->best_g = hybrid_take(arena, plan->n_g);
-    state->best_J = hybrid_take(arena, plan->nnz_J);
+    hybrid_place_iterate(plan, arena, &state->nearby);
+    state->last_step = hybrid_allocate(arena, plan->n_x);
+    state->x_undefined = hybrid_allocate(arena, plan->n_x);
+    state->infeasibility = hybrid_allocate(arena, plan->m);
+    state->best_x = hybrid_allocate(arena, plan->n_x);
+    state->best_gradient = hybrid_allocate(arena, plan->n_x);
+    state->best_g = hybrid_allocate(arena, plan->n_g);
+    state->best_J = hybrid_allocate(arena, plan->nnz_J);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {
@@ -106,12 +106,12 @@ void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state 
 }
 
 /* |start| with slacks where their rows are, inside or not. */
-static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) {
-    const hybrid_plan *plan = cold->plan;
+static double size_of_start(const hybrid_run *run, const hybrid_point *start) {
+    const hybrid_plan *plan = run->plan;
     double size = hybrid_largest(plan->n_free, start->w);
     for (int k = 0; k < plan->n_slack; k++) {
         int i = plan->slack_row[k];
-        double slack = fabs(start->raw_g[plan->row_at[i]] * cold->form.scale_c[i]);
+        double slack = fabs(start->raw_g[plan->row_at[i]] * run->form.scale_c[i]);
         if (slack > size) size = slack;
     }
     return size;
@@ -119,7 +119,7 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->best.t = -1;
-    state->feasible.t = state->beside.t = -1;
+    state->feasible.t = state->nearby.t = -1;
     state->ray.reach = state->ray.least = INFINITY;
     state->ray.beyond = 0;
     for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
@@ -128,43 +128,43 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_attempt *attempt, int even,
+                 const hybrid_numbers *numbers, const hybrid_run_options *options, int only_steep,
                  void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
-    hybrid_cold *cold = bytes;
+    hybrid_run *run = bytes;
     hybrid_point *start;
     int status;
-    memset(cold, 0, 2 * sizeof *cold);
-    cold->inner = cold + 1;
-    place_both(plan, attempt->dense, arena, cold);
-    cold->form.functions = functions;
-    cold->form.numbers = cold->numbers = numbers;
-    cold->form.answer = cold->answer = answer;
-    cold->form.relaxation = attempt->relaxation;
-    cold->form.unscaled = attempt->unscaled;
-    cold->form.even = even;
-    cold->form.placing = 1;
-    cold->attempt = attempt;
-    cold->state = state;
-    cold->began = hybrid_time(functions);
-    cold->best_merit = INFINITY;
-    cold->outward_limit = HYBRID_BARRIER_LEAP;
-    memset(cold->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
-    hybrid_clear(&cold->now);
+    memset(run, 0, 2 * sizeof *run);
+    run->elastic.inner = run + 1;
+    place_both(plan, options->dense, arena, run);
+    run->form.functions = functions;
+    run->form.numbers = run->numbers = numbers;
+    run->form.answer = run->answer = answer;
+    run->form.relaxation = options->relaxation;
+    run->form.unscaled = options->unscaled;
+    run->form.only_steep = only_steep;
+    run->form.placing = 1;
+    run->options = options;
+    run->state = state;
+    run->history.began = hybrid_time(functions);
+    run->history.best_merit = INFINITY;
+    run->history.outward_limit = HYBRID_RAY_STEP_AFTER;
+    memset(run->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
+    hybrid_clear(&run->now);
     clear_state(plan, state);
-    if (functions->secants && !attempt->near) functions->secants->count = 0;
+    if (functions->secants && !options->near) functions->secants->count = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->doubts = 0;
-    cold->kernel.answer = cold->inner->kernel.answer = answer;
-    cold->kernel.low_rank = cold->inner->kernel.low_rank = &cold->form.low_rank;
-    start = &cold->trial->of;
-    status = hybrid_make_form(&cold->form, start);
+    run->kkt.answer = run->elastic.inner->kkt.answer = answer;
+    run->kkt.low_rank = run->elastic.inner->kkt.low_rank = &run->form.low_rank;
+    start = &run->trial->of;
+    status = hybrid_make_form(&run->form, start);
     if (status) return status;
-    hybrid_look_at_bounds(&cold->form);
+    hybrid_find_bounds(&run->form);
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
-    hybrid_set(plan->n, start->w, cold->work);
-    cold->first_size = size_of_start(cold, start);
+    hybrid_set(plan->n, start->w, run->work);
+    run->history.first_size = size_of_start(run, start);
     return HYBRID_SOLVED;
 }
 
@@ -174,36 +174,36 @@ void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid
     both[0] = &one->here;
     both[1] = &one->there;
     for (int k = 0; k < 2; k++) {
-        both[k]->U = hybrid_take(arena, m * fewer);
-        both[k]->V = hybrid_take(arena, n * n);
-        both[k]->sigma = hybrid_take(arena, fewer);
+        both[k]->U = hybrid_allocate(arena, m * fewer);
+        both[k]->V = hybrid_allocate(arena, n * n);
+        both[k]->sigma = hybrid_allocate(arena, fewer);
     }
-    one->rows = hybrid_take(arena, n * m);
-    one->tau = hybrid_take(arena, n);
-    one->order = hybrid_take_ints(arena, m);
-    one->directions = hybrid_take(arena, n * n);
-    one->reduced = hybrid_take(arena, n * n);
-    one->values = hybrid_take(arena, n);
-    one->slope = hybrid_take(arena, n);
-    one->t = hybrid_take(arena, n);
-    one->newton = hybrid_take(arena, n);
-    one->step = hybrid_take(arena, n);
-    one->back = hybrid_take(arena, n);
-    one->force = hybrid_take(arena, n);
-    one->left = hybrid_take(arena, n);
-    one->units = hybrid_take(arena, n);
-    one->shares = hybrid_take(arena, fewer);
-    one->rising = hybrid_take(arena, 2 * fewer);
-    one->damped = hybrid_take(arena, fewer);
-    one->along = hybrid_take(arena, m);
-    one->y = hybrid_take(arena, m);
+    one->rows = hybrid_allocate(arena, n * m);
+    one->tau = hybrid_allocate(arena, n);
+    one->order = hybrid_allocate_ints(arena, m);
+    one->directions = hybrid_allocate(arena, n * n);
+    one->reduced = hybrid_allocate(arena, n * n);
+    one->values = hybrid_allocate(arena, n);
+    one->slope = hybrid_allocate(arena, n);
+    one->t = hybrid_allocate(arena, n);
+    one->newton = hybrid_allocate(arena, n);
+    one->step = hybrid_allocate(arena, n);
+    one->back = hybrid_allocate(arena, n);
+    one->force = hybrid_allocate(arena, n);
+    one->left = hybrid_allocate(arena, n);
+    one->units = hybrid_allocate(arena, n);
+    one->shares = hybrid_allocate(arena, fewer);
+    one->rising = hybrid_allocate(arena, 2 * fewer);
+    one->damped = hybrid_allocate(arena, fewer);
+    one->along = hybrid_allocate(arena, m);
+    one->y = hybrid_allocate(arena, m);
 }
 
 void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
                              long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_composite one;
-    hybrid_cold_memory(plan, dense, bytes, doubles, ints);
+    hybrid_interior_point_memory(plan, dense, bytes, doubles, ints);
     hybrid_place_composite(plan, &arena, &one);
     *bytes += (long long)sizeof one;
     *doubles += arena.used_doubles;

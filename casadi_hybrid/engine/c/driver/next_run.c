@@ -19,8 +19,8 @@
 
 #include "driver/runs.h"
 
-static hybrid_run run_of(const hybrid_solver *solver, int patience) {
-    hybrid_run run;
+static hybrid_run_start run_of(const hybrid_solver *solver, int patience) {
+    hybrid_run_start run;
     memset(&run, 0, sizeof run);
     run.how = solver->options->first;
     run.how.patience = patience;
@@ -29,28 +29,28 @@ static hybrid_run run_of(const hybrid_solver *solver, int patience) {
     return run;
 }
 
-static hybrid_run root_of(const hybrid_solver *solver) {
-    hybrid_run run = run_of(solver, HYBRID_PATIENCE);
+static hybrid_run_start root_of(const hybrid_solver *solver) {
+    hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
     run.how.root = 1;
     run.how.unscaled = 1;
     return run;
 }
 
-static int begin_at_x0(hybrid_solver *solver, hybrid_run run) {
+static int begin_at_x0(hybrid_solver *solver, hybrid_run_start run) {
     hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
     run.at_x0 = 1;
     solver->run = run;
     return 1;
 }
 
-static int begin_at(hybrid_solver *solver, const double *x, hybrid_run run) {
+static int begin_at(hybrid_solver *solver, const double *x, hybrid_run_start run) {
     hybrid_set(solver->plan->n_x, x, solver->start);
     solver->run = run;
     return 1;
 }
 
-hybrid_run hybrid_first_run(const hybrid_solver *solver) {
-    hybrid_run run;
+hybrid_run_start hybrid_first_run(const hybrid_solver *solver) {
+    hybrid_run_start run;
     if (solver->equations > solver->free && !solver->options->linear) {
         run = root_of(solver);
     } else {
@@ -103,11 +103,11 @@ static void move_away(const double *x, int number, int n, double *out) {
 }
 
 /* A root from some way off, or on from the feasible point that such a search has found. */
-static int escape(hybrid_solver *solver, int hopes) {
-    const hybrid_run *before = &solver->before;
+static int escape(hybrid_solver *solver, int candidates) {
+    const hybrid_run_start *before = &solver->before;
     const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
     const int number = before->escapes;
-    hybrid_run run;
+    hybrid_run_start run;
     if (number && before->how.root && last->point == HYBRID_FEASIBLE_NOT_STATIONARY) {
         run = run_of(solver, HYBRID_PATIENCE);
         run.escapes = number;
@@ -117,8 +117,8 @@ static int escape(hybrid_solver *solver, int hopes) {
     run.how.cautious = !any_root_will_do(solver);
     run.how.unscaled = before->how.unscaled;
     run.escapes = number + 1;
-    if (number >= hopes || (number && found_twice(solver))) {
-        if (!hopes) return 0;
+    if (number >= candidates || (number && found_twice(solver))) {
+        if (!candidates) return 0;
         for (int k = 0; k < solver->count; k++)
             if (solver->runs[k].how.root && solver->runs[k].at_x0) return 0;
         return begin_at_x0(solver, run);
@@ -131,7 +131,7 @@ static int escape(hybrid_solver *solver, int hopes) {
 static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
     const hybrid_plan *plan = solver->plan;
     const int degenerate = last->near || last->point == HYBRID_FRITZ_JOHN_POINT;
-    hybrid_run run = run_of(solver, 1);
+    hybrid_run_start run = run_of(solver, 1);
     if (degenerate && !solver->tried_least && !solver->tried_perturbed) {
         solver->tried_least = 1;
         run.method = HYBRID_LEAST_MULTIPLIERS;
@@ -145,13 +145,14 @@ static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
         return begin_at(solver, solver->near_x, run);
     }
     if (degenerate || !solver->before.how.rescale) return 0;
-    if (last->stop != HYBRID_STOP_STALLED || !last->eased) return 0;
+    if (last->stop != HYBRID_STOP_STALLED || !last->less_steep) return 0;
     return begin_at(solver, solver->x, run_of(solver, HYBRID_PATIENCE));
 }
 
-/* After a search for a root that was no escape. Returns 0 where it is not what says what is next. */
+/* After a search for a root that was no escape. Returns 0 where it is not what says what is next.
+ * */
 static int after_root(hybrid_solver *solver, int most) {
-    hybrid_run run = solver->before;
+    hybrid_run_start run = solver->before;
     if (!run.how.root || run.escapes || solver->options->linear) return 0;
     if (!run.how.cautious) {
         run.how.cautious = 1;
@@ -168,7 +169,7 @@ static int after_root(hybrid_solver *solver, int most) {
 
 /* Wider bounds and a larger first barrier parameter. */
 static int widen(hybrid_solver *solver, int most) {
-    hybrid_run run = run_of(solver, most);
+    hybrid_run_start run = run_of(solver, most);
     run.how.relaxation = HYBRID_RELAXATION;
     run.how.nu = HYBRID_RELAXED_NU;
     run.how.push = HYBRID_RELAXED_PUSH;
@@ -177,7 +178,7 @@ static int widen(hybrid_solver *solver, int most) {
 
 /* On from the best point, from multipliers that the active-set method takes first. */
 static int go_on_from_best(hybrid_solver *solver) {
-    hybrid_run run = run_of(solver, HYBRID_PATIENCE);
+    hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
     run.last = 1;
     run.method = HYBRID_ACTIVE_SET;
     hybrid_set(solver->plan->n_x, solver->answer->lam_x, solver->lam_x);
@@ -200,12 +201,12 @@ int hybrid_next_run(hybrid_solver *solver) {
     if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
     if (after_root(solver, most)) return 1;
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
-        int worth = any_root || (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO &&
+        int pair = any_root || (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO &&
                                  !solver->options->linear);
-        return escape(solver, worth ? HYBRID_ESCAPES : 0);
+        return escape(solver, pair ? HYBRID_ESCAPES : 0);
     }
     if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
-        hybrid_run run = root_of(solver);
+        hybrid_run_start run = root_of(solver);
         run.how.unscaled = 0;
         return begin_at_x0(solver, run);
     }

@@ -55,14 +55,14 @@ static double violation_of(const hybrid_solver *solver) {
 static int is_degenerate(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_answer *found = &solver->found;
-    double *pull = solver->work, size;
-    hybrid_set(plan->n_x, found->lam_x, pull);
+    double *Aty = solver->work, size;
+    hybrid_set(plan->n_x, found->lam_x, Aty);
     for (int k = 0; k < plan->nnz_J; k++)
-        pull[plan->J_cols[k]] += found->J[k] * found->lam_g[plan->J_rows[k]];
+        Aty[plan->J_cols[k]] += found->J[k] * found->lam_g[plan->J_rows[k]];
     size = hypot(sqrt(hybrid_dot(plan->n_x, found->lam_x, found->lam_x)),
                  sqrt(hybrid_dot(plan->n_g, found->lam_g, found->lam_g)));
     return size > DEGENERATE_SIZE &&
-           sqrt(hybrid_dot(plan->n_x, pull, pull)) <= DEGENERATE_PULL * size;
+           sqrt(hybrid_dot(plan->n_x, Aty, Aty)) <= DEGENERATE_PULL * size;
 }
 
 static int point_of(const hybrid_solver *solver) {
@@ -82,24 +82,25 @@ int hybrid_borne_out(int stop, int point) {
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && point != HYBRID_INFEASIBLE_STATIONARY)
         return HYBRID_STOP_STALLED;
     if (stop != HYBRID_STOP_STALLED) return stop;
-    if (point == HYBRID_KKT_POINT) return HYBRID_STOP_CONVERGED; /* no further progress was needed */
+    /* no further progress was needed */
+    if (point == HYBRID_KKT_POINT) return HYBRID_STOP_CONVERGED;
     return point == HYBRID_FRITZ_JOHN_POINT ? HYBRID_STOP_NO_MULTIPLIERS : stop;
 }
 
 /* A point a little down the slope of f at which a row is violated, but within tolerance. */
-static int step_outside(hybrid_solver *solver, const hybrid_spot *from) {
-    hybrid_cold *cold = solver->cold;
+static int step_outside(hybrid_solver *solver, const hybrid_trial *from) {
+    hybrid_run *run = solver->memory;
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
-    hybrid_spot *trial = cold->bent;
+    hybrid_trial *trial = run->corrected;
     double steep = hybrid_largest(plan->n, from->of.gradient);
     for (double length = OUTSIDE_FROM; length < OUTSIDE_TO; length *= 10.0) {
         double violation;
         for (int i = 0; i < plan->n; i++)
             trial->of.w[i] = from->of.w[i] - length * (from->of.gradient[i] / (steep + 1e-300));
-        if (hybrid_visit_problem(cold, trial)) return 0;
+        if (hybrid_visit_problem(run, trial)) return 0;
         violation = hybrid_excess(plan->n_g, trial->of.raw_g, of->lbg, of->ubg);
-        if (violation < HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE) continue;
+        if (violation < HYBRID_PROGRESS_OUTSIDE * HYBRID_PROGRESS_PERTURBATION) continue;
         hybrid_set(plan->n_x, trial->of.x, solver->near_x);
         hybrid_set(plan->n_x, solver->none, solver->near_lam_x);
         hybrid_set(plan->n_g, solver->none, solver->near_lam_g);
@@ -109,15 +110,15 @@ static int step_outside(hybrid_solver *solver, const hybrid_spot *from) {
 }
 
 /* An iterate next to the point whose multipliers fit, where there is one, or else one outside. */
-static int find_near(hybrid_solver *solver, const hybrid_spot *from) {
-    hybrid_cold *cold = solver->cold;
+static int find_near(hybrid_solver *solver, const hybrid_trial *from) {
+    hybrid_run *run = solver->memory;
     const hybrid_plan *plan = solver->plan;
-    const hybrid_iterate *near = &solver->state.beside;
+    const hybrid_iterate *near = &solver->state.nearby;
     if (near->t < 0) return step_outside(solver, from);
-    hybrid_set(plan->n, near->w, cold->bent->of.w);
-    if (hybrid_visit_problem(cold, cold->bent)) return 0;
-    hybrid_set(plan->n_x, cold->bent->of.x, solver->near_x);
-    hybrid_multipliers_out(&cold->form, &cold->bent->of, near->y, near->z_lower, near->z_upper,
+    hybrid_set(plan->n, near->w, run->corrected->of.w);
+    if (hybrid_visit_problem(run, run->corrected)) return 0;
+    hybrid_set(plan->n_x, run->corrected->of.x, solver->near_x);
+    hybrid_multipliers_out(&run->form, &run->corrected->of, near->y, near->z_lower, near->z_upper,
                            solver->near_lam_x, solver->near_lam_g);
     return 1;
 }
@@ -138,14 +139,14 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
 }
 
 /* The functions at the best iterate, as they are known since then. Returns 1 where they are not. */
-static int recall_best(hybrid_solver *solver, hybrid_spot *spot) {
+static int recall_best(hybrid_solver *solver, hybrid_trial *trial) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_state *state = &solver->state;
-    spot->of.raw_f = state->best_f;
-    hybrid_set(plan->n_x, state->best_gradient, spot->of.raw_gradient);
-    hybrid_set(plan->n_g, state->best_g, spot->of.raw_g);
-    hybrid_set(plan->nnz_J, state->best_J, spot->of.raw_J);
-    return hybrid_visit_known(solver->cold, spot, state->best_x);
+    trial->of.raw_f = state->best_f;
+    hybrid_set(plan->n_x, state->best_gradient, trial->of.raw_gradient);
+    hybrid_set(plan->n_g, state->best_g, trial->of.raw_g);
+    hybrid_set(plan->nnz_J, state->best_J, trial->of.raw_J);
+    return hybrid_visit_known(solver->memory, trial, state->best_x);
 }
 
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
@@ -163,40 +164,40 @@ void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outco
 }
 
 /* Of a run from given multipliers, the start with these where that is nearer than its best iterate:
- * then they are in *first, and its w in the spot. */
-static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_spot *spot) {
-    hybrid_cold *cold = solver->cold;
-    hybrid_form *form = &cold->form;
+ * then they are in *first, and its w in the trial. */
+static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_trial *trial) {
+    hybrid_run *run = solver->memory;
+    hybrid_form *form = &run->form;
     const hybrid_plan *plan = solver->plan;
     const hybrid_state *state = &solver->state;
     const double merit = hybrid_merit(solver->given, &solver->found.start);
     if (solver->run.method != HYBRID_ACTIVE_SET) return 0;
     if (state->best.t >= 0 && !(merit <= hybrid_merit(solver->given, &state->of_best))) return 0;
-    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, spot->of.w);
-    if (hybrid_visit_problem(cold, spot)) return 0;
+    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, trial->of.w);
+    if (hybrid_visit_problem(run, trial)) return 0;
     for (int k = 0; k < plan->n_slack; k++) {
         const int i = plan->n_free + k, row = plan->slack_row[k];
-        spot->of.w[i] = hybrid_between(spot->of.raw_g[plan->row_at[row]] * form->scale_c[row],
+        trial->of.w[i] = hybrid_between(trial->of.raw_g[plan->row_at[row]] * form->scale_c[row],
                                        form->lower[i], form->upper[i]);
     }
     hybrid_clear(first);
     hybrid_multipliers_in(form, first->y, first->z_lower, first->z_upper, 0);
-    hybrid_set(plan->n, spot->of.w, first->w);
+    hybrid_set(plan->n, trial->of.w, first->w);
     return 1;
 }
 
 /* The slope of the violation, of |c|_1 where a run has ended at a proof that it is stationary. */
 static double slope_at(hybrid_solver *solver, const hybrid_point *at, const hybrid_iterate *best) {
-    hybrid_cold *cold = solver->cold;
+    hybrid_run *run = solver->memory;
     const hybrid_state *state = &solver->state;
     const int proved = state->proved && !memcmp(best->w, state->now.w,
                                                 (size_t)solver->plan->n * sizeof(double));
-    return hybrid_violation_slope(&cold->form, at, solver->found.J0,
-                                  proved ? state->infeasibility : 0, cold->W, cold->slopes);
+    return hybrid_violation_slope(&run->form, at, solver->found.J0,
+                                  proved ? state->infeasibility : 0, run->W, run->search.slopes);
 }
 
 void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
-    hybrid_cold *cold = solver->cold;
+    hybrid_run *run = solver->memory;
     hybrid_answer *found = &solver->found;
     const hybrid_state *state = &solver->state;
     /* A proof is one of the last point, and where no step leads on that is where it ends. */
@@ -204,7 +205,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
                         (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED ||
                          status == HYBRID_UNBOUNDED);
     const hybrid_iterate *best = is_last ? &state->now : &state->best;
-    hybrid_spot *spot = cold->trial;
+    hybrid_trial *trial = run->trial;
     memset(outcome, 0, sizeof *outcome);
     if (status == HYBRID_STALLED && state->ray.beyond && state->feasible.t < 0)
         status = HYBRID_DIVERGED; /* far out rounding ends what leads nowhere */
@@ -219,28 +220,28 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         best = &state->feasible; /* the constraints can be met: that says nothing of them */
         outcome->stop = HYBRID_STOP_STALLED;
     }
-    if (!is_last && is_start_best(solver, &solver->state.now, spot))
+    if (!is_last && is_start_best(solver, &solver->state.now, trial))
         best = &solver->state.now;
-    if (best->t >= 0) hybrid_set(solver->plan->n, best->w, spot->of.w);
-    if (best->t < 0 || (best == &state->best ? recall_best(solver, spot)
-                                             : hybrid_visit_problem(cold, spot))) {
+    if (best->t >= 0) hybrid_set(solver->plan->n, best->w, trial->of.w);
+    if (best->t < 0 || (best == &state->best ? recall_best(solver, trial)
+                                             : hybrid_visit_problem(run, trial))) {
         nothing_known(solver, outcome);
         return;
     }
-    hybrid_judge(cold, &spot->of, best, &found->end);
-    hybrid_deliver(&cold->form, &spot->of);
+    hybrid_iterate_residuals(run, &trial->of, best, &found->end);
+    hybrid_deliver(&run->form, &trial->of);
     outcome->violation = violation_of(solver);
     if (!(found->end.feasibility <= solver->given->feasibility))
-        found->certificate = slope_at(solver, &spot->of, best);
+        found->certificate = slope_at(solver, &trial->of, best);
     outcome->point = outcome->stop == HYBRID_STOP_UNBOUNDED
                          ? HYBRID_FEASIBLE_NOT_STATIONARY /* the ray is the proof */
                          : point_of(solver);
     if (outcome->point == HYBRID_FRITZ_JOHN_POINT ||
         (outcome->stop == HYBRID_STOP_STALLED && outcome->point == HYBRID_FEASIBLE_NOT_STATIONARY &&
          found->huge))
-        outcome->near = find_near(solver, spot);
+        outcome->near = find_near(solver, trial);
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
-    outcome->eased = status == HYBRID_STALLED && state->cause == HYBRID_OTHER_SCALES;
+    outcome->less_steep = status == HYBRID_STALLED && state->cause == HYBRID_OTHER_SCALES;
 }
 
 /* How good a point is: the class first, then the value, then whether it was run away from. */
@@ -276,10 +277,10 @@ void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome) {
     if (!is_better(&rank, &solver->rank)) return;
     solver->rank = rank;
     solver->answer->stop = outcome->stop;
-    hybrid_take_found(solver, outcome);
+    hybrid_accept_found(solver, outcome);
 }
 
-void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
+void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_answer *from = &solver->found;
     hybrid_answer *to = solver->answer;

@@ -24,50 +24,50 @@ static void move_slacks(const hybrid_plan *plan, const hybrid_point *base, doubl
         w[plan->n_free + k] += base->c[plan->slack_row[k]];
 }
 
-/* cold->trial becomes a feasible point near cold->bent's w. Returns 0, or 1 where the steps find
+/* run->trial becomes a feasible point near run->bent's w. Returns 0, or 1 where the steps find
  * none. */
-static int land(hybrid_cold *cold) {
-    const hybrid_form *form = &cold->form;
-    const hybrid_plan *plan = cold->plan;
-    hybrid_point *at = &cold->trial->of;
-    double *w = cold->bent->of.w;
-    for (int step = 0; step < HYBRID_LEAP_STEPS; step++) {
+static int land(hybrid_run *run) {
+    const hybrid_form *form = &run->form;
+    const hybrid_plan *plan = run->plan;
+    hybrid_point *at = &run->trial->of;
+    double *w = run->corrected->of.w;
+    for (int step = 0; step < HYBRID_RAY_STEP_STEPS; step++) {
         int found;
         for (int i = 0; i < plan->n; i++)
             w[i] = hybrid_between(w[i], form->lower[i], form->upper[i]);
-        if (hybrid_visit_problem(cold, cold->bent)) return 1;
-        move_slacks(plan, &cold->bent->of, at->w);
-        if (hybrid_visit_problem(cold, cold->trial)) return 1;
-        if (hybrid_is_met(plan, cold->numbers, at, HYBRID_KKT_CAP, cold->sizes)) return 0;
+        if (hybrid_visit_problem(run, run->corrected)) return 1;
+        move_slacks(plan, &run->corrected->of, at->w);
+        if (hybrid_visit_problem(run, run->trial)) return 1;
+        if (hybrid_is_met(plan, run->numbers, at, HYBRID_ROUNDING_CAP, run->sizes)) return 0;
         for (int i = 0; i < plan->n; i++) {
             double room = smaller(smaller(at->below[i], at->above[i]), 1.0);
-            cold->D[i] = 1.0 / (room * room);
-            cold->force[i] = 0.0;
+            run->D[i] = 1.0 / (room * room);
+            run->force[i] = 0.0;
         }
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        found = hybrid_factor(plan, 0, cold->D, 0.0, at->A, HYBRID_LEAP_EPSILON, 0, &cold->kernel);
+        found = hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_RAY_STEP_EPSILON, 0, &run->kkt);
         form->answer->factors++;
         if (found == 2) return 1;
-        if (hybrid_solve(plan, cold->force, at->c, &cold->kernel, cold->direction.dw,
-                         cold->direction.dy))
+        if (hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, run->direction.dw,
+                         run->direction.dy))
             return 1;
-        for (int i = 0; i < plan->n; i++) w[i] = at->w[i] + cold->direction.dw[i];
+        for (int i = 0; i < plan->n; i++) w[i] = at->w[i] + run->direction.dw[i];
     }
     return 1;
 }
 
-/* cold->trial becomes the far end of the ray through cold->at. Returns whether that proves that f
+/* run->trial becomes the far end of the ray through run->at. Returns whether that proves that f
  * has no bound. */
-static int stretch(hybrid_cold *cold) {
-    static const double lengths[] = HYBRID_LEAP_LENGTHS;
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
+static int stretch(hybrid_run *run) {
+    static const double lengths[] = HYBRID_RAY_STEP_LENGTHS;
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
     double f = 0.0, growth = 2.0;
-    for (int k = 0; k < HYBRID_LEAP_LENGTHS_COUNT; k++) {
+    for (int k = 0; k < HYBRID_RAY_STEP_LENGTHS_COUNT; k++) {
         double factor = lengths[k] / hybrid_largest(plan->n_x, at->x);
-        for (int i = 0; i < plan->n; i++) cold->bent->of.w[i] = at->w[i] * factor;
-        if (land(cold)) return 0;
-        at = &cold->trial->of;
+        for (int i = 0; i < plan->n; i++) run->corrected->of.w[i] = at->w[i] * factor;
+        if (land(run)) return 0;
+        at = &run->trial->of;
         if (!(at->raw_f < 0.0) || !hybrid_falls_outwards(plan, at)) return 0;
         if (hybrid_largest(plan->n_x, at->x) < 0.5 * lengths[k]) return 0; /* held back */
         if (f < 0.0) {
@@ -79,25 +79,25 @@ static int stretch(hybrid_cold *cold) {
     return 1;
 }
 
-int hybrid_extrapolate(hybrid_cold *cold) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    hybrid_state *state = cold->state;
-    hybrid_spot *far;
+int hybrid_extrapolate(hybrid_run *run) {
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    hybrid_state *state = run->state;
+    hybrid_trial *far;
     if (!(at->raw_f < 0.0)) return 0;
-    if (!(hybrid_largest(plan->n_x, at->x) >= HYBRID_LEAP_FROM * larger(1.0, cold->first_size)))
+    if (!(hybrid_largest(plan->n_x, at->x) >= HYBRID_RAY_STEP_FROM * larger(1.0, run->history.first_size)))
         return 0;
     if (!hybrid_falls_outwards(plan, at)) return 0;
-    if (++cold->outward < cold->outward_limit) return 0;
-    cold->outward_limit *= 2;
-    hybrid_set(plan->n_x, state->x_undefined, cold->work);
-    if (!stretch(cold)) {
-        hybrid_set(plan->n_x, cold->work, state->x_undefined); /* that far out it says nothing */
+    if (++run->history.outward < run->history.outward_limit) return 0;
+    run->history.outward_limit *= 2;
+    hybrid_set(plan->n_x, state->x_undefined, run->work);
+    if (!stretch(run)) {
+        hybrid_set(plan->n_x, run->work, state->x_undefined); /* that far out it says nothing */
         return 0;
     }
-    far = cold->trial;
-    cold->trial = cold->at;
-    cold->at = far;
-    cold->now.stepped = cold->now.crossed = 0;
+    far = run->trial;
+    run->trial = run->at;
+    run->at = far;
+    run->now.stepped = run->now.crossed = 0;
     return 1;
 }

@@ -1,7 +1,7 @@
-/* The cold mode: a primal-dual barrier method with a filter, as barrier/barrier.py and loop.py.
+/* The interior-point method: a primal-dual barrier method with a filter and loop.py.
  *
- * A doubtful factorization or a full filter ends it with a status, and the state says where the careful
- * path goes on: at the iterate whose step could not be taken. */
+ * A doubtful factorization or a full filter ends it with a status, and the state says where the
+ * careful path goes on: at the iterate whose step could not be taken. */
 #include <math.h>
 #include <string.h>
 
@@ -10,101 +10,101 @@
 #include "driver/driver.h"
 
 /* Without an objective a feasible point is a solution, whatever the barrier still wants. */
-static int at_root(hybrid_cold *cold) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    hybrid_iterate *root = &cold->next;
+static int at_root(hybrid_run *run) {
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    hybrid_iterate *root = &run->next;
     hybrid_residuals residuals;
-    if (!cold->attempt->feasibility) return 0;
-    if (!(hybrid_largest(plan->m, at->c) <= cold->numbers->tol)) return 0;
-    hybrid_copy(plan, &cold->now, 0, root);
+    if (!run->options->feasibility) return 0;
+    if (!(hybrid_largest(plan->m, at->c) <= run->numbers->tol)) return 0;
+    hybrid_copy(plan, &run->now, 0, root);
     memset(root->y, 0, (size_t)plan->m * sizeof(double));
     memset(root->z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(root->z_upper, 0, (size_t)plan->n * sizeof(double));
     root->tiny = 1;
-    hybrid_judge(cold, at, root, &residuals);
-    return hybrid_merit(cold->numbers, &residuals) <= 1.0;
+    hybrid_iterate_residuals(run, at, root, &residuals);
+    return hybrid_merit(run->numbers, &residuals) <= 1.0;
 }
 
-static void swap_iterates(hybrid_cold *cold) {
-    hybrid_iterate kept = cold->now;
-    cold->now = cold->next;
-    cold->next = kept;
+static void swap_iterates(hybrid_run *run) {
+    hybrid_iterate saved = run->now;
+    run->now = run->next;
+    run->next = saved;
 }
 
 /* The step that is due. Returns a status. */
-static int step(hybrid_cold *cold) {
-    hybrid_iterate *it = &cold->now, plain;
-    hybrid_spot *new;
+static int step(hybrid_run *run) {
+    hybrid_iterate *it = &run->now, plain;
+    hybrid_trial *new;
     int spent, idle, status;
-    if (cold->restoring || cold->root.begun) return hybrid_restore(cold, it->t + 1);
-    if (hybrid_extrapolate(cold)) {
+    if (run->restoring || run->search.root.begun) return hybrid_restore(run, it->t + 1);
+    if (hybrid_extrapolate(run)) {
         it->t++;
         return HYBRID_SOLVED;
     }
-    hybrid_lower_barrier(cold, it, it->t);
-    status = hybrid_polish(cold, it, &spent);
+    hybrid_lower_barrier(run, it, it->t);
+    status = hybrid_crossover(run, it, &spent);
     if (status == HYBRID_SOLVED) {
-        cold->next.t = it->t + spent;
+        run->next.t = it->t + spent;
     } else {
         if (status != HYBRID_NO_SET) return status;
-        if (spent && it->t + spent >= cold->numbers->max_iter) {
+        if (spent && it->t + spent >= run->numbers->max_iter) {
             it->t += spent;
             return HYBRID_SOLVED;
         }
-        idle = it->t + spent - it->mark.t;
-        if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
-            return hybrid_begin_restoration(cold, it->t + spent);
-        if (idle >= HYBRID_PACE_STALL || it->mark.rounds >= HYBRID_PACE_ROUNDS)
-            return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
+        idle = it->t + spent - it->reference.t;
+        if (idle >= HYBRID_PROGRESS_SLOW_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
+            return hybrid_begin_restoration(run, it->t + spent);
+        if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_RESTORATIONS)
+            return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
         plain = *it;
-        status = hybrid_newton(cold, it);
+        status = hybrid_newton_step(run, it);
         if ((status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) &&
-            hybrid_forget(cold->form.functions->secants)) {
+            hybrid_forget(run->form.functions->secants)) {
             *it = plain; /* what points elsewhere have shown misleads here */
-            status = hybrid_newton(cold, it);
+            status = hybrid_newton_step(run, it);
         }
-        if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol)
+        if (status == HYBRID_NOT_NEARER && run->at->theta <= run->numbers->tol)
             return HYBRID_STALLED;
         if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
             *it = plain;
-            return hybrid_begin_restoration(cold, it->t + spent);
+            return hybrid_begin_restoration(run, it->t + spent);
         }
         if (status) return status;
-        cold->next.t = it->t + spent + 1;
+        run->next.t = it->t + spent + 1;
     }
-    swap_iterates(cold);
-    new = cold->trial;
-    cold->trial = cold->at;
-    cold->at = new;
-    if (!cold->now.crossed && at_root(cold)) swap_iterates(cold);
+    swap_iterates(run);
+    new = run->trial;
+    run->trial = run->at;
+    run->at = new;
+    if (!run->now.crossed && at_root(run)) swap_iterates(run);
     return HYBRID_SOLVED;
 }
 
 /* Looks at the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
-static int advance(hybrid_cold *cold) {
-    hybrid_sight sight;
-    int status = hybrid_see(cold, &sight);
+static int advance(hybrid_run *run) {
+    hybrid_inspection seen;
+    int status = hybrid_inspect(run, &seen);
     if (status) return status;
-    if (sight.excused && cold->looked && !cold->restoring && !cold->root.begun) {
-        hybrid_sharpen(cold);
-        hybrid_see(cold, &sight);
+    if (seen.rounded && run->history.inspected && !run->restoring && !run->search.root.begun) {
+        hybrid_refine_solution(run);
+        hybrid_inspect(run, &seen);
     }
-    status = hybrid_record(cold, &sight);
-    return status == HYBRID_PAUSED ? hybrid_went(cold, &sight, step(cold)) : status;
+    status = hybrid_log_iterate(run, &seen);
+    return status == HYBRID_PAUSED ? hybrid_after_step(run, &seen, step(run)) : status;
 }
 
 int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
-                          const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                          const hybrid_numbers *numbers, const hybrid_run_options *options,
                           void *bytes, double *doubles, int *ints, hybrid_state *state,
                           hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
     int status;
     arena.doubles = doubles;
     arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, attempt, 0, bytes, &arena, state, answer);
+    status = hybrid_begin(plan, functions, numbers, options, 0, bytes, &arena, state, answer);
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}
-    return hybrid_ended(bytes, status);
+    return hybrid_finish_run(bytes, status);
 }

@@ -5,8 +5,8 @@
 #include "driver/driver.h"
 
 /* Steps of a run, but for the first from x0: after so many without an answer another start does
- * better. Of 18 solves of public scripts that were not through after 200 steps from x0, 8 were after
- * 300, 10 after 400 and 11 after 600. */
+ * better. Of 18 solves of public scripts that were not through after 200 steps from x0, 8 were
+ * after 300, 10 after 400 and 11 after 600. */
 #define HYBRID_PATIENCE 200
 #define HYBRID_PATIENCE_AT_FIRST 400
 /* How far bounds are widened, relative, where there may be no interior, and how the central path
@@ -24,19 +24,19 @@
 
 /* What one run begins with; its x0 is the solver's `start`. */
 typedef struct {
-    hybrid_attempt how;
+    hybrid_run_options how;
     int method;
     int at_x0;   /* whether it begins at the caller's x0 */
     int escapes; /* starts away from a local minimum of the violation, this one counted */
     int last;    /* whether it only takes the best point further */
-} hybrid_run;
+} hybrid_run_start;
 
 /* What a run has come to, as far as it says what is next. */
 typedef struct {
     int stop, point;
     int steps;
     int near;        /* whether there is a KKT point of perturbed equations next to its point */
-    int eased;       /* whether rows there are far less steep than at its start */
+    int less_steep;       /* whether rows there are far less steep than at its start */
     double violation; /* |violation|_2 */
 } hybrid_outcome;
 
@@ -56,7 +56,7 @@ typedef struct {
     const hybrid_options *options;
     const hybrid_numbers *given; /* the caller's */
     hybrid_numbers numbers;      /* of the run */
-    hybrid_cold *cold;
+    hybrid_run *memory;
     hybrid_state state;
     double *doubles; /* of runs, one at a time */
     int *ints;
@@ -66,12 +66,12 @@ typedef struct {
     hybrid_answer *answer; /* the best point of all runs */
     hybrid_rank rank;      /* of that */
     hybrid_answer found;   /* of the run that is on, or ended last */
-    hybrid_run run;        /* that is on */
+    hybrid_run_start run;        /* that is on */
     /* Of the runs that say what is next; an opening does not, nor does a try to get more out of
      * the point of one. The last of them, and its point. */
-    hybrid_run before;
+    hybrid_run_start before;
     double *x;
-    hybrid_run runs[HYBRID_RUNS];
+    hybrid_run_start runs[HYBRID_RUNS];
     hybrid_outcome outcomes[HYBRID_RUNS];
     int count;
     int tried_least, tried_perturbed; /* at that point */
@@ -82,7 +82,7 @@ typedef struct {
     double began;
 } hybrid_solver;
 
-/* Whether who looks on has ended the solve: then no function is asked again. */
+/* Whether the observer has ended the solve: then no function is asked again. */
 static inline int hybrid_is_over(const hybrid_solver *solver) {
     return solver->functions->observer && solver->functions->observer->ended;
 }
@@ -96,14 +96,14 @@ void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outco
 /* A reason to stop, as far as the point bears it out. */
 int hybrid_borne_out(int stop, int point);
 /* Takes solver->found for the answer. */
-void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome);
+void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome);
 /* Takes solver->found for the answer where that is better; `outcome` is its own. */
 void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome);
 
 /* --- next_run.c ------------------------------------------------------------------------------- */
 
 /* The first run that asks for nothing but x0. */
-hybrid_run hybrid_first_run(const hybrid_solver *solver);
+hybrid_run_start hybrid_first_run(const hybrid_solver *solver);
 /* The next run into solver->run, and its x0 into solver->start. Returns 0 where there is none. */
 int hybrid_next_run(hybrid_solver *solver);
 

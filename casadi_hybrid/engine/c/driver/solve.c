@@ -17,33 +17,34 @@
 static long long aligned(long long bytes) { return (bytes + 15) / 16 * 16; }
 
 static void place_found(const hybrid_plan *plan, hybrid_arena *arena, hybrid_answer *found) {
-    found->x = hybrid_take(arena, plan->n_x);
-    found->g = hybrid_take(arena, plan->n_g);
-    found->lam_x = hybrid_take(arena, plan->n_x);
-    found->lam_g = hybrid_take(arena, plan->n_g);
-    found->gradient = hybrid_take(arena, plan->n_x);
-    found->J = hybrid_take(arena, plan->nnz_J);
-    found->gradient0 = hybrid_take(arena, plan->n_x);
-    found->J0 = hybrid_take(arena, plan->nnz_J);
+    found->x = hybrid_allocate(arena, plan->n_x);
+    found->g = hybrid_allocate(arena, plan->n_g);
+    found->lam_x = hybrid_allocate(arena, plan->n_x);
+    found->lam_g = hybrid_allocate(arena, plan->n_g);
+    found->gradient = hybrid_allocate(arena, plan->n_x);
+    found->J = hybrid_allocate(arena, plan->nnz_J);
+    found->gradient0 = hybrid_allocate(arena, plan->n_x);
+    found->J0 = hybrid_allocate(arena, plan->nnz_J);
 }
 
 /* The solver's own arrays; those of its runs come behind them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
     const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
-    solver->start = hybrid_take(arena, plan->n_x);
-    solver->x = hybrid_take(arena, plan->n_x);
-    solver->work = hybrid_take(arena, plan->n_x);
-    solver->lam_x = hybrid_take(arena, plan->n_x);
-    solver->lam_g = hybrid_take(arena, plan->n_g);
-    solver->near_x = hybrid_take(arena, plan->n_x);
-    solver->near_lam_x = hybrid_take(arena, plan->n_x);
-    solver->near_lam_g = hybrid_take(arena, plan->n_g);
-    solver->none = hybrid_take(arena, longer);
+    solver->start = hybrid_allocate(arena, plan->n_x);
+    solver->x = hybrid_allocate(arena, plan->n_x);
+    solver->work = hybrid_allocate(arena, plan->n_x);
+    solver->lam_x = hybrid_allocate(arena, plan->n_x);
+    solver->lam_g = hybrid_allocate(arena, plan->n_g);
+    solver->near_x = hybrid_allocate(arena, plan->n_x);
+    solver->near_lam_x = hybrid_allocate(arena, plan->n_x);
+    solver->near_lam_g = hybrid_allocate(arena, plan->n_g);
+    solver->none = hybrid_allocate(arena, longer);
     place_found(plan, arena, &solver->found);
 }
 
-/* Whether runs by composite steps may be due: where there are equations and nothing else. Which rows
- * are, the plan says; their numbers, which come with a solve, say whether variables have bounds. */
+/* Whether runs by composite steps may be due: where there are equations and nothing else. Which
+ * rows are, the plan says; their numbers, which come with a solve, say whether variables have
+ * bounds. */
 static int has_composite(const hybrid_plan *plan, const hybrid_options *options) {
     return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
 }
@@ -53,18 +54,18 @@ static long long own_bytes(const hybrid_plan *plan) {
     return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
 }
 
-void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
+void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_solver solver;
     long long of_warm, ints_of_warm;
     memset(&solver, 0, sizeof solver);
     place(plan, &arena, &solver);
-    hybrid_warm_memory(plan, &of_warm, &ints_of_warm);
+    hybrid_sqp_memory(plan, &of_warm, &ints_of_warm);
     if (has_composite(plan, options))
         hybrid_composite_memory(plan, options->first.dense, bytes, doubles, ints);
     else
-        hybrid_cold_memory(plan, options->first.dense, bytes, doubles, ints);
+        hybrid_interior_point_memory(plan, options->first.dense, bytes, doubles, ints);
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
@@ -83,7 +84,7 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     solver->options = options;
     solver->side_x = (signed char *)bytes + sizeof *solver;
     solver->side_g = solver->side_x + plan->n_x;
-    solver->cold = (hybrid_cold *)(void *)(bytes + own_bytes(plan));
+    solver->memory = (hybrid_run *)(void *)(bytes + own_bytes(plan));
     hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints;
@@ -114,7 +115,7 @@ static double seconds_left(const hybrid_solver *solver) {
 
 /* SQP by active sets from solver->start. Returns a status. */
 static int by_active_set(hybrid_solver *solver) {
-    int status = hybrid_warm(solver->plan, solver->functions, &solver->numbers, solver->doubles,
+    int status = hybrid_sqp(solver->plan, solver->functions, &solver->numbers, solver->doubles,
                              solver->ints, &solver->found);
     spend(solver);
     if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers are looked for later */
@@ -127,18 +128,19 @@ static int by_steps(hybrid_solver *solver) {
     int status;
     if (composite)
         status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
-                                        &solver->run.how, solver->cold, solver->doubles,
+                                        &solver->run.how, solver->memory, solver->doubles,
                                         solver->ints, &solver->state, &solver->found);
     else
         status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
-                                       &solver->run.how, solver->cold, solver->doubles,
+                                       &solver->run.how, solver->memory, solver->doubles,
                                        solver->ints, &solver->state, &solver->found);
     spend(solver);
     solver->answer->undefined += solver->state.undefined;
     return status;
 }
 
-/* Whether a bound is active: its multiplier exceeds the distance to it, or that is next to nothing. */
+/* Whether a bound is active: its multiplier exceeds the distance to it, or that is next to
+ * nothing. */
 static int is_active(double distance, double bound, double lam, double near) {
     if (!isfinite(bound)) return 0;
     return lam > distance || (lam >= 0.0 && distance <= near * fmax(1.0, fabs(bound)));
@@ -196,7 +198,7 @@ static int is_refused(int status) {
 /* Whether the active-set method has come to nothing, so that the interior-point method is due. */
 static int is_in_vain(int status) {
     switch (status) {
-    case HYBRID_COLD:
+    case HYBRID_NO_GUESS:
     case HYBRID_UNDEFINED:
     case HYBRID_NO_SET:
     case HYBRID_NOT_NEARER: return 1;
@@ -204,8 +206,8 @@ static int is_in_vain(int status) {
     }
 }
 
-/* Where the active-set method has come to a feasible point at least, that is a candidate: a limit may
- * end the solve before the interior-point method finds one. */
+/* Where the active-set method has come to a feasible point at least, that is a candidate: a limit
+ * may end the solve before the interior-point method finds one. */
 static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
     if (!(solver->found.end.feasibility <= solver->given->feasibility)) return;
@@ -219,13 +221,13 @@ static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *out
 static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outcome *outcome) {
     const int method = solver->run.method;
     const int by_sets = method != HYBRID_INTERIOR && method != HYBRID_COMPOSITE_STEP;
-    int status = HYBRID_COLD, stepped = !by_sets;
+    int status = HYBRID_NO_GUESS, stepped = !by_sets;
     prepare(solver, at);
     solver->run.how.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
         stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
-        solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
+        solver->run.how.t0 = status == HYBRID_NO_GUESS ? 0 : solver->found.steps;
     }
     if (stepped) {
         if (by_sets) keep_feasible(solver, status, outcome);
@@ -242,7 +244,8 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
 /* --- the solve -------------------------------------------------------------------------------- */
 
 static int is_final(int stop) {
-    return stop == HYBRID_STOP_CONVERGED || stop == HYBRID_STOP_UNBOUNDED || stop == HYBRID_STOP_TIME_LIMIT ||
+    return stop == HYBRID_STOP_CONVERGED || stop == HYBRID_STOP_UNBOUNDED ||
+        stop == HYBRID_STOP_TIME_LIMIT ||
            stop == HYBRID_STOP_STOPPED_BY_USER;
 }
 
@@ -261,8 +264,9 @@ static int is_composite(const hybrid_solver *solver) {
     return !bounded;
 }
 
-/* The openings, in their order, and the first run behind them. Returns how many of them there are. */
-static int openings(hybrid_solver *solver, hybrid_run *runs) {
+/* The openings, in their order, and the first run behind them. Returns how many of them there are.
+ * */
+static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     int count = 0;
@@ -294,7 +298,7 @@ static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
 
 /* The runs until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
 static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
-    hybrid_run first[3];
+    hybrid_run_start first[3];
     const int ahead = openings(solver, first), alone = solver->options->alone;
     if (alone && !ahead) return HYBRID_OTHER_PATTERN;
     hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
@@ -327,7 +331,7 @@ static void lessen_multipliers(hybrid_solver *solver) {
     hybrid_set(solver->plan->n_x, answer->x, solver->start);
     make_run(solver, answer, &outcome);
     if (outcome.stop == HYBRID_STOP_CONVERGED && solver->found.largest_lam < answer->largest_lam)
-        hybrid_take_found(solver, &outcome);
+        hybrid_accept_found(solver, &outcome);
 }
 
 /* What the answer says after the last run, which has come to `last`. */
@@ -340,10 +344,12 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
             lessen_multipliers(solver);
         return;
     }
-    if (spent && (last->stop == HYBRID_STOP_ITERATION_LIMIT || last->stop == HYBRID_STOP_TIME_LIMIT))
+    if (spent &&
+        (last->stop == HYBRID_STOP_ITERATION_LIMIT || last->stop == HYBRID_STOP_TIME_LIMIT))
         answer->stop = last->stop;
     else if (answer->stop == HYBRID_STOP_ITERATION_LIMIT && answer->steps < given->max_iter)
-        answer->stop = hybrid_borne_out(HYBRID_STOP_STALLED, answer->point); /* one run's limit alone */
+        /* one run's limit alone */
+        answer->stop = hybrid_borne_out(HYBRID_STOP_STALLED, answer->point);
 }
 
 /* What no run has said yet: the start, where it ends before there is anything else. */
@@ -370,7 +376,7 @@ static void begin(hybrid_solver *solver) {
         solver->equations += of->lbg[i] == of->ubg[i];
 }
 
-int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer) {
     hybrid_solver *solver = lay_out(plan, options, bytes, doubles, ints);

@@ -1,4 +1,4 @@
-/* How far a point is from a stationary point of the violation, as standard_form/certificate.py.
+/* How far a point is from a stationary point of the violation.
  *
  * v: by how much each row of g lies outside its bounds. The violation is |Sv|_2 / 2 squared or
  * |Sv|_1, with the scales S of the rows, and its gradient J'u with u = SSv, or u = Sy where y is a
@@ -59,14 +59,14 @@ static double size_of_pulls(const hybrid_plan *plan, const double *J, const doub
 
 /* max_i sum_k |sum_j u_j (nabla^2 g_j)_ik| max(1, |w_k|); y and bent have m and n numbers. */
 static double bend_of_pulls(hybrid_form *form, const hybrid_point *at, const double *u, double *W,
-                            double *y, double *bent) {
+                            double *y, double *indefinite) {
     const hybrid_plan *plan = form->plan;
     for (int i = 0; i < plan->m; i++) y[i] = u[plan->row_at[i]] / form->scale_c[i];
     if (hybrid_curvature(form, at, y, W)) return 0.0;
-    for (int i = 0; i < plan->n; i++) bent[i] = 0.0;
+    for (int i = 0; i < plan->n; i++) indefinite[i] = 0.0;
     for (int k = 0; k < plan->nnz_W; k++)
-        bent[plan->W_rows[k]] += fabs(W[k]) * larger(1.0, fabs(at->w[plan->W_cols[k]]));
-    return hybrid_largest(plan->n, bent);
+        indefinite[plan->W_rows[k]] += fabs(W[k]) * larger(1.0, fabs(at->w[plan->W_cols[k]]));
+    return hybrid_largest(plan->n, indefinite);
 }
 
 /* The norm of the slope without what a bound blocks: x is on it, or moving onto it gains nothing.

@@ -7,22 +7,22 @@
 void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root);
 /* Begins near the present point, with |c|_1 = theta where the search for a root begins, or the
  * restoration, which ends where the filter takes a point again. */
-void hybrid_begin_root(hybrid_cold *cold, double theta);
-/* One step: cold->at is the new point; at its end cold->next is the iterate there, and root.begun
- * 0. Returns a status, with state->cause where no step leads on (HYBRID_INFEASIBLE, HYBRID_STALLED);
- * where it is not HYBRID_SOLVED nothing has changed. */
-int hybrid_root_step(hybrid_cold *cold);
+void hybrid_begin_root(hybrid_run *run, double theta);
+/* One step: run->at is the new point; at its end run->next is the iterate there, and root.begun
+ * 0. Returns a status, with state->cause where no step leads on (HYBRID_INFEASIBLE,
+ * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
+int hybrid_root_step(hybrid_run *run);
 
 /* Whether the restoration is under way, and not a root asked for. */
-static inline int hybrid_is_restoration(const hybrid_cold *cold) { return cold->restoring != 0; }
+static inline int hybrid_is_restoration(const hybrid_run *run) { return run->restoring != 0; }
 /* Squared norms of the columns of A; their mean in the place of each where steps are cautious. */
-void hybrid_measure_units(const hybrid_plan *plan, const hybrid_point *at, int cautious,
+void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
                           double *units);
 /* Where steps lead no further: at a root; with a smaller barrier; or nowhere. Where the verdict is
  * clear the barrier has only to let go of the bounds. Returns a status. */
-int hybrid_root_closer(hybrid_cold *cold, const double *units);
+int hybrid_root_closer(hybrid_run *run, const double *units);
 /* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
-int hybrid_root_take(hybrid_cold *cold, double alpha, double damping, const double *units);
+int hybrid_root_accept(hybrid_run *run, double alpha, double damping, const double *units);
 
 /* Numbers of the work of hybrid_violation_slope. */
 long long hybrid_violation_slope_doubles(const hybrid_plan *plan);
@@ -30,9 +30,9 @@ long long hybrid_violation_slope_doubles(const hybrid_plan *plan);
 /* The slope of the violation at a point, between 0 (stationary) and 1.
  *
  * J0: the nonzeros of J at the start. y: NULL for the violation in the two-norm, or m
- * infeasibility multipliers, for that in the one-norm, of which y has to be a subgradient: 1 where it is none.
- * W: nnz_W numbers, which are overwritten. work: as many numbers as the function above says. The
- * second function is called twice; where it is not defined curvature does not count. */
+ * infeasibility multipliers, for that in the one-norm, of which y has to be a subgradient: 1 where
+ * it is none. W: nnz_W numbers, which are overwritten. work: as many numbers as the function above
+ * says. The second function is called twice; where it is not defined curvature does not count. */
 double hybrid_violation_slope(hybrid_form *form, const hybrid_point *at, const double *J0,
                               const double *y, double *W, double *work);
 

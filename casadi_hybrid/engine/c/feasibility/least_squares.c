@@ -1,4 +1,4 @@
-/* The least |c|_2 within the bounds, as barrier/restoration.py: a root before anything else, or
+/* The least |c|_2 within the bounds: a root before anything else, or
  * the restoration, which ends where the filter takes a point again. It minimizes
  *
  *     |c(w)|^2 / 2 + zeta/2 |R(w - w_R)|^2 - nu sum log(distances),    R = 1 / max(1, |w_R|),
@@ -11,39 +11,39 @@
 #include "feasibility/feasibility.h"
 
 /* zeta R^2. */
-static void set_proximity(hybrid_cold *cold) {
-    double zeta = HYBRID_RESTORATION_PROXIMITY * sqrt(cold->root.nu);
-    if (!hybrid_is_restoration(cold)) zeta = 0.0;
-    for (int i = 0; i < cold->plan->n; i++) {
-        double size = fabs(cold->reference[i]);
+static void set_proximity(hybrid_run *run) {
+    double zeta = HYBRID_RESTORATION_PROXIMITY * sqrt(run->search.root.nu);
+    if (!hybrid_is_restoration(run)) zeta = 0.0;
+    for (int i = 0; i < run->plan->n; i++) {
+        double size = fabs(run->elastic.reference[i]);
         if (!(size > 1.0)) size = 1.0;
-        cold->proximity[i] = zeta / (size * size);
+        run->elastic.proximity[i] = zeta / (size * size);
     }
 }
 
 /* |c|^2 / 2 with the barrier of the search, and what it has to do with the point of reference. */
-static double value_of(const hybrid_cold *cold, const hybrid_spot *spot) {
+static double value_of(const hybrid_run *run, const hybrid_trial *trial) {
     double away = 0.0;
-    if (spot->outside) return INFINITY;
-    for (int i = 0; i < cold->plan->n; i++) {
-        double step = spot->of.w[i] - cold->reference[i];
-        away += step * cold->proximity[i] * step;
+    if (trial->outside) return INFINITY;
+    for (int i = 0; i < run->plan->n; i++) {
+        double step = trial->of.w[i] - run->elastic.reference[i];
+        away += step * run->elastic.proximity[i] * step;
     }
-    away += hybrid_dot(cold->plan->m, spot->of.c, spot->of.c);
-    return 0.5 * away - cold->root.nu * spot->logs;
+    away += hybrid_dot(run->plan->m, trial->of.c, trial->of.c);
+    return 0.5 * away - run->search.root.nu * trial->logs;
 }
 
 /* What the quadratic model says the step gains. `slope`: of the value; W: NULL for none. */
-static double expected(hybrid_cold *cold, const double *W, const double *D, const double *slope,
+static double expected(hybrid_run *run, const double *W, const double *D, const double *slope,
                        const double *step) {
-    const hybrid_plan *plan = cold->plan;
+    const hybrid_plan *plan = run->plan;
     double bend, along = 0.0;
-    hybrid_times_A(plan, cold->at->of.A, step, cold->residual);
-    bend = hybrid_dot(plan->m, cold->residual, cold->residual);
-    if (W) hybrid_times_W(plan, W, step, cold->work);
+    hybrid_times_A(plan, run->at->of.A, step, run->residual);
+    bend = hybrid_dot(plan->m, run->residual, run->residual);
+    if (W) hybrid_times_W(plan, W, step, run->work);
     for (int i = 0; i < plan->n; i++) {
         bend += step[i] * D[i] * step[i];
-        if (W) bend += step[i] * cold->work[i];
+        if (W) bend += step[i] * run->work[i];
         along += slope[i] * step[i];
     }
     return -along - 0.5 * bend;
@@ -51,42 +51,42 @@ static double expected(hybrid_cold *cold, const double *W, const double *D, cons
 
 /* The largest part of dw after which every distance is at least 1 - tau of what it is. */
 static double share(const hybrid_form *form, const hybrid_point *at, const double *dw) {
-    double tau = HYBRID_SETTINGS_TAU_LEAST;
+    double tau = HYBRID_BARRIER_TAU_LEAST;
     int n = form->plan->n;
-    double below = hybrid_share_to_zero(n, at->below, dw, 1.0, form->has_lower, tau);
-    double above = hybrid_share_to_zero(n, at->above, dw, -1.0, form->has_upper, tau);
+    double below = hybrid_fraction_to_zero(n, at->below, dw, 1.0, form->has_lower, tau);
+    double above = hybrid_fraction_to_zero(n, at->above, dw, -1.0, form->has_upper, tau);
     return below < above ? below : above;
 }
 
-/* What pulls at w: the barrier and the reference, in cold->force, and with A'c, in `slope`. Returns
+/* What pulls at w: the barrier and the reference, in run->force, and with A'c, in `slope`. Returns
  * whether that is zero. */
-static int is_flat(hybrid_cold *cold, const double *units, double *slope) {
-    const hybrid_form *form = &cold->form;
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    const double nu = cold->root.nu, pushed = HYBRID_RESTORATION_PUSHED * nu;
+static int is_flat(hybrid_run *run, const double *units, double *slope) {
+    const hybrid_form *form = &run->form;
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    const double nu = run->search.root.nu, pushed = HYBRID_RESTORATION_PUSHED * nu;
     const double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     int flat = 1;
-    hybrid_pull(plan, at->A, at->c, slope);
+    hybrid_times_At(plan, at->A, at->c, slope);
     for (int i = 0; i < plan->n; i++) {
         double upper = form->has_upper[i] ? 1.0 / at->above[i] : 0.0;
         double lower = form->has_lower[i] ? 1.0 / at->below[i] : 0.0;
         double least = HYBRID_RESTORATION_FLAT * sqrt(units[i]) * size;
         if (!(least > pushed)) least = pushed;
-        cold->force[i] = nu * (upper - lower);
-        cold->force[i] += cold->proximity[i] * (at->w[i] - cold->reference[i]);
-        slope[i] += cold->force[i];
+        run->force[i] = nu * (upper - lower);
+        run->force[i] += run->elastic.proximity[i] * (at->w[i] - run->elastic.reference[i]);
+        slope[i] += run->force[i];
         flat &= fabs(slope[i]) <= least;
     }
     return flat;
 }
 
 /* The squared norms of now, and of before where those were larger by far. */
-static double renew_units(hybrid_cold *cold, double *units) {
-    const hybrid_root *root = &cold->root;
+static double renew_units(hybrid_run *run, double *units) {
+    const hybrid_root *root = &run->search.root;
     double largest = 0.0;
-    hybrid_measure_units(cold->plan, &cold->at->of, root->cautious, units);
-    for (int i = 0; i < cold->plan->n; i++) {
+    hybrid_column_norms(run->plan, &run->at->of, root->cautious, units);
+    for (int i = 0; i < run->plan->n; i++) {
         double old = HYBRID_RESTORATION_FORGET * root->units[i];
         if (units[i] < old) units[i] = old;
         if (units[i] > largest) largest = units[i];
@@ -104,37 +104,37 @@ static double next_damping(double damping, double ratio, double alpha) {
     return ratio < HYBRID_RESTORATION_BAD ? damping * HYBRID_RESTORATION_MORE : damping;
 }
 
-int hybrid_root_step(hybrid_cold *cold) {
-    const hybrid_form *form = &cold->form;
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    hybrid_root *root = &cold->root;
-    double *units = cold->root_units, *slope = cold->root_slope, *D = cold->root_D;
-    double *dw = cold->direction.dw, *step = cold->other.dw;
+int hybrid_root_step(hybrid_run *run) {
+    const hybrid_form *form = &run->form;
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    hybrid_root *root = &run->search.root;
+    double *units = run->search.units, *slope = run->search.slope, *D = run->search.D;
+    double *dw = run->direction.dw, *step = run->other.dw;
     double damping = root->damping, growth = HYBRID_RESTORATION_GROWTH;
-    double least_unit = HYBRID_RESTORATION_UNIT * renew_units(cold, units);
+    double least_unit = HYBRID_RESTORATION_UNIT * renew_units(run, units);
     double alpha = 0.0, gain = 0.0, gained = 0.0, value;
     double reach = 1.0 + hybrid_largest(plan->n, at->w);
     int curved = root->curved;
-    set_proximity(cold);
-    value = value_of(cold, cold->at);
+    set_proximity(run);
+    value = value_of(run, run->at);
     if (!isfinite(hybrid_dot(plan->m, at->c, at->c))) /* nothing is known of a slope */
-        return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
-    if (is_flat(cold, units, slope)) return hybrid_root_closer(cold, units);
-    if (curved && hybrid_curvature(&cold->form, at, at->c, cold->W)) return HYBRID_UNDEFINED;
+        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
+    if (is_flat(run, units, slope)) return hybrid_root_closer(run, units);
+    if (curved && hybrid_curvature(&run->form, at, at->c, run->W)) return HYBRID_UNDEFINED;
     hybrid_stiffness(form, at, root->z_lower, root->z_upper, D);
-    for (int i = 0; i < plan->n; i++) D[i] += cold->proximity[i];
+    for (int i = 0; i < plan->n; i++) D[i] += run->elastic.proximity[i];
     for (;; growth *= HYBRID_RESTORATION_FASTER) {
         int found;
         for (int i = 0; i < plan->n; i++)
-            cold->D[i] = D[i] + damping * (units[i] > least_unit ? units[i] : least_unit);
-        found = hybrid_factor(plan, curved ? cold->W : 0, cold->D, 0.0, at->A, 1.0, 0,
-                              &cold->kernel);
+            run->D[i] = D[i] + damping * (units[i] > least_unit ? units[i] : least_unit);
+        found = hybrid_factor(plan, curved ? run->W : 0, run->D, 0.0, at->A, 1.0, 0,
+                              &run->kkt);
         form->answer->factors++;
         /* A doubtful pivot can only spoil a step, and what a step gains is looked at. */
-        if (!cold->kernel.inertia.singular && cold->kernel.inertia.negative == plan->m) found = 0;
+        if (!run->kkt.inertia.singular && run->kkt.inertia.negative == plan->m) found = 0;
         if (!found)
-            found = hybrid_solve(plan, cold->force, at->c, &cold->kernel, dw, cold->direction.dy);
+            found = hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, dw, run->direction.dy);
         if (found && curved) { /* once more, without the curvature */
             curved = 0;
             growth /= HYBRID_RESTORATION_FASTER;
@@ -144,17 +144,17 @@ int hybrid_root_step(hybrid_cold *cold) {
             alpha = share(form, at, dw);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
             if (hybrid_largest(plan->n, step) <= HYBRID_RESTORATION_STILL * reach)
-                return hybrid_root_closer(cold, units);
-            for (int i = 0; i < plan->n; i++) cold->trial->of.w[i] = at->w[i] + step[i];
-            if (!hybrid_visit_problem(cold, cold->trial)) {
-                gain = expected(cold, curved ? cold->W : 0, D, slope, step);
-                gained = value - value_of(cold, cold->trial);
+                return hybrid_root_closer(run, units);
+            for (int i = 0; i < plan->n; i++) run->trial->of.w[i] = at->w[i] + step[i];
+            if (!hybrid_visit_problem(run, run->trial)) {
+                gain = expected(run, curved ? run->W : 0, D, slope, step);
+                gained = value - value_of(run, run->trial);
                 if (gained > HYBRID_RESTORATION_GAINED * gain) break;
             }
         }
         if (damping < HYBRID_RESTORATION_REFUSED) damping = HYBRID_RESTORATION_REFUSED;
         damping *= growth;
-        if (damping > HYBRID_RESTORATION_LARGEST_DAMPING) return hybrid_root_closer(cold, units);
+        if (damping > HYBRID_RESTORATION_LARGEST_DAMPING) return hybrid_root_closer(run, units);
     }
-    return hybrid_root_take(cold, alpha, next_damping(damping, gained / gain, alpha), units);
+    return hybrid_root_accept(run, alpha, next_damping(damping, gained / gain, alpha), units);
 }

@@ -7,12 +7,12 @@
 #include "feasibility/feasibility.h"
 
 void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root) {
-    root->z_lower = hybrid_take(arena, plan->n);
-    root->z_upper = hybrid_take(arena, plan->n);
-    root->units = hybrid_take(arena, plan->n);
+    root->z_lower = hybrid_allocate(arena, plan->n);
+    root->z_upper = hybrid_allocate(arena, plan->n);
+    root->units = hybrid_allocate(arena, plan->n);
 }
 
-void hybrid_measure_units(const hybrid_plan *plan, const hybrid_point *at, int cautious,
+void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
                           double *units) {
     double sum = 0.0;
     for (int i = 0; i < plan->n; i++) units[i] = 0.0;
@@ -22,34 +22,34 @@ void hybrid_measure_units(const hybrid_plan *plan, const hybrid_point *at, int c
     for (int i = 0; i < plan->n; i++) units[i] = sum / plan->n;
 }
 
-static void go_to_trial(hybrid_cold *cold) {
-    hybrid_spot *new = cold->trial;
-    cold->trial = cold->at;
-    cold->at = new;
+static void go_to_trial(hybrid_run *run) {
+    hybrid_trial *new = run->trial;
+    run->trial = run->at;
+    run->at = new;
 }
 
 /* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier
  * lets an entry leave by no more than twice its distance a step. */
-static void make_room(hybrid_cold *cold, double theta) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    hybrid_set(plan->n, at->w, cold->trial->of.w);
+static void make_room(hybrid_run *run, double theta) {
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
+    hybrid_set(plan->n, at->w, run->trial->of.w);
     for (int k = 0; k < plan->n_slack; k++)
-        cold->trial->of.w[plan->n_free + k] += at->c[plan->slack_row[k]];
-    hybrid_interior(&cold->form, HYBRID_RESTORATION_ROOM * theta, cold->trial->of.w);
-    if (!hybrid_visit_problem(cold, cold->trial)) go_to_trial(cold);
+        run->trial->of.w[plan->n_free + k] += at->c[plan->slack_row[k]];
+    hybrid_push_inside(&run->form, HYBRID_RESTORATION_ROOM * theta, run->trial->of.w);
+    if (!hybrid_visit_problem(run, run->trial)) go_to_trial(run);
 }
 
-void hybrid_begin_root(hybrid_cold *cold, double theta) {
-    const hybrid_form *form = &cold->form;
-    const hybrid_plan *plan = cold->plan;
+void hybrid_begin_root(hybrid_run *run, double theta) {
+    const hybrid_form *form = &run->form;
+    const hybrid_plan *plan = run->plan;
     const hybrid_point *at;
-    hybrid_root *root = &cold->root;
-    double nu = cold->now.nu;
+    hybrid_root *root = &run->search.root;
+    double nu = run->now.nu;
     if (!(theta < 1.0)) theta = 1.0;
-    make_room(cold, theta);
-    at = &cold->at->of;
-    hybrid_set(plan->n, at->w, cold->reference);
+    make_room(run, theta);
+    at = &run->at->of;
+    hybrid_set(plan->n, at->w, run->elastic.reference);
     nu = hybrid_between(nu, HYBRID_RESTORATION_NU_LOW, HYBRID_RESTORATION_NU_HIGH);
     nu *= HYBRID_RESTORATION_NU_SHARE;
     nu *= theta > HYBRID_RESTORATION_NU_LOW ? theta : HYBRID_RESTORATION_NU_LOW;
@@ -58,60 +58,60 @@ void hybrid_begin_root(hybrid_cold *cold, double theta) {
         root->z_lower[i] = form->has_lower[i] ? root->nu / at->below[i] : 0.0;
         root->z_upper[i] = form->has_upper[i] ? root->nu / at->above[i] : 0.0;
     }
-    root->cautious = !hybrid_is_restoration(cold) && cold->attempt->cautious;
+    root->cautious = !hybrid_is_restoration(run) && run->options->cautious;
     root->damping = root->cautious ? HYBRID_RESTORATION_CAUTIOUS : HYBRID_RESTORATION_DAMPING;
-    root->mark = INFINITY;
+    root->reference = INFINITY;
     root->curved = root->steps = 0;
     root->begun = 1;
-    hybrid_measure_units(plan, at, root->cautious, root->units);
+    hybrid_column_norms(plan, at, root->cautious, root->units);
 }
 
-/* The search ends at a point, whose multipliers are those of least squares: cold->next at `spot`.
+/* The search ends at a point, whose multipliers are those of least squares: run->next at `trial`.
  * At a root no bound has to push: without an objective it is a solution as it is. */
-static void end(hybrid_cold *cold, const hybrid_spot *spot) {
-    const hybrid_form *form = &cold->form;
-    const hybrid_plan *plan = cold->plan;
-    hybrid_iterate *next = &cold->next;
+static void end(hybrid_run *run, const hybrid_trial *trial) {
+    const hybrid_form *form = &run->form;
+    const hybrid_plan *plan = run->plan;
+    hybrid_iterate *next = &run->next;
     hybrid_residuals residuals;
-    cold->root.begun = 0;
-    hybrid_copy(plan, &cold->now, 0, next);
-    if (!hybrid_is_restoration(cold)) {
+    run->search.root.begun = 0;
+    hybrid_copy(plan, &run->now, 0, next);
+    if (!hybrid_is_restoration(run)) {
         memset(next->z_lower, 0, (size_t)plan->n * sizeof(double));
         memset(next->z_upper, 0, (size_t)plan->n * sizeof(double));
-        hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
+        hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
         next->tiny = 1;
-        hybrid_judge(cold, &spot->of, next, &residuals);
-        if (hybrid_merit(cold->numbers, &residuals) <= 1.0) return;
+        hybrid_iterate_residuals(run, &trial->of, next, &residuals);
+        if (hybrid_merit(run->numbers, &residuals) <= 1.0) return;
     }
     for (int i = 0; i < plan->n; i++) {
-        double lower = next->nu / spot->of.below[i], upper = next->nu / spot->of.above[i];
+        double lower = next->nu / trial->of.below[i], upper = next->nu / trial->of.above[i];
         lower = hybrid_between(lower, HYBRID_BARRIER_LEAST_Z, HYBRID_BARRIER_LARGEST_Z);
         upper = hybrid_between(upper, HYBRID_BARRIER_LEAST_Z, HYBRID_BARRIER_LARGEST_Z);
         next->z_lower[i] = form->has_lower[i] ? lower : 0.0;
         next->z_upper[i] = form->has_upper[i] ? upper : 0.0;
     }
     next->tiny = 0;
-    hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
+    hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
 }
 
-int hybrid_root_closer(hybrid_cold *cold, const double *units) {
-    hybrid_root *root = &cold->root;
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
+int hybrid_root_closer(hybrid_run *run, const double *units) {
+    hybrid_root *root = &run->search.root;
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
     double violation = hybrid_largest(plan->m, at->c);
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     double least = HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0);
     int proved;
-    if (!hybrid_is_restoration(cold) && violation <= HYBRID_RESTORATION_ROUGH_ROOT) {
-        end(cold, cold->at);
+    if (!hybrid_is_restoration(run) && violation <= HYBRID_RESTORATION_ROUGH_ROOT) {
+        end(run, run->at);
         return HYBRID_SOLVED;
     }
     if (!(root->nu > least))
         return violation <= HYBRID_RESTORATION_ROUNDED
-                   ? hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
-                   : hybrid_no_way_on(cold, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
-    proved = violation > HYBRID_PACE_FEASIBLE &&
-             hybrid_violation_slope(&cold->form, at, cold->answer->J0, 0, cold->W, cold->slopes) <=
+                   ? hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
+                   : hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
+    proved = violation > HYBRID_PROGRESS_FEASIBLE &&
+             hybrid_violation_slope(&run->form, at, run->answer->J0, 0, run->W, run->search.slopes) <=
                  HYBRID_RESTORATION_PROOF;
     hybrid_set(plan->n, units, root->units);
     root->nu *= proved ? HYBRID_RESTORATION_LET_GO : HYBRID_RESTORATION_LESS_NU;
@@ -121,64 +121,64 @@ int hybrid_root_closer(hybrid_cold *cold, const double *units) {
 }
 
 /* Multipliers of the bounds after a part alpha of the step. */
-static void move_bounds(hybrid_cold *cold, double alpha) {
-    const hybrid_form *form = &cold->form;
-    hybrid_root *root = &cold->root;
-    hybrid_direction *d = &cold->direction;
-    hybrid_iterate of = cold->now;
+static void move_bounds(hybrid_run *run, double alpha) {
+    const hybrid_form *form = &run->form;
+    hybrid_root *root = &run->search.root;
+    hybrid_direction *d = &run->direction;
+    hybrid_iterate of = run->now;
     of.nu = root->nu;
     of.z_lower = root->z_lower;
     of.z_upper = root->z_upper;
-    hybrid_dual_steps(form, &cold->at->of, &of, d);
-    for (int i = 0; i < cold->plan->n; i++) {
+    hybrid_dual_steps(form, &run->at->of, &of, d);
+    for (int i = 0; i < run->plan->n; i++) {
         root->z_lower[i] += alpha * d->dz_lower[i];
         root->z_upper[i] += alpha * d->dz_upper[i];
     }
-    hybrid_safe_duals(form, &cold->trial->of, root->nu, root->z_lower, root->z_upper);
+    hybrid_safe_duals(form, &run->trial->of, root->nu, root->z_lower, root->z_upper);
 }
 
 /* Where the violation hardly falls any more it tends to a limit at infinity; and from a stationary
  * |c|_1 to a stationary |c|_2 it is not far. Returns a status. */
-static int watch(hybrid_cold *cold, double now, const double *units) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_root *root = &cold->root;
-    int steps = root->steps + 1, most = HYBRID_RESTORATION_POLISH_LARGE;
+static int watch(hybrid_run *run, double now, const double *units) {
+    const hybrid_plan *plan = run->plan;
+    const hybrid_root *root = &run->search.root;
+    int steps = root->steps + 1, most = HYBRID_RESTORATION_CROSSOVER_LARGE;
     double largest = 1.0, steep;
-    if (cold->attempt->dense) most = HYBRID_RESTORATION_POLISH;
-    if (hybrid_is_restoration(cold) && cold->has_least && steps >= most)
-        return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_LEAST_SUM);
-    if (steps % HYBRID_RESTORATION_WATCH || !(now > HYBRID_RESTORATION_SLOW * root->mark))
+    if (run->options->dense) most = HYBRID_RESTORATION_CROSSOVER;
+    if (hybrid_is_restoration(run) && run->search.has_least && steps >= most)
+        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
+    if (steps % HYBRID_RESTORATION_WATCH || !(now > HYBRID_RESTORATION_SLOW * root->reference))
         return HYBRID_SOLVED;
     for (int i = 0; i < plan->n; i++)
         if (units[i] > largest) largest = units[i];
-    hybrid_pull(plan, cold->trial->of.A, cold->trial->of.c, cold->work);
+    hybrid_times_At(plan, run->trial->of.A, run->trial->of.c, run->work);
     steep = HYBRID_CERTIFICATE_STATIONARY_VIOLATION * sqrt(largest * now);
-    return hybrid_no_way_on(cold, hybrid_largest(plan->n, cold->work) <= steep ? HYBRID_INFEASIBLE
+    return hybrid_no_way_on(run, hybrid_largest(plan->n, run->work) <= steep ? HYBRID_INFEASIBLE
                                                                                : HYBRID_STALLED,
                             HYBRID_SLOW_VIOLATION);
 }
 
-int hybrid_root_take(hybrid_cold *cold, double alpha, double damping, const double *units) {
-    const hybrid_plan *plan = cold->plan;
-    hybrid_root *root = &cold->root;
-    const double *c = cold->at->of.c, *new = cold->trial->of.c;
+int hybrid_root_accept(hybrid_run *run, double alpha, double damping, const double *units) {
+    const hybrid_plan *plan = run->plan;
+    hybrid_root *root = &run->search.root;
+    const double *c = run->at->of.c, *new = run->trial->of.c;
     double before = hybrid_dot(plan->m, c, c), now = hybrid_dot(plan->m, new, new);
     int status;
-    if (hybrid_is_restoration(cold)
-            ? hybrid_restored(cold, cold->trial)
+    if (hybrid_is_restoration(run)
+            ? hybrid_restored(run, run->trial)
             : hybrid_largest(plan->m, new) <= HYBRID_RESTORATION_ROOT) {
-        end(cold, cold->trial);
-        go_to_trial(cold);
+        end(run, run->trial);
+        go_to_trial(run);
         return HYBRID_SOLVED;
     }
-    status = watch(cold, now, units);
+    status = watch(run, now, units);
     if (status) return status;
-    move_bounds(cold, alpha);
+    move_bounds(run, alpha);
     hybrid_set(plan->n, units, root->units);
     root->damping = damping;
     root->steps++;
-    if (root->steps % HYBRID_RESTORATION_WATCH == 0) root->mark = now;
+    if (root->steps % HYBRID_RESTORATION_WATCH == 0) root->reference = now;
     root->curved = !(now <= HYBRID_RESTORATION_FAST * before);
-    go_to_trial(cold);
+    go_to_trial(run);
     return HYBRID_SOLVED;
 }

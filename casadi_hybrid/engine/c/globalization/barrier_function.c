@@ -4,12 +4,12 @@
 
 #include "globalization/globalization.h"
 
-void hybrid_look_outside(const hybrid_form *form, hybrid_spot *spot) {
-    const double *w = spot->of.w, *below = spot->of.below, *above = spot->of.above;
+void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial) {
+    const double *w = trial->of.w, *below = trial->of.below, *above = trial->of.above;
     const int n = form->plan->n;
     double beyond[HYBRID_BLOCK], alone[HYBRID_BLOCK];
-    spot->outside = 0;
-    spot->linear = 0.0;
+    trial->outside = 0;
+    trial->linear = 0.0;
     for (int from = 0; from < n; from += HYBRID_BLOCK) {
         int size = hybrid_block(from, n);
         for (int k = 0; k < size; k++) {
@@ -20,47 +20,47 @@ void hybrid_look_outside(const hybrid_form *form, hybrid_spot *spot) {
             alone[k] = (has_lower - has_lower * has_upper) * below[i] +
                        (has_upper - has_lower * has_upper) * above[i];
         }
-        spot->outside |= hybrid_most(size, beyond) > 0.0;
-        spot->linear += hybrid_sum(size, alone);
+        trial->outside |= hybrid_most(size, beyond) > 0.0;
+        trial->linear += hybrid_sum(size, alone);
     }
 }
 
-int hybrid_visit_problem(hybrid_cold *cold, hybrid_spot *spot) {
-    return hybrid_visit_known(cold, spot, 0);
+int hybrid_visit_problem(hybrid_run *run, hybrid_trial *trial) {
+    return hybrid_visit_known(run, trial, 0);
 }
 
-int hybrid_visit_known(hybrid_cold *cold, hybrid_spot *spot, const double *known_x) {
-    const hybrid_form *form = &cold->form;
-    hybrid_point *at = &spot->of;
-    hybrid_distances(&cold->form, at);
-    if (hybrid_evaluate(&cold->form, at, known_x)) {
+int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known_x) {
+    const hybrid_form *form = &run->form;
+    hybrid_point *at = &trial->of;
+    hybrid_distances(&run->form, at);
+    if (hybrid_evaluate(&run->form, at, known_x)) {
         const hybrid_observer *observer = form->functions->observer;
-        cold->state->undefined += !(observer && observer->ended); /* or it was not evaluated */
-        hybrid_set(cold->plan->n_x, at->x, cold->state->x_undefined);
+        run->state->undefined += !(observer && observer->ended); /* or it was not evaluated */
+        hybrid_set(run->plan->n_x, at->x, run->state->x_undefined);
         return 1;
     }
-    spot->theta = hybrid_sum(form->plan->m, at->c);
-    spot->logs = hybrid_logs(form->plan->n, at->below) + hybrid_logs(form->plan->n, at->above);
-    hybrid_look_outside(form, spot);
+    trial->theta = hybrid_sum(form->plan->m, at->c);
+    trial->logs = hybrid_logs(form->plan->n, at->below) + hybrid_logs(form->plan->n, at->above);
+    hybrid_bound_terms(form, trial);
     return 0;
 }
 
-double hybrid_phi(const hybrid_form *form, const hybrid_spot *spot, double nu) {
-    if (spot->outside) return INFINITY;
-    if (!form->bounds) return spot->of.f;
-    return spot->of.f - nu * (spot->logs - HYBRID_MERIT_DAMPING * spot->linear);
+double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu) {
+    if (trial->outside) return INFINITY;
+    if (!form->bounds) return trial->of.f;
+    return trial->of.f - nu * (trial->logs - HYBRID_LINE_SEARCH_DAMPING * trial->linear);
 }
 
-void hybrid_weigh(const hybrid_form *form, const hybrid_spot *at, double nu,
-                  hybrid_worth *worth) {
+void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, double nu,
+                  hybrid_filter_pair *pair) {
     const double *has_lower = form->has_lower, *has_upper = form->has_upper;
     const double *below = at->of.below, *above = at->of.above, *gradient = at->of.gradient;
-    double *restrict slope = worth->gradient;
-    worth->theta = at->theta;
-    worth->phi = hybrid_phi(form, at, nu);
+    double *restrict slope = pair->gradient;
+    pair->theta = at->theta;
+    pair->phi = hybrid_phi(form, at, nu);
     for (int i = 0; i < form->plan->n; i++) {
-        double pull = has_upper[i] / above[i] - has_lower[i] / below[i];
-        double alone = HYBRID_MERIT_DAMPING * nu * (has_lower[i] - has_upper[i]);
-        slope[i] = gradient[i] + nu * pull + alone;
+        double Aty = has_upper[i] / above[i] - has_lower[i] / below[i];
+        double alone = HYBRID_LINE_SEARCH_DAMPING * nu * (has_lower[i] - has_upper[i]);
+        slope[i] = gradient[i] + nu * Aty + alone;
     }
 }

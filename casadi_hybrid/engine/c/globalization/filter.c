@@ -1,4 +1,4 @@
-/* The filter (Waechter and Biegler 2006, section 2.3), as barrier/merit.py and barrier/filter.py:
+/* The filter (Waechter and Biegler 2006, section 2.3) and barrier/filter.py:
  * with slope = grad phi'dw, a step for which
  *
  *     alpha (-slope)^s_phi > delta theta^s_theta
@@ -16,28 +16,30 @@ static double theta_min(double theta_start) {
 
 /* slope^s without overflow. */
 static double power(double slope) {
-    return pow(slope < HYBRID_MERIT_STEEPEST ? slope : HYBRID_MERIT_STEEPEST, HYBRID_MERIT_S_PHI);
+    return pow(slope < HYBRID_LINE_SEARCH_STEEPEST ? slope : HYBRID_LINE_SEARCH_STEEPEST,
+               HYBRID_LINE_SEARCH_S_PHI);
 }
 
 /* What the violation asks of a step that has to decrease phi. */
 static double asked(double theta) {
-    return HYBRID_MERIT_DELTA * pow(theta, HYBRID_MERIT_S_THETA);
+    return HYBRID_LINE_SEARCH_DELTA * pow(theta, HYBRID_LINE_SEARCH_S_THETA);
 }
 
-double hybrid_smallest_step(const hybrid_worth *worth, double theta_start, double slope) {
-    double least = HYBRID_MERIT_GAMMA_THETA, theta = worth->theta;
+double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope) {
+    double least = HYBRID_LINE_SEARCH_GAMMA_THETA, theta = pair->theta;
     if (slope < 0.0) {
-        double other = HYBRID_MERIT_GAMMA_PHI * theta / -slope;
+        double other = HYBRID_LINE_SEARCH_GAMMA_PHI * theta / -slope;
         if (other < least) least = other;
         if (theta <= theta_min(theta_start)) {
             other = asked(theta) / power(-slope);
             if (other < least) least = other;
         }
     }
-    return HYBRID_MERIT_SHORTEST * (least > HYBRID_MERIT_LEAST ? least : HYBRID_MERIT_LEAST);
+    return HYBRID_LINE_SEARCH_SHORTEST * (least > HYBRID_LINE_SEARCH_LEAST ?
+                                          least : HYBRID_LINE_SEARCH_LEAST);
 }
 
-int hybrid_blocks(const hybrid_iterate *it, double theta, double phi, double reach) {
+int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, double reach) {
     double most = HYBRID_FILTER_MOST * (it->theta_start > 1.0 ? it->theta_start : 1.0);
     if (theta > most * (reach > 1.0 ? reach : 1.0)) return 1;
     for (int i = 0; i < it->entries; i++)
@@ -45,24 +47,25 @@ int hybrid_blocks(const hybrid_iterate *it, double theta, double phi, double rea
     return 0;
 }
 
-int hybrid_verdict(const hybrid_worth *worth, const hybrid_iterate *it, double size, double theta,
+int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *it, double size,
+                          double theta,
                    double phi, double alpha, double slope) {
-    double noise = HYBRID_MERIT_NOISE * fabs(worth->phi);
-    double fall = phi - worth->phi - noise;
+    double noise = HYBRID_LINE_SEARCH_NOISE * fabs(pair->phi);
+    double fall = phi - pair->phi - noise;
     int better, lower;
-    if (!isfinite(phi) || hybrid_blocks(it, theta, phi, sqrt(size))) return 0;
-    if (slope < 0.0 && worth->theta <= theta_min(it->theta_start) &&
-        alpha * power(-slope) > asked(worth->theta))
-        return fall <= HYBRID_MERIT_ETA * alpha * slope ? 'f' : 0;
-    better = theta <= (1.0 - HYBRID_MERIT_GAMMA_THETA) * worth->theta && worth->theta > 0.0;
-    lower = fall <= -HYBRID_MERIT_GAMMA_PHI * worth->theta;
+    if (!isfinite(phi) || hybrid_filter_rejects(it, theta, phi, sqrt(size))) return 0;
+    if (slope < 0.0 && pair->theta <= theta_min(it->theta_start) &&
+        alpha * power(-slope) > asked(pair->theta))
+        return fall <= HYBRID_LINE_SEARCH_ETA * alpha * slope ? 'f' : 0;
+    better = theta <= (1.0 - HYBRID_LINE_SEARCH_GAMMA_THETA) * pair->theta && pair->theta > 0.0;
+    lower = fall <= -HYBRID_LINE_SEARCH_GAMMA_PHI * pair->theta;
     return better || lower ? 'h' : 0;
 }
 
-int hybrid_restored(const hybrid_cold *cold, const hybrid_spot *spot) {
-    double phi = hybrid_phi(&cold->form, spot, cold->now.nu);
-    return spot->theta <= HYBRID_ELASTIC_REDUCTION * cold->theta_began &&
-           !hybrid_blocks(&cold->now, spot->theta, phi, 1.0);
+int hybrid_restored(const hybrid_run *run, const hybrid_trial *trial) {
+    double phi = hybrid_phi(&run->form, trial, run->now.nu);
+    return trial->theta <= HYBRID_ELASTIC_REDUCTION * run->elastic.theta_began &&
+           !hybrid_filter_rejects(&run->now, trial->theta, phi, 1.0);
 }
 
 /* Of a full filter the pair goes that alone blocks the least: of each the rectangle from it to its
@@ -92,19 +95,19 @@ static void drop_least(hybrid_iterate *it) {
     it->entries--;
 }
 
-void hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it) {
-    double theta = (1.0 - HYBRID_MERIT_GAMMA_THETA) * worth->theta;
-    double phi = worth->phi - HYBRID_MERIT_GAMMA_PHI * worth->theta;
-    int kept = 0;
+void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it) {
+    double theta = (1.0 - HYBRID_LINE_SEARCH_GAMMA_THETA) * pair->theta;
+    double phi = pair->phi - HYBRID_LINE_SEARCH_GAMMA_PHI * pair->theta;
+    int saved = 0;
     for (int i = 0; i < it->entries; i++) {
         double *old = &it->filter[2 * i];
         if (!(old[0] < theta || old[1] < phi)) continue;
-        it->filter[2 * kept] = old[0];
-        it->filter[2 * kept + 1] = old[1];
-        kept++;
+        it->filter[2 * saved] = old[0];
+        it->filter[2 * saved + 1] = old[1];
+        saved++;
     }
-    it->entries = kept;
-    if (kept == HYBRID_FILTER) drop_least(it);
+    it->entries = saved;
+    if (saved == HYBRID_FILTER) drop_least(it);
     it->filter[2 * it->entries] = theta;
     it->filter[2 * it->entries + 1] = phi;
     it->entries++;

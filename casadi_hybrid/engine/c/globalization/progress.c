@@ -5,22 +5,25 @@
 #include "globalization/globalization.h"
 
 void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error, int t) {
-    hybrid_mark *old = &it->mark;
+    hybrid_progress *old = &it->reference;
     if (old->made && old->nu == it->nu) {
         double larger = old->theta > theta ? old->theta : theta;
-        int nearer = larger > HYBRID_PACE_FEASIBLE && theta < HYBRID_PACE_THETA * old->theta;
-        int lower = f < old->f - HYBRID_PACE_F * fabs(f);
-        int better = error < HYBRID_PACE_ERROR * old->error && !(it->bent && isinf(old->error));
+        int nearer = larger > HYBRID_PROGRESS_FEASIBLE &&
+            theta < HYBRID_PROGRESS_THETA * old->theta;
+        int lower = f < old->f - HYBRID_PROGRESS_F * fabs(f);
+        int better = error < HYBRID_PROGRESS_ERROR * old->error &&
+            !(it->indefinite && isinf(old->error));
         if (!(nearer || lower || better)) {
-            if (it->bent && f < old->f - HYBRID_PACE_BELOW * fabs(f)) old->error = INFINITY;
+            if (it->indefinite && f < old->f - HYBRID_PROGRESS_BELOW * fabs(f)) old->error =
+                INFINITY;
             return;
         }
     }
-    it->mark.nu = it->nu;
-    it->mark.theta = theta;
-    it->mark.f = f;
-    it->mark.error = error;
-    it->mark.t = t;
-    it->mark.made = 1;
-    it->mark.rounds = 0;
+    it->reference.nu = it->nu;
+    it->reference.theta = theta;
+    it->reference.f = f;
+    it->reference.error = error;
+    it->reference.t = t;
+    it->reference.made = 1;
+    it->reference.rounds = 0;
 }

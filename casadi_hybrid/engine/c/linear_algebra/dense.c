@@ -10,9 +10,9 @@
 
 static void swap(int count, double *a, double *b) {
     for (int i = 0; i < count; i++) {
-        double kept = a[i];
+        double saved = a[i];
         a[i] = b[i];
-        b[i] = kept;
+        b[i] = saved;
     }
 }
 
@@ -38,7 +38,7 @@ static int triangular(int m, int n, double *columns, double *tau, double *diagon
     for (int c = 0; c < m; c++) order[c] = c;
     for (int j = 0; j < count; j++) {
         double most = -1.0, size, *v;
-        int longest = j, kept;
+        int longest = j, saved;
         for (int c = j; c < m; c++) {
             const double *column = columns + (long long)c * n + j;
             double square = hybrid_dot(n - j, column, column);
@@ -50,9 +50,9 @@ static int triangular(int m, int n, double *columns, double *tau, double *diagon
         v = columns + (long long)j * n;
         if (longest != j) {
             swap(n, v, columns + (long long)longest * n);
-            kept = order[j];
+            saved = order[j];
             order[j] = order[longest];
-            order[longest] = kept;
+            order[longest] = saved;
         }
         v += j;
         size = sqrt(most > 0.0 ? most : 0.0);
@@ -71,43 +71,43 @@ static int triangular(int m, int n, double *columns, double *tau, double *diagon
 
 /* Turns two columns, and those of V that go with them, until they are orthogonal. Returns whether
  * they were not. */
-static int rotate(int m, double *a, double *b, int n, double *va, double *vb, double floor) {
+static int rotate(int m, double *a, double *b, int n, double *va, double *vb, double nu_min) {
     double aa = hybrid_dot(m, a, a), bb = hybrid_dot(m, b, b), ab = hybrid_dot(m, a, b);
     double zeta, t, c, s;
-    if (!(aa > floor && bb > floor)) return 0;
+    if (!(aa > nu_min && bb > nu_min)) return 0;
     if (!(fabs(ab) > DBL_EPSILON * sqrt((double)m) * sqrt(aa) * sqrt(bb))) return 0;
     zeta = (bb - aa) / (2.0 * ab);
     t = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
     c = 1.0 / sqrt(1.0 + t * t);
     s = c * t;
     for (int i = 0; i < m; i++) {
-        double kept = a[i];
-        a[i] = c * kept - s * b[i];
-        b[i] = s * kept + c * b[i];
+        double saved = a[i];
+        a[i] = c * saved - s * b[i];
+        b[i] = s * saved + c * b[i];
     }
     for (int i = 0; i < n; i++) {
-        double kept = va[i];
-        va[i] = c * kept - s * vb[i];
-        vb[i] = s * kept + c * vb[i];
+        double saved = va[i];
+        va[i] = c * saved - s * vb[i];
+        vb[i] = s * saved + c * vb[i];
     }
     return 1;
 }
 
 /* The columns of W become U sigma, those of V turn with them. */
 static void orthogonal(int m, int n, int count, double *W, double *V) {
-    double floor = 0.0;
+    double nu_min = 0.0;
     for (int j = 0; j < count; j++) {
         const double *column = W + (long long)j * m;
         double square = hybrid_dot(m, column, column);
-        if (square > floor) floor = square;
+        if (square > nu_min) nu_min = square;
     }
-    floor *= 1e-26; /* what is so short counts as zero whichever way it points */
+    nu_min *= 1e-26; /* what is so short counts as zero whichever way it points */
     for (int sweep = 0, turned = 1; turned && sweep < SWEEPS; sweep++) {
         turned = 0;
         for (int p = 0; p < count; p++)
             for (int q = p + 1; q < count; q++)
                 turned |= rotate(m, W + (long long)p * m, W + (long long)q * m, n,
-                                 V + (long long)p * n, V + (long long)q * n, floor);
+                                 V + (long long)p * n, V + (long long)q * n, nu_min);
     }
 }
 
@@ -130,12 +130,12 @@ void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, 
         sigma[j] = sqrt(hybrid_dot(m, U + (long long)j * m, U + (long long)j * m));
     for (int j = 0; j < count; j++) {
         int most = j;
-        double kept = sigma[j];
+        double saved = sigma[j];
         for (int k = j + 1; k < count; k++)
             if (sigma[k] > sigma[most]) most = k;
         if (most == j) continue;
         sigma[j] = sigma[most];
-        sigma[most] = kept;
+        sigma[most] = saved;
         swap(m, U + (long long)j * m, U + (long long)most * m);
         swap(n, V + (long long)j * n, V + (long long)most * n);
     }
@@ -200,9 +200,9 @@ static void tridiagonal(int n, double *A, double *values, double *off) {
 /* Turns columns a and b of n numbers by a plane rotation. */
 static void turn(int n, double c, double s, double *a, double *b) {
     for (int k = 0; k < n; k++) {
-        double kept = b[k];
-        b[k] = s * a[k] + c * kept;
-        a[k] = c * a[k] - s * kept;
+        double saved = b[k];
+        b[k] = s * a[k] + c * saved;
+        a[k] = c * a[k] - s * saved;
     }
 }
 
@@ -252,12 +252,12 @@ int hybrid_symmetric(int n, double *A, double *values, double *work) {
     }
     for (int i = 0; i < n; i++) {
         int least = i;
-        double kept = values[i];
+        double saved = values[i];
         for (int j = i + 1; j < n; j++)
             if (values[j] < values[least]) least = j;
         if (least == i) continue;
         values[i] = values[least];
-        values[least] = kept;
+        values[least] = saved;
         swap(n, A + (long long)i * n, A + (long long)least * n);
     }
     return !hybrid_all_finite(n, values);

@@ -19,7 +19,7 @@ typedef struct hybrid_front {
     double *panel;  /* [candidates * height] the columns, then those of L */
     double *block;  /* [below * FOUR(below)] what is left for the parent, lower triangle */
     double *scaled; /* [(BATCH + 2) * height] columns of L D */
-    double *diagonal, *beside; /* [candidates] the inverses of the pivots: diagonal, and off it */
+    double *diagonal, *nearby; /* [candidates] the inverses of the pivots: diagonal, and off it */
     int *order;     /* [candidates] the position of each candidate */
 } hybrid_front;
 

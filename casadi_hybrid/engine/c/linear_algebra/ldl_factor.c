@@ -73,7 +73,8 @@ static void receive(const hybrid_ldl *s, int child, const double *factor, const 
     const int *head = pivots + 2 * child, *order = pivots + 2 * s->fronts + s->places[child];
     const int *local = s->local + s->below[child], below = s->below[child + 1] - s->below[child];
     const int all = head[0], taken = head[1], inner = HYBRID_LDL_FOUR(all);
-    const int height = inner + HYBRID_LDL_FOUR(below), places = s->places[child + 1] - s->places[child];
+    const int height = inner + HYBRID_LDL_FOUR(below), places = s->places[child + 1] -
+        s->places[child];
     const double *panel = factor + s->panel[child] + 2 * places;
     int i, j;
     for (j = taken; j < all; j++, at++) {
@@ -126,8 +127,8 @@ static hybrid_front lay(const hybrid_ldl *s, int k, double *factor, double *stac
     f.height = HYBRID_LDL_FOUR(f.candidates) + HYBRID_LDL_FOUR(f.below);
     f.delays = parent < 0 ? 0 : s->places[parent + 1] - s->places[parent] - pivots[2 * parent];
     f.diagonal = factor + s->panel[k];
-    f.beside = f.diagonal + places;
-    f.panel = f.beside + places;
+    f.nearby = f.diagonal + places;
+    f.panel = f.nearby + places;
     f.order = pivots + 2 * s->fronts + s->places[k];
     f.block = stack + s->block[k];
     f.scaled = scaled;
@@ -159,5 +160,6 @@ void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor
             memmove(stack + s->block[k], f.block,
                     sizeof(double) * (size_t)f.below * (size_t)HYBRID_LDL_FOUR(f.below));
     }
-    if (!(found->smallest > HYBRID_LDL_ROUNDING) || !(found->growth < HUGE_VAL)) found->singular = 1;
+    if (!(found->smallest > HYBRID_LDL_ROUNDING) || !(found->growth < HUGE_VAL)) found->singular =
+        1;
 }

@@ -12,9 +12,9 @@
    row is active whose variables have no curvature, its pin's weight cancels to nine digits; what
    is left of them refinement makes whole, in a part of the time that chosen pivots take. */
 #define TRUST 1e-12
-/* A pair may add so many times what a diagonal entry is made of. Where its rows are bound by next to
-   nothing, as an input that does not act just here, more would drown what is there in rounding, and
-   what is beside the diagonal with it, which nothing is judged by. */
+/* A pair may add so many times what a diagonal entry is made of. Where its rows are bound by next
+ * to    nothing, as an input that does not act just here, more would drown what is there in
+ * rounding, and    what is beside the diagonal with it, which nothing is judged by. */
 #define GROWTH 4e15
 
 static void note(double pivot, hybrid_inertia *found) {
@@ -81,7 +81,7 @@ void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *fa
 }
 
 void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, double *room) {
-    const double *beside = factor + s->size, *u = beside + s->size;
+    const double *nearby = factor + s->size, *u = nearby + s->size;
     double *x = room;
     int k, i;
     for (i = 0; i < s->size; i++) x[s->position[i]] = b[i];
@@ -94,8 +94,8 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
             u += count;
         } else {
             const double *v = u + count;
-            const double y = x[p] * factor[p] + x[p + 1] * beside[p];
-            const double z = x[p] * beside[p] + x[p + 1] * factor[p + 1];
+            const double y = x[p] * factor[p] + x[p + 1] * nearby[p];
+            const double z = x[p] * nearby[p] + x[p + 1] * factor[p + 1];
             x[p] = y, x[p + 1] = z;
             for (i = 0; i < count; i++) x[below[i]] -= u[i] * y + v[i] * z;
             u += 2 * count;
@@ -116,8 +116,8 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
                 y += u[i] * x[below[i]];
                 z += v[i] * x[below[i]];
             }
-            x[p] -= factor[p] * y + beside[p] * z;
-            x[p + 1] -= beside[p] * y + factor[p + 1] * z;
+            x[p] -= factor[p] * y + nearby[p] * z;
+            x[p + 1] -= nearby[p] * y + factor[p + 1] * z;
         }
     }
     for (i = 0; i < s->size; i++) b[i] = x[s->position[i]];

@@ -5,7 +5,8 @@
 #include <math.h>
 #include "linear_algebra/ldl_dense.h"
 
-#define GOOD 0.6403882032022076 /* (1 + sqrt(17)) / 8: a pivot this large beside its column is fine */
+#define GOOD 0.6403882032022076 /* (1 +
+                                    sqrt(17)) / 8: a pivot this large beside its column is fine */
 #define FAIR 1e2                /* growth of an accepted pivot, at most */
 #define ROUNDING HYBRID_LDL_ROUNDING
 #define DOUBT 1e7               /* what a pivot taken against the test may add to an entry of one */
@@ -99,11 +100,11 @@ static choice both(int a, int b, double A, double B, double C, double of_a, doub
 }
 
 /* Exchanges two numbers `step` apart from x and y, n times. */
-static void exchange(double *x, double *y, int n, long step) {
+static void exchange_sets(double *x, double *y, int n, long step) {
     for (; n > 0; n--, x += step, y += step) {
-        double kept = *x;
+        double saved = *x;
         *x = *y;
-        *y = kept;
+        *y = saved;
     }
 }
 
@@ -114,14 +115,14 @@ static void swap(const hybrid_front *f, int k, int q, int batch, double *one, do
     int row;
     if (k == q) return;
     row = f->order[k], f->order[k] = f->order[q], f->order[q] = row;
-    exchange(one + k, one + q, 1, 1);
-    exchange(two + k, two + q, 1, 1);
-    exchange(panel + k, panel + q, k, height);
-    exchange(f->scaled + k, f->scaled + q, k - batch, height);
-    exchange(panel + k * height + k, panel + q * height + q, 1, 1);
+    exchange_sets(one + k, one + q, 1, 1);
+    exchange_sets(two + k, two + q, 1, 1);
+    exchange_sets(panel + k, panel + q, k, height);
+    exchange_sets(f->scaled + k, f->scaled + q, k - batch, height);
+    exchange_sets(panel + k * height + k, panel + q * height + q, 1, 1);
     for (row = k + 1; row < q; row++)
-        exchange(panel + k * height + row, panel + row * height + q, 1, 1);
-    exchange(panel + k * height + q + 1, panel + q * height + q + 1, f->height - q - 1, 1);
+        exchange_sets(panel + k * height + row, panel + row * height + q, 1, 1);
+    exchange_sets(panel + k * height + q + 1, panel + q * height + q + 1, f->height - q - 1, 1);
 }
 
 /* Notes the pivot d: its sign and size. */
@@ -141,14 +142,15 @@ static void single(const hybrid_front *f, int k, int batch, const double *column
         L[i] = column[i] * inverse;
     }
     for (i = k & ~3; i <= k; i++) L[i] = 0;
-    f->diagonal[k] = inverse, f->beside[k] = 0;
+    f->diagonal[k] = inverse, f->nearby[k] = 0;
 }
 
 /* Columns k and k + 1 for the pivot of the two columns in hand. */
 static void pair(const hybrid_front *f, int k, int batch, const double *one, const double *two,
                  hybrid_inertia *found) {
     double *restrict L = f->panel + (long long)k * f->height, *restrict M = L + f->height;
-    double *restrict D = f->scaled + (long long)(k - batch) * f->height, *restrict E = D + f->height;
+    double *restrict D = f->scaled + (long long)(k - batch) * f->height, *restrict E = D +
+        f->height;
     const double C = one[k + 1], p = one[k] / C, q = two[k + 1] / C;
     const double scale = 1 / ((p * q - 1) * C), a = q * scale, b = p * scale, c = -scale;
     int i;
@@ -158,7 +160,7 @@ static void pair(const hybrid_front *f, int k, int batch, const double *one, con
         L[i] = x * a + y * c, M[i] = x * c + y * b;
     }
     for (i = k & ~3; i <= k + 1; i++) L[i] = M[i] = 0;
-    f->diagonal[k] = a, f->diagonal[k + 1] = b, f->beside[k] = c, f->beside[k + 1] = 0;
+    f->diagonal[k] = a, f->diagonal[k + 1] = b, f->nearby[k] = c, f->nearby[k + 1] = 0;
     {
         /* The eigenvalues of the pivot, the larger one first. */
         const double half = 0.5 * (p + q), root = sqrt(0.25 * (p - q) * (p - q) + 1);
@@ -168,11 +170,12 @@ static void pair(const hybrid_front *f, int k, int batch, const double *one, con
     }
 }
 
-/* Looks for the next pivot among the candidates from k on; the columns of the choice are left in one, two. */
+/* Looks for the next pivot among the candidates from k on; the columns of the choice are left in
+ * one, two. */
 static choice choose(const hybrid_front *f, int k, int batch, double *one, double *two,
                      double *growth) {
     choice best = {0, -1, HUGE_VAL, HUGE_VAL}, now;
-    int c, r, held = -1, beside = -1;
+    int c, r, held = -1, nearby = -1;
     for (c = k; c < f->candidates; c++) {
         double below, column, of_r, pivot;
         fetch(f, k, batch, c, one);
@@ -191,7 +194,7 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
         if (c == k || now.growth < best.growth) best = now;
         if (r >= 0) {
             fetch(f, k, batch, r, two);
-            beside = r;
+            nearby = r;
             of_r = others(f, two, k, c, r);
             now = both(c, r, pivot, two[r], one[r], others(f, one, k, c, r), of_r);
             if (now.growth < best.growth) best = now;
@@ -202,7 +205,7 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
         if (best.growth <= FAIR) break;
     }
     if (best.a != held) fetch(f, k, batch, best.a, one);
-    if (best.b >= 0 && best.b != beside) fetch(f, k, batch, best.b, two);
+    if (best.b >= 0 && best.b != nearby) fetch(f, k, batch, best.b, two);
     return best;
 }
 

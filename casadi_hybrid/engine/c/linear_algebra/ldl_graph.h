@@ -12,7 +12,7 @@ typedef struct hybrid_graph {
     int *head;            /* [size] the group that heads the front of a group */
     int *front;           /* [size] number of the front of a group */
     int *begin;           /* [size + 1] */
-    int *mark;            /* [size] */
+    int *reference;            /* [size] */
     int *first;           /* [size] first child */
     int *next;            /* [size] next child of the same parent */
     int *where;           /* [size] */

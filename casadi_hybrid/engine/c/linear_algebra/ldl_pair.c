@@ -16,7 +16,7 @@ typedef struct pairing {
     int *next;            /* [m] entry to look at next */
     int *path;            /* [m] rows on the way */
     int *through;         /* [m] column by which the path went on from a row */
-    int *mark;            /* [n] the search that came by a column */
+    int *reference;            /* [n] the search that came by a column */
     int *crowd;           /* [n] entries of A in a column */
     int *partner;         /* [n + m] */
 } pairing;
@@ -67,14 +67,14 @@ static int extend(const pairing *p, int row, double level, int search) {
         while (p->next[r] < p->begin[r + 1]) {
             const int k = p->next[r]++;
             c = p->column[k];
-            if (p->mark[c] != search && p->partner[c] >= 0 && magnitude(p, k) > 0 &&
+            if (p->reference[c] != search && p->partner[c] >= 0 && magnitude(p, k) > 0 &&
                 magnitude(p, k) >= limit)
                 break;
             c = -1;
         }
         if (c >= 0) {
             const int then = p->partner[c] - p->n;
-            p->mark[c] = search, p->through[r] = c;
+            p->reference[c] = search, p->through[r] = c;
             p->path[++depth] = then, p->next[then] = p->begin[then];
             limit = least(p, then, level);
         } else if (--depth >= 0) {
@@ -94,14 +94,14 @@ int hybrid_ldl_pair(int size, int variables, const int *starts, const int *rows,
     p.next = work, work += m;
     p.path = work, work += m;
     p.through = work, work += m;
-    p.mark = work, work += n;
+    p.reference = work, work += n;
     p.crowd = work, work += n;
     p.column = work, work += starts[size];
     p.entry = work;
     for (k = 0; k <= m; k++) p.begin[k] = 0;
     for (k = 0; k < size; k++) partner[k] = -1;
     for (j = 0; j < n; j++) {
-        p.crowd[j] = 0, p.mark[j] = -1;
+        p.crowd[j] = 0, p.reference[j] = -1;
         for (k = starts[j]; k < starts[j + 1]; k++)
             if (rows[k] >= n) p.crowd[j]++, p.begin[rows[k] - n + 1]++;
     }

@@ -33,7 +33,7 @@ static double dot(int n, const double *restrict x, const double *restrict y) {
 typedef struct factored {
     int candidates, taken, inner, below, height;
     const int *order, *rest;
-    const double *diagonal, *beside, *panel;
+    const double *diagonal, *nearby, *panel;
 } factored;
 
 static factored look(const hybrid_ldl *s, int k, const double *factor, const int *pivots) {
@@ -45,7 +45,7 @@ static factored look(const hybrid_ldl *s, int k, const double *factor, const int
     f.height = f.inner + HYBRID_LDL_FOUR(f.below);
     f.order = pivots + 2 * s->fronts + s->places[k];
     f.rest = s->rest + s->below[k];
-    f.diagonal = factor + s->panel[k], f.beside = f.diagonal + places, f.panel = f.beside + places;
+    f.diagonal = factor + s->panel[k], f.nearby = f.diagonal + places, f.panel = f.nearby + places;
     return f;
 }
 
@@ -67,8 +67,8 @@ static void down(const hybrid_ldl *s, const double *factor, const int *pivots, d
         for (i = f.taken; i < f.candidates; i++) x[f.order[i]] = y[i];
         for (k = 0; k < f.taken; k++) {
             double sum = y[k] * f.diagonal[k];
-            if (k + 1 < f.taken) sum += y[k + 1] * f.beside[k];
-            if (k > 0) sum += y[k - 1] * f.beside[k - 1];
+            if (k + 1 < f.taken) sum += y[k + 1] * f.nearby[k];
+            if (k > 0) sum += y[k - 1] * f.nearby[k - 1];
             x[f.order[k]] = sum;
         }
     }

@@ -1,4 +1,4 @@
-/* Iterates between their bounds, as barrier/iterate.py: points that are strictly inside, dual steps
+/* Iterates between their bounds: points that are strictly inside, dual steps
  * dz = (nu - z dw)/(w - l) - z, the fraction to the boundary, alpha = max {alpha <= 1: v + alpha dv
  * >= (1 - tau) v}, and z within a factor of nu/(w - l). */
 #include <math.h>
@@ -11,7 +11,7 @@ static double room_at(double bound, double gap, double push) {
     return push * gap < room ? push * gap : room;
 }
 
-void hybrid_interior(const hybrid_form *form, double push, double *w) {
+void hybrid_push_inside(const hybrid_form *form, double push, double *w) {
     for (int i = 0; i < form->plan->n; i++) {
         double gap = form->upper[i] - form->lower[i];
         if (form->has_lower[i]) {
@@ -43,7 +43,7 @@ void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double n
     keep_near(form->plan->n, form->has_upper, at->above, nu, z_upper);
 }
 
-void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it) {
+void hybrid_to_central_path(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it) {
     for (int i = 0; i < form->plan->n; i++) {
         double lower = form->has_lower[i] ? it->nu / at->below[i] : 0.0;
         double upper = form->has_upper[i] ? it->nu / at->above[i] : 0.0;
@@ -64,7 +64,7 @@ void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
     }
 }
 
-double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
+double hybrid_fraction_to_zero(int count, const double *v, const double *dv, double sign,
                             const double *has, double tau) {
     double rates[HYBRID_BLOCK], steepest = 0.0, share;
     int first = -1;
@@ -84,16 +84,17 @@ double hybrid_share_to_zero(int count, const double *v, const double *dv, double
     return share < 1.0 ? share : 1.0;
 }
 
-void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
+                                 const hybrid_iterate *it,
                     hybrid_direction *d) {
     int n = form->plan->n;
     double other;
     d->tau = 1.0 - it->nu;
-    if (!(d->tau > HYBRID_SETTINGS_TAU_LEAST)) d->tau = HYBRID_SETTINGS_TAU_LEAST;
-    d->alpha = hybrid_share_to_zero(n, at->below, d->dw, 1.0, form->has_lower, d->tau);
-    other = hybrid_share_to_zero(n, at->above, d->dw, -1.0, form->has_upper, d->tau);
+    if (!(d->tau > HYBRID_BARRIER_TAU_LEAST)) d->tau = HYBRID_BARRIER_TAU_LEAST;
+    d->alpha = hybrid_fraction_to_zero(n, at->below, d->dw, 1.0, form->has_lower, d->tau);
+    other = hybrid_fraction_to_zero(n, at->above, d->dw, -1.0, form->has_upper, d->tau);
     if (other < d->alpha) d->alpha = other;
-    d->alpha_z = hybrid_share_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, d->tau);
-    other = hybrid_share_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, d->tau);
+    d->alpha_z = hybrid_fraction_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, d->tau);
+    other = hybrid_fraction_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, d->tau);
     if (other < d->alpha_z) d->alpha_z = other;
 }

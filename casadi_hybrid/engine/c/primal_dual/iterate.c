@@ -4,21 +4,21 @@
 #include "primal_dual/primal_dual.h"
 
 void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_iterate *it) {
-    it->w = hybrid_take(arena, plan->n);
-    it->y = hybrid_take(arena, plan->m);
-    it->z_lower = hybrid_take(arena, plan->n);
-    it->z_upper = hybrid_take(arena, plan->n);
-    it->filter = hybrid_take(arena, 2 * HYBRID_FILTER);
+    it->w = hybrid_allocate(arena, plan->n);
+    it->y = hybrid_allocate(arena, plan->m);
+    it->z_lower = hybrid_allocate(arena, plan->n);
+    it->z_upper = hybrid_allocate(arena, plan->n);
+    it->filter = hybrid_allocate(arena, 2 * HYBRID_FILTER);
 }
 
 void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to) {
-    hybrid_iterate kept = *to;
+    hybrid_iterate saved = *to;
     *to = *from;
-    to->w = kept.w;
-    to->y = kept.y;
-    to->z_lower = kept.z_lower;
-    to->z_upper = kept.z_upper;
-    to->filter = kept.filter;
+    to->w = saved.w;
+    to->y = saved.y;
+    to->z_lower = saved.z_lower;
+    to->z_upper = saved.z_upper;
+    to->filter = saved.filter;
 }
 
 void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,

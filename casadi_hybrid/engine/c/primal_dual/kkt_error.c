@@ -26,8 +26,8 @@ static void widen(int count, const double *has, const double *distance, const do
     }
 }
 
-void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                    double *pull, hybrid_error *found) {
+void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    double *Aty, hybrid_error *found) {
     const hybrid_plan *plan = form->plan;
     double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
     double of_c, most = 0.0;
@@ -35,9 +35,9 @@ void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybri
     found->most = form->bounds ? 0.0 : -INFINITY;
     widen(plan->n, form->has_lower, at->below, it->z_lower, found);
     widen(plan->n, form->has_upper, at->above, it->z_upper, found);
-    hybrid_pull(plan, at->A, it->y, pull);
+    hybrid_times_At(plan, at->A, it->y, Aty);
     for (int i = 0; i < plan->n; i++) {
-        double size = fabs(pull[i] + (at->gradient[i] - it->z_lower[i] + it->z_upper[i]));
+        double size = fabs(Aty[i] + (at->gradient[i] - it->z_lower[i] + it->z_upper[i]));
         if (size <= most) continue;
         most = size;
         if (isnan(size)) break;
@@ -55,14 +55,15 @@ double hybrid_error_at(const hybrid_error *error, double nu) {
     return products > error->rest ? products : error->rest;
 }
 
-double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
+double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,
                     hybrid_residuals *found) {
-    hybrid_answer *answer = cold->answer;
+    hybrid_answer *answer = run->answer;
     double plain;
-    hybrid_multipliers_out(&cold->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
+    hybrid_multipliers_out(&run->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
                            answer->lam_g);
-    hybrid_residuals_at(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, found);
-    plain = hybrid_merit(cold->numbers, found);
-    hybrid_excuse(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, cold->sizes, found);
+    hybrid_residuals_at(&run->form, at, answer->lam_x, answer->lam_g, run->work, found);
+    plain = hybrid_merit(run->numbers, found);
+    hybrid_subtract_rounding(&run->form, at, answer->lam_x, answer->lam_g, run->work, run->sizes,
+                             found);
     return plain;
 }

@@ -12,8 +12,8 @@
 
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
                   const double *A, double epsilon, const double *penalty,
-                  hybrid_kernel *kernel) {
-    double *K = kernel->K;
+                  hybrid_kkt *kkt) {
+    double *K = kkt->K;
     int right;
     memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
     if (W)
@@ -22,26 +22,27 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     for (int i = 0; i < plan->n; i++) K[plan->K_diagonal[i]] += D[i] + shift;
     for (int i = 0; i < plan->m; i++) 
         K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
-    hybrid_decompose(plan, kernel, 0.0);
-    kernel->changed = W && kernel->low_rank->rank > 0;
-    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, 0);
-    right = kernel->inertia.negative == plan->m;
-    /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest. */
-    if (right && !kernel->inertia.singular && kernel->inertia.growth <= HYBRID_GROWTH) return 0;
-    if (hybrid_in_doubt(kernel)) return 2;
+    hybrid_decompose(plan, kkt, 0.0);
+    kkt->changed = W && kkt->low_rank->rank > 0;
+    if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, 0);
+    right = kkt->inertia.negative == plan->m;
+    /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest.
+     * */
+    if (right && !kkt->inertia.singular && kkt->inertia.growth <= HYBRID_GROWTH) return 0;
+    if (hybrid_in_doubt(kkt)) return 2;
     return right ? 0 : 1;
 }
 
-int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
-                 hybrid_kernel *kernel, double *dw, double *dy) {
+int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
+                 hybrid_kkt *kkt, double *dw, double *dy) {
     int found;
-    for (int i = 0; i < plan->n; i++) kernel->right[i] = -force[i];
-    for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -c[i];
-    found = hybrid_resolve(plan, kernel);
-    if (found && hybrid_serves(plan, kernel)) found = 0;
-    if (found == 3) found = hybrid_refine_rows(plan, kernel);
-    memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
-    memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
+    for (int i = 0; i < plan->n; i++) kkt->right[i] = -force[i];
+    for (int i = 0; i < plan->m; i++) kkt->right[plan->n + i] = -c[i];
+    found = hybrid_solve_refined(plan, kkt);
+    if (found && hybrid_serves(plan, kkt)) found = 0;
+    if (found == 3) found = hybrid_refine_rows(plan, kkt);
+    memcpy(dw, kkt->solution, (size_t)plan->n * sizeof(double));
+    memcpy(dy, kkt->solution + plan->n, (size_t)plan->m * sizeof(double));
     return found;
 }
 
@@ -51,30 +52,30 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
-int hybrid_bend(hybrid_cold *cold) {
-    cold->identity = hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W);
-    if (!cold->identity) return HYBRID_SOLVED;
-    if (++cold->without > HYBRID_BARRIER_UNDEFINED) {
-        hybrid_set(cold->plan->n_x, cold->at->of.x, cold->state->x_undefined);
+int hybrid_hessian_of_run(hybrid_run *run) {
+    run->identity = hybrid_hessian(&run->form, &run->at->of, run->now.y, 1.0, run->W);
+    if (!run->identity) return HYBRID_SOLVED;
+    if (++run->without > HYBRID_BARRIER_UNDEFINED) {
+        hybrid_set(run->plan->n_x, run->at->of.x, run->state->x_undefined);
         return HYBRID_UNDEFINED;
     }
-    memset(cold->W, 0, (size_t)cold->plan->nnz_W * sizeof(double));
+    memset(run->W, 0, (size_t)run->plan->nnz_W * sizeof(double));
     return HYBRID_SOLVED;
 }
 
-void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y) {
-    const hybrid_plan *plan = cold->plan;
+    const hybrid_plan *plan = run->plan;
     int found;
     if (!plan->m) return;
     for (int i = 0; i < plan->n; i++) {
-        cold->D[i] = 1.0;
-        cold->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
+        run->D[i] = 1.0;
+        run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     }
     /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-    hybrid_factor(plan, 0, cold->D, 0.0, at->A, HYBRID_INERTIA_LEAST_SQUARES, 0, &cold->kernel);
-    cold->form.answer->factors++;
-    found = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
+    hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_LEAST_SQUARES, 0, &run->kkt);
+    run->form.answer->factors++;
+    found = hybrid_solve_kkt(plan, run->force, run->zero, &run->kkt, run->work, y);
     if (found || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
         memset(y, 0, (size_t)plan->m * sizeof(double));
 }

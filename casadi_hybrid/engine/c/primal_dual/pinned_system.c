@@ -3,8 +3,8 @@
  *     [ W + shift   A'    ] [dw]     [force]
  *     [ A        -epsilon ] [dy] = - [c    ],    dw = move where pinned,
  *
- * with rows and columns of pinned entries those of the identity. In the fixed order they are held by a
- * weight in their place, and refinement does the rest. */
+ * with rows and columns of pinned entries those of the identity. In the fixed order they are held
+ * by a weight in their place, and refinement does the rest. */
 #include <math.h>
 #include <string.h>
 
@@ -24,13 +24,13 @@ static int exponent_of(double value) {
 /* 2^31 times the middle size of the curvatures that are there: half of what a number's digits
  * can tell apart, so that what is pinned moves by as little as rounding makes of it. A curvature of
  * less than 2^-31 of the largest |entry| of W is none: so the weight is no less than that. */
-static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kernel *kernel) {
+static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt *kkt) {
     const double least = ldexp(hybrid_largest(plan->nnz_W, W), -31);
     int sum = 0, count = 0;
     for (int i = 0; i < plan->n; i++) {
-        double entry = kernel->K[plan->K_diagonal[i]];
+        double entry = kkt->K[plan->K_diagonal[i]];
         int exponent;
-        if (kernel->pinned[i] || entry == 0.0 || !isfinite(entry) || fabs(entry) < least) continue;
+        if (kkt->pinned[i] || entry == 0.0 || !isfinite(entry) || fabs(entry) < least) continue;
         exponent = exponent_of(entry);
         sum += exponent;
         count++;
@@ -39,15 +39,15 @@ static double pinning(const hybrid_plan *plan, const double *W, const hybrid_ker
 }
 
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
-                         double epsilon, hybrid_kernel *kernel) {
-    const int *pinned = kernel->pinned;
-    double *K = kernel->K, weight = 0.0;
+                         double epsilon, hybrid_kkt *kkt) {
+    const int *pinned = kkt->pinned;
+    double *K = kkt->K, weight = 0.0;
     int pins = 0;
     for (int i = 0; i < plan->n; i++) {
-        kernel->pins[pins] = i;
+        kkt->pins[pins] = i;
         pins += pinned[i] != 0;
     }
-    kernel->n_pins = pins;
+    kkt->n_pins = pins;
     memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
     for (int k = 0; k < plan->lower_W; k++) {
         int entry = plan->lower_of_W[k];
@@ -62,46 +62,46 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
     if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {
-        weight = pinning(plan, W, kernel);
-        memcpy(kernel->soft, K, (size_t)plan->nnz_K * sizeof(double));
+        weight = pinning(plan, W, kkt);
+        memcpy(kkt->soft, K, (size_t)plan->nnz_K * sizeof(double));
         for (int p = 0; p < pins; p++) {
-            int j = kernel->pins[p];
+            int j = kkt->pins[p];
             for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
                 K[plan->K_of_A[k]] = 0.0;
-            kernel->soft[plan->K_diagonal[j]] = weight;
+            kkt->soft[plan->K_diagonal[j]] = weight;
         }
     }
-    hybrid_decompose(plan, kernel, weight);
-    kernel->changed = kernel->low_rank->rank > 0;
-    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, pins);
-    if (hybrid_in_doubt(kernel)) return 2;
-    return kernel->inertia.negative == plan->m ? 0 : 1;
+    hybrid_decompose(plan, kkt, weight);
+    kkt->changed = kkt->low_rank->rank > 0;
+    if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, pins);
+    if (hybrid_in_doubt(kkt)) return 2;
+    return kkt->inertia.negative == plan->m ? 0 : 1;
 }
 
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
-                        const double *force, const double *c, hybrid_kernel *kernel, double *dw,
+                        const double *force, const double *c, hybrid_kkt *kkt, double *dw,
                         double *dy) {
-    double *right = kernel->right, *row = right + plan->n;
-    const double *move = kernel->move;
+    double *right = kkt->right, *row = right + plan->n;
+    const double *move = kkt->move;
     int found;
     for (int i = 0; i < plan->n; i++) right[i] = 0.0;
     for (int i = 0; i < plan->m; i++) row[i] = 0.0;
-    for (int p = 0; p < kernel->n_pins; p++) { /* mostly they are where they ought to be */
-        int j = kernel->pins[p];
+    for (int p = 0; p < kkt->n_pins; p++) { /* mostly they are where they ought to be */
+        int j = kkt->pins[p];
         if (move[j] == 0.0) continue;
         for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)
             right[plan->W_rows[k]] += W[k] * move[j];
         for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
             row[plan->A_rows[k]] += A[k] * move[j];
     }
-    if (kernel->changed)
-        hybrid_add_low_rank(plan, kernel->low_rank, move, kernel->n_pins, kernel->pins, right);
+    if (kkt->changed)
+        hybrid_add_low_rank(plan, kkt->low_rank, move, kkt->n_pins, kkt->pins, right);
     for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
     for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
-    for (int p = 0; p < kernel->n_pins; p++) right[kernel->pins[p]] = move[kernel->pins[p]];
-    found = hybrid_resolve(plan, kernel);
-    if (found == 3) found = hybrid_refine_rows(plan, kernel);
-    memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
-    memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
+    for (int p = 0; p < kkt->n_pins; p++) right[kkt->pins[p]] = move[kkt->pins[p]];
+    found = hybrid_solve_refined(plan, kkt);
+    if (found == 3) found = hybrid_refine_rows(plan, kkt);
+    memcpy(dw, kkt->solution, (size_t)plan->n * sizeof(double));
+    memcpy(dy, kkt->solution + plan->n, (size_t)plan->m * sizeof(double));
     return found;
 }

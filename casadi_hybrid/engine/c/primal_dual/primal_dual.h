@@ -4,7 +4,7 @@
 
 #include "problem/problem.h"
 
-/* A solution of the kernel whose residual, relative to the right-hand side and to the product of
+/* A solution of K whose residual, relative to the right-hand side and to the product of
  * the largest entries of K and of the solution, is larger is in doubt. */
 #define HYBRID_REFINED 1e-10
 /* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
@@ -14,10 +14,10 @@
 #define HYBRID_ROUGH 1e-6
 
 /* Of solutions in a fixed order: where the next correction is not looked at, and the most. */
-#define HYBRID_UNSEEN 1e-7
+#define HYBRID_UNCHECKED 1e-7
 #define HYBRID_CORRECTIONS 5
 
-/* The kernel with entries that are pinned. */
+/* The KKT matrix with entries that are pinned. */
 typedef struct {
     double *K;              /* nnz_K */
     double *soft;           /* nnz_K: with pinned entries of w held by a weight, as is factored */
@@ -34,54 +34,54 @@ typedef struct {
     int *pinned;              /* n */
     int *pins, n_pins;        /* n: which of them are, as the last factorization has it */
     hybrid_inertia inertia;
-} hybrid_kernel;
+} hybrid_kkt;
 
-void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
+void hybrid_place_kkt(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kkt *kkt);
 /* Whether the last factorization is singular, or its pivots are in doubt, which is counted. */
-int hybrid_in_doubt(hybrid_kernel *kernel);
-/* Factors kernel->K; where weight > 0, in a fixed order kernel->soft in its place. */
-void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight);
-/* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
- * of K than the fixed order did: 1 with another inertia, 2 where it is singular or in doubt; 3 where
- * the solution is not accurate. */
-int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
+int hybrid_in_doubt(hybrid_kkt *kkt);
+/* Factors kkt->K; where weight > 0, in a fixed order kkt->soft in its place. */
+void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight);
+/* kkt->solution of K for kkt->right. Returns 0; where pivots had to be chosen, which says more
+ * of K than the fixed order did: 1 with another inertia, 2 where it is singular or in doubt; 3
+ * where the solution is not accurate. */
+int hybrid_solve_refined(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Whether such a solution will do all the same: what a step brings is looked at. */
-int hybrid_serves(const hybrid_plan *plan, hybrid_kernel *kernel);
+int hybrid_serves(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Corrects it by its residual until the backward error of every row is small. Returns 0, or 2 where
  * it does not become so and will not do: then K counts as singular. */
-int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kernel *kernel);
+int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* The same of K's nonzeros, without a change of low rank. */
-int hybrid_resolve_alone(const hybrid_plan *plan, hybrid_kernel *kernel);
-/* Completes the factorization of K's nonzeros where W has a change of low rank, with `count` entries of
- * w pinned. Returns as hybrid_factor. */
-int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kernel *kernel, int count);
+int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt);
+/* Completes the factorization of K's nonzeros where W has a change of low rank, with `count`
+ * entries of w pinned. Returns as hybrid_factor. */
+int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count);
 /* left = right - K x. */
-void hybrid_left_by(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *right,
+void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
                     const double *x, double *left);
-/* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
-int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
+/* Whether kkt->solution is accurate; `residual`: its own, relative to kkt->right. */
+int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
  * doubt. */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
-                         double epsilon, hybrid_kernel *kernel);
-/* kernel->right becomes K's answer to it, once and as accurate as the weight of what is pinned. */
-void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel);
-/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, 1 with another inertia than
- * was found before, or 2 where K is singular or in doubt. */
+                         double epsilon, hybrid_kkt *kkt);
+/* kkt->right becomes K's answer to it, once and as accurate as the weight of what is pinned. */
+void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt);
+/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, 1 with another inertia
+ * than was found before, or 2 where K is singular or in doubt. */
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
-                        const double *force, const double *c, hybrid_kernel *kernel, double *dw,
+                        const double *force, const double *c, hybrid_kkt *kkt, double *dw,
                         double *dy);
 
 /* A point with what the filter asks of it. */
-typedef struct hybrid_spot {
+typedef struct hybrid_trial {
     hybrid_point of;
-    struct hybrid_spot *base; /* of the elastic problem: the point of the problem itself */
+    struct hybrid_trial *base; /* of the elastic problem: the point of the problem itself */
     double theta; /* |c|_1 */
     double logs;  /* sum of log(w - lower) + log(upper - w) */
     double linear; /* sum of w - lower or upper - w where there is one of the bounds alone */
     int outside;  /* whether w is outside a bound by more than rounding */
-} hybrid_spot;
+} hybrid_trial;
 
 /* The Newton direction at an iterate and how far the bounds let it go. */
 typedef struct {
@@ -93,54 +93,54 @@ typedef struct {
 typedef struct {
     double theta, phi;
     double *gradient; /* of phi_nu */
-} hybrid_worth;
+} hybrid_filter_pair;
 
 /* The optimality error E_nu for any nu. */
 typedef struct {
     double least, most, rest, scale;
 } hybrid_error;
 
-#define HYBRID_SPOTS 4
+#define HYBRID_TRIALS 4
 
-typedef struct hybrid_cold {
+typedef struct hybrid_run {
     hybrid_form form;
-    hybrid_kernel kernel;
+    hybrid_kkt kkt;
     const hybrid_plan *plan;
     const hybrid_numbers *numbers;
-    const hybrid_attempt *attempt;
+    const hybrid_run_options *options;
     hybrid_state *state;
     hybrid_answer *answer;
-    hybrid_spot spots[HYBRID_SPOTS];
+    hybrid_trial trials[HYBRID_TRIALS];
     /* at: where the iteration is; kept: where to go back to; the others are for trials. */
-    hybrid_spot *at, *kept, *trial, *bent;
+    hybrid_trial *at, *saved, *trial, *corrected;
     hybrid_iterate now, next, watched;
     hybrid_direction direction, other;
-    hybrid_worth worth;
+    hybrid_filter_pair pair;
     hybrid_error error;                  /* of the iterate whose step is due */
-    double *pull;                        /* n: its A'y */
+    double *Aty;                        /* n: its A'y */
     double *W, *D, *force, *zero, *work; /* work: as long as w or x */
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
     double *x_now;                       /* n_x: x of the iterate whose step is due */
-    int *guess, *sides;                  /* n: the active set of before, and of now */
+    int *estimate, *sides;                  /* n: the active set of before, and of now */
     double *dense;                       /* n m: for the rank of A, where it is full */
     double first_size;                   /* |x0| */
     double best_merit;
     double began, elapsed;               /* the clock at the first call; seconds since then */
     double merit_before;                 /* of the iterate before; its x is x_before, n_x */
-    int outward, outward_limit;          /* steps of iterates that run away; when they are stretched */
+    int outward, outward_limit; /* steps of iterates that run away; when they are stretched */
     int identity;                        /* whether the identity is to be added to W */
     int without;                         /* steps without a second derivative */
     double *x_before;
-    int looked;                          /* iterates looked at */
+    int inspected;                          /* iterates looked at */
     hybrid_iterate before;               /* the iterate whose step is due */
     /* The restoration, where one is under way: see barrier/restoration.c, and elastic_problem.c.
      * `inner` has the problem as outer. */
-    struct hybrid_cold *inner, *outer;
+    struct hybrid_run *inner, *outer;
     int restoring;                       /* 0, or which of its two kinds it is */
     hybrid_plan lifted;
     int *lifted_rows, *lifted_cols, *lifted_starts;
-    hybrid_spot bases[HYBRID_SPOTS], *parked;
+    hybrid_trial bases[HYBRID_TRIALS], *saved_base;
     double *reference, *proximity;       /* n: of both kinds */
     double *penalty, *reduced;           /* m, and the longer of n and m */
     double theta_began, shift;
@@ -150,33 +150,34 @@ typedef struct hybrid_cold {
     int has_least;                       /* whether |c|_1 was found to be stationary, */
     double *least;                       /* n: and at which w */
     double *slopes;                      /* work of hybrid_violation_slope */
-} hybrid_cold;
+} hybrid_run;
 
 /* Says why no step leads on. Returns the status. */
-static inline int hybrid_no_way_on(hybrid_cold *cold, int status, int cause) {
-    cold->state->cause = cause;
+static inline int hybrid_no_way_on(hybrid_run *run, int status, int cause) {
+    run->state->cause = cause;
     return status;
 }
 
 /* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval. */
-void hybrid_interior(const hybrid_form *form, double push, double *w);
+void hybrid_push_inside(const hybrid_form *form, double push, double *w);
 /* Keeps each z within a factor of nu/(distance). */
 void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
                        double *z_lower, double *z_upper);
 /* Brings each z at least onto the central path of nu. */
-void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it);
+void hybrid_to_central_path(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it);
 /* Newton steps of z_lower and z_upper that belong to dw. */
 void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
                        const hybrid_iterate *it, hybrid_direction *d);
 /* The parts of the step that w and z can take. */
-void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
+                                 const hybrid_iterate *it,
                     hybrid_direction *d);
 /* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
-double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
+double hybrid_fraction_to_zero(int count, const double *v, const double *dv, double sign,
                             const double *has, double tau);
 /* Leaves A'y in `pull`, n numbers. */
-void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                    double *pull, hybrid_error *found);
+void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    double *Aty, hybrid_error *found);
 double hybrid_error_at(const hybrid_error *error, double nu);
 /* nu becomes another one, for which the filter is empty. */
 void hybrid_with_barrier(hybrid_iterate *it, double nu);
@@ -185,10 +186,10 @@ void hybrid_with_barrier(hybrid_iterate *it, double nu);
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
  * doubt. */
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
-                  const double *A, double epsilon, const double *penalty, hybrid_kernel *kernel);
+                  const double *A, double epsilon, const double *penalty, hybrid_kkt *kkt);
 /* Solves K (dw, dy) = -(force, c). Returns as hybrid_solve_pinned. */
-int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
-                 hybrid_kernel *kernel, double *dw, double *dy);
+int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
+                 hybrid_kkt *kkt, double *dw, double *dy);
 /* D, the stiffness of the bounds; without a bound z is 0. */
 void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
                       const double *z_upper, double *D);
@@ -196,11 +197,12 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
 /* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
  * doubt. */
-void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y);
-/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and cold->identity says that
- * the identity is to be added to it: a few times in a run, then it returns HYBRID_UNDEFINED. */
-int hybrid_bend(hybrid_cold *cold);
+/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and run->identity
+ * says that the identity is to be added to it: a few times in a run, then it returns
+ * HYBRID_UNDEFINED. */
+int hybrid_hessian_of_run(hybrid_run *run);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
@@ -210,7 +212,7 @@ void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const doub
 void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
 /* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
  * one that nothing excuses, in units of its tolerance. */
-double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
+double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,
                     hybrid_residuals *found);
 
 void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_iterate *it);

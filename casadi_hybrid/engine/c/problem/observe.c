@@ -1,4 +1,4 @@
-/* Who looks on a solve: rows of iterates, a function that sees each, and the wish to end it. */
+/* The observer a solve: rows of iterates, a function that sees each, and the wish to end it. */
 #include <string.h>
 
 #include "problem/problem.h"
@@ -6,7 +6,8 @@
 /* Seconds after which it is asked again whether the solve is to end. */
 #define INTERVAL 0.1
 
-/* Before whoever looks on is called, too: what a signal raises is lost where Python's code begins. */
+/* Before whoever looks on is called, too: what a signal raises is lost where Python's code begins.
+ * */
 static int ask(hybrid_observer *observer) {
     if (!observer->ended && observer->interrupted)
         observer->ended = observer->interrupted(observer->self);

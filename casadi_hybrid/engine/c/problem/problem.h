@@ -16,8 +16,8 @@ typedef struct {
     long long used_doubles, used_ints;
 } hybrid_arena;
 
-double *hybrid_take(hybrid_arena *arena, long long count);
-int *hybrid_take_ints(hybrid_arena *arena, long long count);
+double *hybrid_allocate(hybrid_arena *arena, long long count);
+int *hybrid_allocate_ints(hybrid_arena *arena, long long count);
 
 /* The functions of the standard form at one w, scaled, and the user's own values there. */
 typedef struct {
@@ -63,7 +63,7 @@ typedef struct {
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
     int placing;       /* whether a start where a function is not defined is moved */
-    int even;          /* whether only those are scaled that are steep, to a slope of one */
+    int only_steep;          /* whether only those are scaled that are steep, to a slope of one */
     int plain;         /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 
@@ -73,8 +73,8 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
 /* Scales, bounds and the first w (in `first`, where the user's derivatives are those at x0).
  * Returns a status. */
 int hybrid_make_form(hybrid_form *form, hybrid_point *start);
-/* What the cold mode asks of every bound: has_lower, has_upper, room. */
-void hybrid_look_at_bounds(hybrid_form *form);
+/* What the interior-point method asks of every bound: has_lower, has_upper, room. */
+void hybrid_find_bounds(hybrid_form *form);
 /* And of every iterate: its distances to them. */
 void hybrid_distances(const hybrid_form *form, hybrid_point *point);
 /* As exactly are an entry's bounds known. */
@@ -131,7 +131,7 @@ double hybrid_time(const hybrid_functions *functions);
 int hybrid_late(const hybrid_functions *functions, double until);
 
 /* Entry j of A'y: here, since a call for each would take as long again. */
-static inline double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y,
+static inline double hybrid_entry_of_At(const hybrid_plan *plan, const double *A, const double *y,
                                     int j) {
     double sum = 0.0;
     for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
@@ -139,11 +139,12 @@ static inline double hybrid_pull_of(const hybrid_plan *plan, const double *A, co
     return sum;
 }
 /* out = A'y; out = A v; out = W v. */
-void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out);
+void hybrid_times_At(const hybrid_plan *plan, const double *A, const double *y, double *out);
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
 void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
 /* Entry i of W dw + A'dy. */
-double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
+double hybrid_curvature_of(const hybrid_plan *plan, const double *W, const double *A,
+                           const double *dw,
                       const double *dy, int i);
 
 /* slope = gradient + A'y, of f + y'c. */
@@ -165,12 +166,12 @@ typedef struct {
 typedef struct {
     double *z_lower, *z_upper; /* n */
     int *at, count;
-} hybrid_held;
+} hybrid_bound_multipliers;
 
 /* E_0: the scaled optimality error of Waechter and Biegler at nu = 0, with that slope, and what it
  * is made of; `work` has n numbers, and the slope is as it was afterwards. */
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
-                           const double *y, const hybrid_held *held, double *work,
+                           const double *y, const hybrid_bound_multipliers *held, double *work,
                            hybrid_sizes *sizes);
 /* Unscaled residuals, unexcused, at an x inside its bounds; `work` has as many numbers as there are
  * variables, and rows, and is left with the slope of L by x. Returns 1 where rounding may excuse
@@ -180,14 +181,15 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
 /* The same for multipliers of the form, of which those sizes are known. Where all are the user's
  * own, that is all there is to be known, and `work` is not left with a slope. */
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
-                        const hybrid_held *held, const hybrid_sizes *sizes, double *work,
+                        const hybrid_bound_multipliers *held, const hybrid_sizes *sizes,
+                            double *work,
                         hybrid_residuals *found);
 /* Of each row |g| + |J||x|: what its rounding goes with. */
 void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
 /* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
  * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
  * numbers as there are rows, or variables. */
-void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                    const double *lam_g, double *slope, double *sizes,
                    hybrid_residuals *found);
 /* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
@@ -202,7 +204,7 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 /* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
  * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
  * numbers as there are rows, or variables. */
-void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                    const double *lam_g, double *slope, double *sizes,
                    hybrid_residuals *found);
 /* Whether all bounds are met to 1e-6, or to 1e-12 of the terms of a row up to `cap`: what can be
@@ -211,8 +213,8 @@ int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybri
                   double cap, double *sizes);
 /* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
 int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at);
-/* The ray test at a point: HYBRID_UNBOUNDED, HYBRID_DIVERGED, or HYBRID_SOLVED where it says nothing.
- * `merit`: the largest residual there in units of its tolerance. */
+/* The ray test at a point: HYBRID_UNBOUNDED, HYBRID_DIVERGED, or HYBRID_SOLVED where it says
+ * nothing. `merit`: the largest residual there in units of its tolerance. */
 int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, const hybrid_point *at,
                     double merit, double *sizes, hybrid_ray *ray);
 /* Whether f < -limit at a feasible point, HYBRID_UNBOUNDED, or |x| > limit, HYBRID_DIVERGED; else

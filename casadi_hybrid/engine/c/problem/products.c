@@ -1,14 +1,14 @@
 /* Products of a vector with the derivatives A and W on the plan's patterns. */
 #include "problem/problem.h"
 
-void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out) {
-    for (int j = 0; j < plan->n; j++) out[j] = hybrid_pull_of(plan, A, y, j);
+void hybrid_times_At(const hybrid_plan *plan, const double *A, const double *y, double *out) {
+    for (int j = 0; j < plan->n; j++) out[j] = hybrid_entry_of_At(plan, A, y, j);
 }
 
 void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
                        double *slope) {
     for (int j = 0; j < plan->n; j++)
-        slope[j] = hybrid_pull_of(plan, at->A, y, j) + at->gradient[j];
+        slope[j] = hybrid_entry_of_At(plan, at->A, y, j) + at->gradient[j];
 }
 
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out) {
@@ -21,14 +21,15 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
     for (int k = 0; k < plan->nnz_W; k++) out[plan->W_rows[k]] += W[k] * v[plan->W_cols[k]];
 }
 
-double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
+double hybrid_curvature_of(const hybrid_plan *plan, const double *W, const double *A,
+                           const double *dw,
                       const double *dy, int i) {
     double sum = 0.0;
     for (int at = plan->row_starts[i]; at < plan->row_starts[i + 1]; at++) {
         int k = plan->W_by_row[at];
         sum += W[k] * dw[plan->W_cols[k]];
     }
-    return sum + hybrid_pull_of(plan, A, dy, i);
+    return sum + hybrid_entry_of_At(plan, A, dy, i);
 }
 
 void hybrid_add_low_rank(const hybrid_plan *plan, const hybrid_low_rank *low, const double *v,

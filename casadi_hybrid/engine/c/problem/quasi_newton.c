@@ -10,11 +10,12 @@
  *
  *     B = I + sum_k r_k r_k' / r_k's_k,    r_k = y_k - B_k s_k,
  *
- * a pair with |r_k's_k| next to nothing left out. Negative curvature is kept: the inertia correction
- * sees to it as it does for exact second derivatives. The Lagrangian couples the variables of
- * different blocks by a sum alone (partial separability, Griewank and Toint, 1982), so each block is
- * updated by its own part of s and y. A block whose nonzeros in the pattern are a full matrix has B
- * there; a larger one has the identity there, and its r_k and 1 / r_k's_k are a change of low rank.
+ * a pair with |r_k's_k| next to nothing left out. Negative curvature is kept: the inertia
+ * correction sees to it as it does for exact second derivatives. The Lagrangian couples the
+ * variables of different blocks by a sum alone (partial separability, Griewank and Toint, 1982),
+ * so each block is updated by its own part of s and y. A block whose nonzeros in the pattern are a
+ * full matrix has B there; a larger one has the identity there, and its r_k and 1 / r_k's_k are a
+ * change of low rank.
  */
 #include <string.h>
 
@@ -155,8 +156,9 @@ static void fill(const hybrid_plan *plan, const updates *of, int pairs, int size
     }
 }
 
-/* The identity there, and the rest as a change of low rank, by columns of weight 1 or -1: r_k becomes
- * as short as the steps, and numbers of many sizes side by side would look like a singular matrix. */
+/* The identity there, and the rest as a change of low rank, by columns of weight 1 or -1: r_k
+ * becomes as short as the steps, and numbers of many sizes side by side would look like a singular
+ * matrix. */
 static void add_columns(const hybrid_plan *plan, const updates *of, int pairs, int size,
                         const int *members, double *H, hybrid_low_rank *low) {
     for (int j = 0; j < size; j++) H[plan->H_starts[members[j]]] = 1.0;
@@ -193,15 +195,15 @@ void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_
     for (int b = 0; plan->limited_memory && b < plan->n_blocks; b++)
         if (is_large(plan, b)) most += HYBRID_QUASI_NEWTON_MEMORY;
     low->rank = 0;
-    low->U = hybrid_take(arena, most * n);
-    low->V = hybrid_take(arena, most * n);
-    low->Z = hybrid_take(arena, most * size);
-    low->T = hybrid_take(arena, most * most);
-    low->w = hybrid_take(arena, most);
-    low->values = hybrid_take(arena, most);
-    low->along = hybrid_take(arena, most);
-    low->turned = hybrid_take(arena, most);
-    low->right = hybrid_take(arena, most ? size : 0);
-    low->x = hybrid_take(arena, most ? size : 0);
-    low->left = hybrid_take(arena, most ? size : 0);
+    low->U = hybrid_allocate(arena, most * n);
+    low->V = hybrid_allocate(arena, most * n);
+    low->Z = hybrid_allocate(arena, most * size);
+    low->T = hybrid_allocate(arena, most * most);
+    low->w = hybrid_allocate(arena, most);
+    low->values = hybrid_allocate(arena, most);
+    low->along = hybrid_allocate(arena, most);
+    low->turned = hybrid_allocate(arena, most);
+    low->right = hybrid_allocate(arena, most ? size : 0);
+    low->x = hybrid_allocate(arena, most ? size : 0);
+    low->left = hybrid_allocate(arena, most ? size : 0);
 }

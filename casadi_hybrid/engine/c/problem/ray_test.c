@@ -2,11 +2,12 @@
  *
  * Beyond |x| = 1e10 a feasible point with f < 0 is the proof. Feasible means within 1e-2 at most:
  * further out rounding alone may exceed that, and then a point counts that is feasible to 1e-12 of
- * the terms of each row, if a nearer one (|x| >= 1e5), where constants are not yet lost in rounding,
- * was feasible with a larger f: infeasible problems do not have one. Residuals within the tolerances
- * are no argument against it where f falls ever more slowly: such a point is a solution only if the
- * iterates have come to rest, or grad f'x says that f does not change any more in proportion to x.
- * Iterates that go on outwards beyond 1e10, or come beyond 1e20, and prove nothing diverge.
+ * the terms of each row, if a nearer one (|x| >= 1e5), where constants are not yet lost in
+ * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
+ * the tolerances are no argument against it where f falls ever more slowly: such a point is a
+ * solution only if the iterates have come to rest, or grad f'x says that f does not change any
+ * more in proportion to x. Iterates that go on outwards beyond 1e10, or come beyond 1e20, and
+ * prove nothing diverge.
  */
 #include <math.h>
 
@@ -18,15 +19,15 @@ static double smaller(double a, double b) { return a < b ? a : b; }
 
 int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at) {
     double along = hybrid_dot(plan->n_x, at->raw_gradient, at->x);
-    return -along >= HYBRID_RAYS_SLOPE * fabs(at->raw_f);
+    return -along >= HYBRID_RAY_TEST_SLOPE * fabs(at->raw_f);
 }
 
 int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
                   double cap, double *sizes) {
-    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_KKT_MET)) return 0;
+    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_ROUNDING_MET)) return 0;
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
-        double room = hybrid_between(HYBRID_KKT_FAR * sizes[i], HYBRID_KKT_MET, cap);
+        double room = hybrid_between(HYBRID_ROUNDING_FAR * sizes[i], HYBRID_ROUNDING_MET, cap);
         double over = larger(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
         if (!(over <= room)) return 0;
     }
@@ -37,25 +38,26 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
                     double merit, double *sizes, hybrid_ray *ray) {
     const double reach = hybrid_largest(plan->n_x, at->x), before = ray->reach;
     ray->reach = reach;
-    if (reach < HYBRID_RAYS_LARGE) return HYBRID_SOLVED;
+    if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
     if (merit <= 1.0 &&
-        !(hybrid_falls_outwards(plan, at) && reach >= HYBRID_RAYS_FURTHER * before))
+        !(hybrid_falls_outwards(plan, at) && reach >= HYBRID_RAY_TEST_FURTHER * before))
         return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
-        int met = hybrid_is_met(plan, numbers, at, HYBRID_KKT_CAP, sizes);
+        int met = hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes);
         if (met) ray->least = smaller(at->raw_f, ray->least);
         else if (at->raw_f < ray->least && ray->least < INFINITY)
             met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
-        if (met && reach > HYBRID_RAYS_FAR) return HYBRID_UNBOUNDED;
+        if (met && reach > HYBRID_RAY_TEST_FAR) return HYBRID_UNBOUNDED;
     }
-    ray->beyond = reach > HYBRID_RAYS_FAR && reach >= before ? ray->beyond + 1 : 0;
-    return reach > HYBRID_RAYS_LOST || ray->beyond > HYBRID_PACE_CRAWL ? HYBRID_DIVERGED
+    ray->beyond = reach > HYBRID_RAY_TEST_FAR && reach >= before ? ray->beyond + 1 : 0;
+    return reach > HYBRID_RAY_TEST_LOST || ray->beyond > HYBRID_PROGRESS_SLOW_STEPS ?
+        HYBRID_DIVERGED
                                                                        : HYBRID_SOLVED;
 }
 
 int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,
                            const hybrid_point *at, double limit, double *sizes) {
-    if (at->raw_f < -limit && hybrid_is_met(plan, numbers, at, HYBRID_KKT_CAP, sizes))
+    if (at->raw_f < -limit && hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes))
         return HYBRID_UNBOUNDED;
     return hybrid_largest(plan->n_x, at->x) > limit ? HYBRID_DIVERGED : HYBRID_SOLVED;
 }

@@ -1,4 +1,4 @@
-/* How far a point is from a solution, as barrier/iterate.py and point/kkt.py: the scaled error E_0,
+/* How far a point is from a solution and point/kkt.py: the scaled error E_0,
  * and in the user's units the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
  * products of multipliers and distances, each in the largest entry. */
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "problem/problem.h"
 
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
-                           const double *y, const hybrid_held *held, double *work,
+                           const double *y, const hybrid_bound_multipliers *held, double *work,
                            hybrid_sizes *sizes) {
     const hybrid_plan *plan = form->plan;
     double error, of_slacks, products = 0.0, sum_z = 0.0;
@@ -38,8 +38,9 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
 
 double hybrid_rounding(double product, double other) {
     double bound =
-        HYBRID_RESIDUALS_ROUNDING * (HYBRID_KKT_PRODUCTS * product + HYBRID_KKT_OTHERS * other);
-    return bound >= HYBRID_KKT_TINY ? bound : 0.0;
+        HYBRID_RESIDUALS_ROUNDING * (HYBRID_ROUNDING_PRODUCTS * product +
+                                     HYBRID_ROUNDING_OTHERS * other);
+    return bound >= HYBRID_ROUNDING_TINY ? bound : 0.0;
 }
 
 /* The largest |multiplier|·(distance to the bound that its sign points to); `work`: count. */
@@ -74,24 +75,24 @@ static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const 
 }
 
 /* Whether rounding may excuse a residual that is too large; `of_g`: how far rows are off. */
-static int may_excuse(const hybrid_form *form, const hybrid_point *at, double of_g,
+static int may_be_rounding(const hybrid_form *form, const hybrid_point *at, double of_g,
                       const double *lam_x, const double *lam_g, const hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double steepest = 0.0;
-    int excused = 0;
+    int rounded = 0;
     if (of_g > of->feasibility || found->stationarity > of->stationarity)
         steepest = at->sum_J;
     if (of_g > of->feasibility)
-        excused |= of_g <= hybrid_rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0);
+        rounded |= of_g <= hybrid_rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0);
     if (found->stationarity > of->stationarity)
-        excused |= found->stationarity <=
+        rounded |= found->stationarity <=
                    hybrid_rounding(steepest * hybrid_sum(plan->n_g, lam_g),
                                    hybrid_sum(plan->n_x, at->raw_gradient));
     if (found->complementarity > of->complementarity)
-        excused |= strength(plan->n_x, of->lbx, of->ubx, lam_x) > HYBRID_KKT_HUGE ||
-                   strength(plan->n_g, of->lbg, of->ubg, lam_g) > HYBRID_KKT_HUGE;
-    return excused;
+        rounded |= strength(plan->n_x, of->lbx, of->ubx, lam_x) > HYBRID_ROUNDING_HUGE ||
+                   strength(plan->n_g, of->lbg, of->ubg, lam_g) > HYBRID_ROUNDING_HUGE;
+    return rounded;
 }
 
 int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
@@ -105,11 +106,12 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
     found->feasibility = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
     found->stationarity = hybrid_largest(plan->n_x, work);
     found->complementarity = by_x > by_g ? by_x : by_g;
-    return may_excuse(form, at, found->feasibility, lam_x, lam_g, found);
+    return may_be_rounding(form, at, found->feasibility, lam_x, lam_g, found);
 }
 
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
-                        const hybrid_held *held, const hybrid_sizes *sizes, double *work,
+                        const hybrid_bound_multipliers *held, const hybrid_sizes *sizes,
+                            double *work,
                         hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -136,7 +138,7 @@ int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const d
     found->complementarity = products;
     if (products > of->complementarity) /* asks for them one by one */
         hybrid_multipliers_out(form, at, y, held->z_lower, held->z_upper, lam_x, lam_g);
-    return may_excuse(form, at, of_g, lam_x, y, found);
+    return may_be_rounding(form, at, of_g, lam_x, y, found);
 }
 
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals) {

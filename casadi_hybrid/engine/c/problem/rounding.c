@@ -67,13 +67,13 @@ static double of_products(int count, const double *value, const double *lower,
                           const double *sizes, double limit) {
     double found = 0.0;
     for (int i = 0; i < count; i++) {
-        double bound, distance, pull, size;
+        double bound, distance, Aty, size;
         if (!(lower[i] < upper[i]) || lam[i] == 0.0) continue;
         bound = lam[i] > 0.0 ? upper[i] : lower[i];
         distance = isinf(bound) ? 1.0 : fabs(bound - value[i]);
-        pull = fabs(lam[i]) * (steep ? steep[i] : 1.0);
+        Aty = fabs(lam[i]) * (steep ? steep[i] : 1.0);
         size = sizes ? sizes[i] : fabs(value[i]);
-        if (!isinf(bound) && pull <= limit && distance <= HYBRID_RESIDUALS_HALF_DIGIT * size &&
+        if (!isinf(bound) && Aty <= limit && distance <= HYBRID_RESIDUALS_HALF_DIGIT * size &&
             isfinite(size))
             distance = 0.0;
         widen(&found, fabs(lam[i]) * distance);
@@ -88,8 +88,8 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = HYBRID_RESIDUALS_PULL * hybrid_largest(plan->n_x, at->raw_gradient);
-    double large_x = hybrid_largest(plan->n_x, lam_x) > HYBRID_KKT_HUGE ? limit : -1.0;
-    double large_g = hybrid_largest(plan->n_g, lam_g) > HYBRID_KKT_HUGE ? limit : -1.0;
+    double large_x = hybrid_largest(plan->n_x, lam_x) > HYBRID_ROUNDING_HUGE ? limit : -1.0;
+    double large_g = hybrid_largest(plan->n_g, lam_g) > HYBRID_ROUNDING_HUGE ? limit : -1.0;
     double by_x, by_g;
     memset(steep, 0, (size_t)plan->n_g * sizeof(double));
     for (int k = 0; k < plan->nnz_J; k++)
@@ -107,7 +107,7 @@ static int is_beyond(double largest, double sum) {
     return largest > 2.0 * HYBRID_RESIDUALS_ROUNDING * sum && isfinite(sum);
 }
 
-void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                    const double *lam_g, double *slope, double *sizes,
                    hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
@@ -123,6 +123,6 @@ void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double
     if (hybrid_rounding(steepest * sum_g, of_f) > 0.0 &&
         !is_beyond(found->stationarity, steepest * sum_g + of_f + hybrid_largest(plan->n_x, lam_x)))
         found->stationarity = of_slope(form, at, lam_x, lam_g, slope, sizes);
-    if (hybrid_sum(plan->n_x, lam_x) > HYBRID_KKT_HUGE || sum_g > HYBRID_KKT_HUGE)
+    if (hybrid_sum(plan->n_x, lam_x) > HYBRID_ROUNDING_HUGE || sum_g > HYBRID_ROUNDING_HUGE)
         found->complementarity = of_complementarity(form, at, lam_x, lam_g, slope, sizes);
 }

@@ -48,7 +48,7 @@ static double scale_of(double steepest) {
 
 /* Where only steep rows are scaled. */
 static double even_scale_of(double steepest) {
-    if (!(steepest > HYBRID_FORM_EVEN)) return 1.0;
+    if (!(steepest > HYBRID_FORM_STEEP)) return 1.0;
     return hybrid_between(1.0 / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
 }
 
@@ -64,7 +64,7 @@ void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double
 /* Scales so that no gradient of f or of a row exceeds the goal at the start. */
 static void make_scales(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
-    const double least = form->even ? HYBRID_FORM_EVEN : HYBRID_FORM_SCALE_GOAL;
+    const double least = form->only_steep ? HYBRID_FORM_STEEP : HYBRID_FORM_SCALE_GOAL;
     form->scale_f = scale_of(hybrid_largest(plan->n_x, start->raw_gradient));
     if (form->scale_f < 1.0 && plan->n_free < plan->n_x) { /* it may be a fixed variable's */
         double steepest = 0.0;
@@ -80,7 +80,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     hybrid_steepness(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
         double steep = form->scale_c[i];
-        form->scale_c[i] = form->even ? even_scale_of(steep) : scale_of(steep);
+        form->scale_c[i] = form->only_steep ? even_scale_of(steep) : scale_of(steep);
         form->plain &= form->scale_c[i] == 1.0;
     }
 }
@@ -119,7 +119,7 @@ static void make_bounds(hybrid_form *form, const hybrid_point *start) {
         form->bounds += (form->lower[i] > -INFINITY) + (form->upper[i] < INFINITY);
 }
 
-void hybrid_look_at_bounds(hybrid_form *form) {
+void hybrid_find_bounds(hybrid_form *form) {
     for (int i = 0; i < form->plan->n; i++) {
         form->has_lower[i] = form->lower[i] > -INFINITY;
         form->has_upper[i] = form->upper[i] < INFINITY;
@@ -127,8 +127,8 @@ void hybrid_look_at_bounds(hybrid_form *form) {
     }
 }
 
-/* The functions at the start; where they are not defined there, at one that is moved into its bounds,
- * then a little off them. Returns 0, or 1 where they are not defined anywhere of these. */
+/* The functions at the start; where they are not defined there, at one that is moved into its
+ * bounds, then a little off them. Returns 0, or 1 where they are not defined anywhere of these. */
 static int place(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;

@@ -1,4 +1,4 @@
-/* The standard form, as standard_form/form.py:
+/* The standard form:
  *
  *     min f(w)  s.t.  c(w) = 0,  lower <= w <= upper,  w = (free variables, slacks),
  *
@@ -11,35 +11,36 @@
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point) {
     const int slacks = plan->nnz_A - plan->kept_A; /* there is room for their entries after J */
-    point->w = hybrid_take(arena, plan->n);
-    point->gradient = point->own_gradient = hybrid_take(arena, plan->n);
-    point->c = hybrid_take(arena, plan->m);
-    point->A = point->own_A = hybrid_take(arena, plan->nnz_A);
-    point->below = hybrid_take(arena, plan->n);
-    point->above = hybrid_take(arena, plan->n);
-    point->x = hybrid_take(arena, plan->n_x);
-    point->out = hybrid_take(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J + slacks);
+    point->w = hybrid_allocate(arena, plan->n);
+    point->gradient = point->own_gradient = hybrid_allocate(arena, plan->n);
+    point->c = hybrid_allocate(arena, plan->m);
+    point->A = point->own_A = hybrid_allocate(arena, plan->nnz_A);
+    point->below = hybrid_allocate(arena, plan->n);
+    point->above = hybrid_allocate(arena, plan->n);
+    point->x = hybrid_allocate(arena, plan->n_x);
+    point->out = hybrid_allocate(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J +
+                                 slacks);
     point->raw_J = point->out ? point->out + 1 + plan->nnz_gradient + plan->nnz_g : 0;
     /* Where nothing is left out of them they lie in what the first function writes. */
-    point->raw_gradient = plan->nnz_gradient < plan->n_x ? hybrid_take(arena, plan->n_x)
+    point->raw_gradient = plan->nnz_gradient < plan->n_x ? hybrid_allocate(arena, plan->n_x)
                           : point->out                   ? point->out + 1
                                                          : 0;
-    point->raw_g = plan->nnz_g < plan->n_g ? hybrid_take(arena, plan->n_g)
+    point->raw_g = plan->nnz_g < plan->n_g ? hybrid_allocate(arena, plan->n_g)
                    : point->out            ? point->out + 1 + plan->nnz_gradient
                                            : 0;
 }
 
 void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form *form) {
-    form->scale_c = hybrid_take(arena, plan->m);
-    form->target = hybrid_take(arena, plan->m);
-    form->lower = hybrid_take(arena, plan->n);
-    form->upper = hybrid_take(arena, plan->n);
-    form->room = hybrid_take(arena, plan->n);
-    form->clipped = hybrid_take(arena, plan->n_x);
-    form->lam = hybrid_take(arena, plan->n_g);
-    form->H = hybrid_take(arena, plan->nnz_H);
-    form->has_lower = hybrid_take(arena, plan->n);
-    form->has_upper = hybrid_take(arena, plan->n);
+    form->scale_c = hybrid_allocate(arena, plan->m);
+    form->target = hybrid_allocate(arena, plan->m);
+    form->lower = hybrid_allocate(arena, plan->n);
+    form->upper = hybrid_allocate(arena, plan->n);
+    form->room = hybrid_allocate(arena, plan->n);
+    form->clipped = hybrid_allocate(arena, plan->n_x);
+    form->lam = hybrid_allocate(arena, plan->n_g);
+    form->H = hybrid_allocate(arena, plan->nnz_H);
+    form->has_lower = hybrid_allocate(arena, plan->n);
+    form->has_upper = hybrid_allocate(arena, plan->n);
     hybrid_place_low_rank(plan, arena, &form->low_rank);
 }
 
@@ -199,7 +200,8 @@ int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, d
     const int n_free = plan->n_free;
     int count = 0;
     hybrid_gather(plan->m, plan->n_g, plan->row_at, of->lam_g0, y);
-    for (int i = 0; i < plan->m && !form->plain; i++) y[i] = y[i] * form->scale_f / form->scale_c[i];
+    for (int i = 0; i < plan->m && !form->plain; i++) y[i] =
+        y[i] * form->scale_f / form->scale_c[i];
     memset(z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(z_upper, 0, (size_t)plan->n * sizeof(double));
     for (int i = 0; i < plan->n; i++) {

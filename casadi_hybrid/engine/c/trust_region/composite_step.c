@@ -19,7 +19,7 @@ typedef struct {
 
 /* A trial point and its ratio of decreases; NULL where a function is not defined. */
 typedef struct {
-    hybrid_spot *spot;
+    hybrid_trial *trial;
     const double *d;
     double ratio;
 } tried;
@@ -30,11 +30,11 @@ typedef struct {
 } promise;
 
 /* The larger of |c| and of the slope of L with multipliers of least squares. */
-static double error_at(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum *A) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_plan *plan = cold->plan;
+static double error_at(hybrid_run *run, const hybrid_point *at, const hybrid_spectrum *A) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    const hybrid_plan *plan = run->plan;
     double of_c = hybrid_norm(plan->m, at->c), of_slope;
-    hybrid_fit(cold, at, A, one->y);
+    hybrid_fit_multipliers(run, at, A, one->y);
     hybrid_slope_of_L(plan, at, one->y, one->left);
     of_slope = hybrid_norm(plan->n, one->left);
     return of_c > of_slope ? of_c : of_slope;
@@ -43,29 +43,30 @@ static double error_at(hybrid_cold *cold, const hybrid_point *at, const hybrid_s
 /* --- the model -------------------------------------------------------------------------------- */
 
 /* out = W v. */
-static void bend_along(hybrid_cold *cold, const double *v, double *out) {
-    hybrid_times_W(cold->plan, cold->W, v, out);
-    for (int i = 0; i < cold->plan->n && cold->identity; i++) out[i] += v[i];
+static void bend_along(hybrid_run *run, const double *v, double *out) {
+    hybrid_times_W(run->plan, run->W, v, out);
+    for (int i = 0; i < run->plan->n && run->identity; i++) out[i] += v[i];
 }
 
 /* The norm of Frobenius. */
-static double size_of_W(const hybrid_cold *cold) {
-    return cold->identity ? sqrt(cold->plan->n) : hybrid_norm(cold->plan->nnz_W, cold->W);
+static double size_of_W(const hybrid_run *run) {
+    return run->identity ? sqrt(run->plan->n) : hybrid_norm(run->plan->nnz_W, run->W);
 }
 
-int hybrid_reduced_model(hybrid_cold *cold) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_plan *plan = cold->plan;
+int hybrid_reduced_model(hybrid_run *run) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    const hybrid_plan *plan = run->plan;
     const int n = plan->n, rank = one->here.rank, free = n - rank;
     const double *Z = one->here.V + (long long)rank * n;
     if (one->modelled) return HYBRID_SOLVED;
-    if (hybrid_bend(cold)) return HYBRID_UNDEFINED;
+    if (hybrid_hessian_of_run(run)) return HYBRID_UNDEFINED;
     for (int j = 0; j < free; j++) {
-        bend_along(cold, Z + (long long)j * n, one->left);
+        bend_along(run, Z + (long long)j * n, one->left);
         for (int i = 0; i < free; i++)
             one->reduced[(long long)j * free + i] = hybrid_dot(n, Z + (long long)i * n, one->left);
     }
-    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_GAIN);
+    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return hybrid_no_way_on(run,
+                                                                                           HYBRID_STALLED, HYBRID_NO_GAIN);
     for (int j = 0; j < free; j++)
         hybrid_combine(n, free, Z, one->reduced + (long long)j * free,
                        one->directions + (long long)j * n);
@@ -75,14 +76,14 @@ int hybrid_reduced_model(hybrid_cold *cold) {
     return HYBRID_SOLVED;
 }
 
-int hybrid_at_rest(hybrid_cold *cold, int *status) {
-    const hybrid_composite *one = hybrid_composite_of(cold);
-    int free = cold->plan->n - one->here.rank;
+int hybrid_is_second_order(hybrid_run *run, int *status) {
+    const hybrid_composite *one = hybrid_composite_of(run);
+    int free = run->plan->n - one->here.rank;
     double scale;
-    if (one->of.saddles >= HYBRID_LOOKAHEAD_MAX_SADDLES) return 1;
-    if ((*status = hybrid_reduced_model(cold)) != HYBRID_SOLVED || !free) return 1;
+    if (one->of.saddles >= HYBRID_COMPOSITE_MAX_SADDLES) return 1;
+    if ((*status = hybrid_reduced_model(run)) != HYBRID_SOLVED || !free) return 1;
     scale = hybrid_largest(free, one->values);
-    return !(one->values[0] < -HYBRID_LOOKAHEAD_CURVED * (scale > 1.0 ? scale : 1.0));
+    return !(one->values[0] < -HYBRID_COMPOSITE_CURVED * (scale > 1.0 ? scale : 1.0));
 }
 
 /* --- the step --------------------------------------------------------------------------------- */
@@ -93,34 +94,35 @@ static void beyond(int count, double noise, const double *from, double *to) {
 }
 
 /* The composite step of a radius. */
-static void compose(hybrid_cold *cold, double radius, composed *step) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
+static void compose(hybrid_run *run, double radius, composed *step) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
     const int n = plan->n, free = n - one->here.rank;
     double room, noise, *force = one->force, *clear = one->left;
-    step->normal = hybrid_gauss_newton(cold, &one->here, at->c,
+    step->normal = hybrid_gauss_newton(run, &one->here, at->c,
                                        HYBRID_COMPOSITE_NORMAL_SHARE * radius, step->d);
     room = radius * radius - hybrid_dot(n, step->d, step->d);
-    bend_along(cold, step->d, force);
+    bend_along(run, step->d, force);
     noise = HYBRID_COMPOSITE_CLEAR * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
     for (int i = 0; i < n; i++) force[i] += at->gradient[i];
     for (int j = 0; j < free; j++)
         one->slope[j] = hybrid_dot(n, one->directions + (long long)j * n, force);
     beyond(free, noise, one->slope, one->slope);
-    beyond(free, HYBRID_COMPOSITE_CLEAR * size_of_W(cold), one->values, clear);
+    beyond(free, HYBRID_COMPOSITE_CLEAR * size_of_W(run), one->values, clear);
     step->tangential =
         hybrid_trust_region(free, clear, one->slope, sqrt(room > 0.0 ? room : 0.0), one->t);
     hybrid_combine(n, free, one->directions, one->t, one->left);
     for (int i = 0; i < n; i++) step->d[i] += one->left[i];
 }
 
-/* The undamped step. Returns the least radius at which it is that of the radius; 0 where none is. */
-static double undamped(hybrid_cold *cold, composed *step) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const int n = cold->plan->n;
+/* The undamped step. Returns the least radius at which it is that of the radius; 0 where none is.
+ * */
+static double undamped(hybrid_run *run, composed *step) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    const int n = run->plan->n;
     double normal = 0.0, whole;
-    compose(cold, HYBRID_COMPOSITE_UNLIMITED, step);
+    compose(run, HYBRID_COMPOSITE_UNLIMITED, step);
     if (step->normal != 0.0 || step->tangential != 0.0) return 0.0;
     for (int j = 0; j < one->here.rank; j++) {
         double along = hybrid_dot(n, one->here.V + (long long)j * n, step->d);
@@ -132,18 +134,18 @@ static double undamped(hybrid_cold *cold, composed *step) {
 }
 
 /* The functions a step away. */
-static void measure(hybrid_cold *cold, const promise *of, const double *d, hybrid_spot *spot,
+static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_trial *trial,
                     tried *found) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
     double size = hybrid_norm(plan->m, at->c), actual, noise;
     found->d = d;
-    found->spot = 0;
+    found->trial = 0;
     found->ratio = -INFINITY;
-    for (int i = 0; i < plan->n; i++) spot->of.w[i] = at->w[i] + d[i];
-    if (hybrid_visit_problem(cold, spot)) return;
-    found->spot = spot;
-    actual = at->f - spot->of.f + of->penalty * (size - hybrid_norm(plan->m, spot->of.c));
+    for (int i = 0; i < plan->n; i++) trial->of.w[i] = at->w[i] + d[i];
+    if (hybrid_visit_problem(run, trial)) return;
+    found->trial = trial;
+    actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
     /* Near a solution both decreases drown in rounding; equal noise on both means accept. */
     noise = HYBRID_COMPOSITE_NOISE * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
@@ -152,29 +154,29 @@ static void measure(hybrid_cold *cold, const promise *of, const double *d, hybri
 /* --- a step that is accepted ------------------------------------------------------------------ */
 
 /* Raises the penalty where f would rise by more than it gains; what the step promises. */
-static double promised(hybrid_cold *cold, const double *d, double *gain, promise *of) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
+static double promised(hybrid_run *run, const double *d, double *gain, promise *of) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    const hybrid_plan *plan = run->plan;
+    const hybrid_point *at = &run->at->of;
     double size = hybrid_norm(plan->m, at->c), along = hybrid_dot(plan->n, at->gradient, d), q;
-    bend_along(cold, d, one->left);
+    bend_along(run, d, one->left);
     q = along + 0.5 * hybrid_dot(plan->n, d, one->left);
     hybrid_times_A(plan, at->A, d, one->along);
     for (int i = 0; i < plan->m; i++) one->along[i] += at->c[i];
     *gain = size - hybrid_norm(plan->m, one->along);
-    if (*gain > DBL_EPSILON * size && q > HYBRID_LOOKAHEAD_SHARE * of->penalty * *gain)
-        of->penalty = HYBRID_LOOKAHEAD_RAISE * q / (HYBRID_LOOKAHEAD_SHARE * *gain);
+    if (*gain > DBL_EPSILON * size && q > HYBRID_COMPOSITE_SHARE * of->penalty * *gain)
+        of->penalty = HYBRID_COMPOSITE_RAISE * q / (HYBRID_COMPOSITE_SHARE * *gain);
     of->predicted = of->penalty * *gain - q;
     return along;
 }
 
 /* Whether a Newton step halves the least error so far, where the penalty function refuses it: that
  * can happen only finitely often before the error is zero. */
-static int is_halved(hybrid_cold *cold, hybrid_spot *spot) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    double before = error_at(cold, &cold->at->of, &one->here), error;
-    hybrid_decompose_A(cold, &spot->of, HYBRID_LOOKAHEAD_RANK_TOLERANCE, &one->there);
-    error = error_at(cold, &spot->of, &one->there);
+static int is_halved(hybrid_run *run, hybrid_trial *trial) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    double before = error_at(run, &run->at->of, &one->here), error;
+    hybrid_decompose_A(run, &trial->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->there);
+    error = error_at(run, &trial->of, &one->there);
     if (one->of.error < before) before = one->of.error;
     if (!(error <= 0.5 * before)) return 0;
     one->of.error = error;
@@ -182,68 +184,69 @@ static int is_halved(hybrid_cold *cold, hybrid_spot *spot) {
 }
 
 /* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
- * status; where it is HYBRID_SOLVED, cold->at is the new point. */
-int hybrid_look_ahead(hybrid_cold *cold) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_plan *plan = cold->plan;
-    hybrid_guards *of = &one->of;
-    const double size = hybrid_norm(plan->m, cold->at->of.c), reach = hybrid_norm(plan->n, cold->at->of.w);
+ * status; where it is HYBRID_SOLVED, run->at is the new point. */
+int hybrid_composite_step(hybrid_run *run) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    const hybrid_plan *plan = run->plan;
+    hybrid_policy *of = &one->of;
+    const double size = hybrid_norm(plan->m, run->at->of.c), reach =
+        hybrid_norm(plan->n, run->at->of.w);
     double radius = of->radius, whole, gain;
     composed newton = {0}, shorter = {0};
     promise is = {0};
-    int daring;
+    int nonmonotone;
     newton.d = one->newton;
     shorter.d = one->step;
     is.penalty = of->penalty;
-    whole = undamped(cold, &newton);
+    whole = undamped(run, &newton);
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
-    daring = radius < whole && whole <= HYBRID_LOOKAHEAD_DARING * radius;
-    while (radius > HYBRID_LOOKAHEAD_LEAST_RADIUS * (1.0 + reach)) {
-        int full = daring || (0.0 < whole && whole <= radius), is_newton;
+    nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;
+    while (radius > HYBRID_COMPOSITE_LEAST_RADIUS * (1.0 + reach)) {
+        int full = nonmonotone || (0.0 < whole && whole <= radius), is_newton;
         const composed *step = full ? &newton : &shorter;
         double along, length;
         tried plain, taken;
-        if (!full) compose(cold, radius, &shorter);
+        if (!full) compose(run, radius, &shorter);
         is_newton = step->normal == 0.0 && step->tangential == 0.0;
-        along = promised(cold, step->d, &gain, &is);
-        measure(cold, &is, step->d, cold->trial, &plain);
+        along = promised(run, step->d, &gain, &is);
+        measure(run, &is, step->d, run->trial, &plain);
         taken = plain;
-        if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.spot && step->normal == 0.0) {
+        if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.trial && step->normal == 0.0) {
             /* Second-order correction: the curvature of c spoilt a full step, or some of it. */
             tried corrected;
             double least = plain.ratio;
-            hybrid_gauss_newton(cold, &one->here, plain.spot->of.c, radius, one->back);
+            hybrid_gauss_newton(run, &one->here, plain.trial->of.c, radius, one->back);
             for (int i = 0; i < plan->n; i++) one->back[i] += step->d[i];
-            measure(cold, &is, one->back, cold->bent, &corrected);
-            if (!(least > HYBRID_LOOKAHEAD_CORRECTED)) least = HYBRID_LOOKAHEAD_CORRECTED;
+            measure(run, &is, one->back, run->corrected, &corrected);
+            if (!(least > HYBRID_COMPOSITE_CORRECTED)) least = HYBRID_COMPOSITE_CORRECTED;
             if (corrected.ratio >= least) taken = corrected;
         }
-        if (daring) {
-            daring = 0;
-            if (taken.ratio < HYBRID_LOOKAHEAD_DARED) {
+        if (nonmonotone) {
+            nonmonotone = 0;
+            if (taken.ratio < HYBRID_COMPOSITE_NONMONOTONE_GAIN) {
                 is.penalty = of->penalty;
                 continue;
             }
             radius = whole;
         }
-        if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW && is_newton && plain.spot &&
-            is_halved(cold, plain.spot)) {
+        if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW && is_newton && plain.trial &&
+            is_halved(run, plain.trial)) {
             of->penalty = is.penalty;
             of->promised = 1.0;
-            hybrid_go_to(cold, plain.spot, 1);
+            hybrid_go_to(run, plain.trial, 1);
             return HYBRID_SOLVED;
         }
         length = hybrid_norm(plan->n, taken.d);
         radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
-        if (taken.spot && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
-            int flat = size <= HYBRID_LOOKAHEAD_TOL_FEASIBILITY &&
-                       fabs(along) <= HYBRID_LOOKAHEAD_LEVEL;
+        if (taken.trial && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
+            int flat = size <= HYBRID_COMPOSITE_TOL_FEASIBILITY &&
+                       fabs(along) <= HYBRID_COMPOSITE_LEVEL;
             of->radius = radius;
             of->penalty = is.penalty;
             of->saddles += flat && step->tangential > 0.0;
             of->promised = size > 0.0 ? gain / size : 0.0;
-            hybrid_go_to(cold, taken.spot, 0);
+            hybrid_go_to(run, taken.trial, 0);
             return HYBRID_SOLVED;
         }
     }

@@ -10,29 +10,30 @@ void hybrid_combine(int n, int count, const double *columns, const double *t, do
         for (int i = 0; i < n; i++) out[i] += t[j] * columns[i];
 }
 
-void hybrid_decompose_A(hybrid_cold *cold, const hybrid_point *at, double tolerance,
+void hybrid_decompose_A(hybrid_run *run, const hybrid_point *at, double tolerance,
                         hybrid_spectrum *found) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_plan *plan = cold->plan;
+    hybrid_composite *one = hybrid_composite_of(run);
+    const hybrid_plan *plan = run->plan;
     memset(one->rows, 0, (size_t)plan->n * (size_t)plan->m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         one->rows[(long long)plan->A_rows[k] * plan->n + plan->A_cols[k]] += at->A[k];
     hybrid_singular(plan->m, plan->n, one->rows, tolerance, one->tau, one->order, found);
 }
 
-void hybrid_fit(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum *A, double *y) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_plan *plan = cold->plan;
+void hybrid_fit_multipliers(hybrid_run *run, const hybrid_point *at, const hybrid_spectrum *A,
+                            double *y) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    const hybrid_plan *plan = run->plan;
     for (int j = 0; j < A->rank; j++)
         one->shares[j] =
             -(hybrid_dot(plan->n, A->V + (long long)j * plan->n, at->gradient) / A->sigma[j]);
     hybrid_combine(plan->m, A->rank, A->U, one->shares, y);
 }
 
-double hybrid_gauss_newton(hybrid_cold *cold, const hybrid_spectrum *A, const double *h,
+double hybrid_gauss_newton(hybrid_run *run, const hybrid_spectrum *A, const double *h,
                            double radius, double *d) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const int n = cold->plan->n, m = cold->plan->m, rank = A->rank;
+    hybrid_composite *one = hybrid_composite_of(run);
+    const int n = run->plan->n, m = run->plan->m, rank = A->rank;
     double *squares = one->rising, *slope = one->rising + rank, damping = 0.0;
     for (int j = 0; j < rank; j++) {
         one->damped[j] = hybrid_dot(m, A->U + (long long)j * m, h);
@@ -50,17 +51,18 @@ double hybrid_gauss_newton(hybrid_cold *cold, const hybrid_spectrum *A, const do
     return damping;
 }
 
-void hybrid_go_to(hybrid_cold *cold, hybrid_spot *spot, int known) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    hybrid_spectrum kept = one->here;
+void hybrid_go_to(hybrid_run *run, hybrid_trial *trial, int known) {
+    hybrid_composite *one = hybrid_composite_of(run);
+    hybrid_spectrum saved = one->here;
     if (!known)
-        hybrid_decompose_A(cold, &spot->of, HYBRID_LOOKAHEAD_RANK_TOLERANCE, &one->there);
+        hybrid_decompose_A(run, &trial->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->there);
     one->here = one->there;
-    one->there = kept;
+    one->there = saved;
     one->modelled = 0;
-    if (spot == cold->trial) cold->trial = cold->at;
-    else cold->bent = cold->at;
-    cold->at = spot;
-    if (one->of.goal < 0.0) hybrid_fit(cold, &spot->of, &one->here, cold->now.y);
-    else memset(cold->now.y, 0, (size_t)cold->plan->m * sizeof(double)); /* f waits */
+    if (trial == run->trial) run->trial = run->at;
+    else run->corrected = run->at;
+    run->at = trial;
+    if (one->of.target_violation < 0.0) hybrid_fit_multipliers(run, &trial->of, &one->here,
+                                                               run->now.y);
+    else memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double)); /* f waits */
 }

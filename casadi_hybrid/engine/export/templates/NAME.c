@@ -105,7 +105,7 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
     memcpy(out->lam_x, in->lam_x0, sizeof out->lam_x);
     memcpy(out->lam_g, in->lam_g0, sizeof out->lam_g);
 @if cold@
-    out->status = hybrid_solve_nlp(&@NAME@_plan, &functions, &numbers, &options, memory->own,
+    out->status = hybrid_solve(&@NAME@_plan, &functions, &numbers, &options, memory->own,
                                    memory->numbers, memory->integers, &answer);
     if (out->status != HYBRID_BAD_NUMBERS && out->status != HYBRID_OTHER_PATTERN)
         out->status = answer.point == HYBRID_KKT_POINT ? @UPPER@_SOLVED : @UPPER@_UNSOLVED;
@@ -114,7 +114,7 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
     out->certificate = answer.certificate;
 @end@
 @if warm@
-    out->status = hybrid_warm(&@NAME@_plan, &functions, &numbers, memory->numbers,
+    out->status = hybrid_sqp(&@NAME@_plan, &functions, &numbers, memory->numbers,
                               memory->integers, &answer);
 @end@
     out->f = answer.end.f;
