@@ -69,7 +69,8 @@ class Break:
 _TARGET = "return _Target(candidate.alpha, norm_M, smallest, 0.5 * smallest, a_d)"
 _SHARE = "return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)"
 _RECORDED = "float(np.nanmax(norms)) if"
-_STEP = "tau += (size**2 / float(-t @ _shifted(t, gaps, tau))) * (size - radius) / radius"
+_SECULAR = "engine/c/trust_region/subproblem.c"
+_STEP = "tau += size * size / bend * (size - radius) / radius;"
 
 BREAKS = (
     Break(
@@ -196,16 +197,16 @@ BREAKS = (
     ),
     Break(
         "the secular step backwards",
-        "iterations/trust_region.py",
+        _SECULAR,
         _STEP,
         _STEP.replace("+=", "-="),
         ("test_subproblem.py",),
     ),
     Break(
-        "the secular equation never solved",
-        "iterations/trust_region.py",
-        "if abs(size - radius) <= _ACCURACY * radius:",
-        "if abs(size + radius) <= _ACCURACY * radius:",
+        "the secular equation solved to 1e-3",
+        _SECULAR,
+        "<= HYBRID_TRUST_REGION_ACCURACY * radius",
+        "<= 1e-3 * radius",
         ("test_subproblem.py",),
     ),
     Break(

@@ -5,7 +5,7 @@
  * carried on from there: radius, penalty, goal, escapes. Returns whether there is one. */
 int pieces_escape(void *bytes, double *w, double *y, double *carried) {
     hybrid_run *run = bytes;
-    const hybrid_policy *of = &run->composite->of;
+    const hybrid_policy *of = &hybrid_composite_of(run)->of;
     int found = hybrid_escape(run);
     hybrid_set(run->plan->n, run->at->of.w, w);
     hybrid_set(run->plan->m, run->now.y, y);
@@ -14,4 +14,13 @@ int pieces_escape(void *bytes, double *w, double *y, double *carried) {
     carried[2] = of->target_violation;
     carried[3] = of->escapes;
     return found;
+}
+
+/* A step that reduces |c| alone, from where such a run is. Returns its status; w and c there. */
+int pieces_reduce(void *bytes, double *w, double *c) {
+    hybrid_run *run = bytes;
+    int status = hybrid_newton_on_violation(run);
+    hybrid_set(run->plan->n, run->at->of.w, w);
+    hybrid_set(run->plan->m, run->at->of.c, c);
+    return status;
 }

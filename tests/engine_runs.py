@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ctypes as ct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from engine_cases import NUMBER, POINTER, WHOLE
+from engine_cases import NUMBER, POINTER, WHOLE, core_in_pieces
 
+from casadi_hybrid import Problem
+from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.structures import ResidualsData
+from casadi_hybrid.engine.workspace import Workspace, trigger
+from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.problem.numbers import Numbers
+
+SOLVED, NOT_NEARER, LIMIT = 0, 4, 7  # of hybrid.h
 
 
-class ProgressData(ct.Structure):
+class MarkData(ct.Structure):
     """``hybrid_progress``."""
 
     _fields_ = [
@@ -27,12 +35,12 @@ class IterateData(ct.Structure):
     _fields_ = [
         *((name, POINTER) for name in ("w", "y", "z_lower", "z_upper", "filter")),
         *((name, NUMBER) for name in (
-            "nu", "nu_min", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
+            "nu", "floor", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
         )),
-        ("reference", ProgressData),
+        ("mark", MarkData),
         *((name, WHOLE) for name in (
-            "entries", "flat", "dependent", "indefinite", "tiny", "cut", "fresh", "estimated",
-            "stepped", "crossed", "watching", "t",
+            "entries", "flat", "dependent", "bent", "tiny", "cut", "fresh", "guessed", "stepped",
+            "crossed", "watching", "t",
         )),
     ]  # fmt: skip
 
@@ -47,10 +55,10 @@ class StateData(ct.Structure):
     """``hybrid_state``."""
 
     _fields_ = [
-        *((name, IterateData) for name in ("now", "best", "feasible", "nearby")),
+        *((name, IterateData) for name in ("now", "best", "feasible", "beside")),
         *((name, POINTER) for name in ("last_step", "x_undefined")),
         ("ray", RayData),
-        *((name, ResidualsData) for name in ("of_best", "of_nearby")),
+        *((name, ResidualsData) for name in ("of_best", "of_beside")),
         ("least_f", NUMBER),
         *((name, WHOLE) for name in (
             "stepped", "rows_dependent", "undefined", "cause", "proved",
@@ -64,6 +72,7 @@ class EndedRun:
     """A run by composite steps, or by the interior-point method, on a workspace that has ended."""
 
     def __init__(self, library: Any, core: Core, *, composite: bool) -> None:
+        self._core = core  # whose memory the run looks at
         plan = POINTER(ct.addressof(core.space.plan.data))
         sizes = [ct.c_longlong() for _ in range(3)]
         library.hybrid_composite_memory(plan, 1, *map(ct.byref, sizes))
@@ -83,3 +92,35 @@ class EndedRun:
             *map(POINTER, memory), ct.byref(self.state), POINTER(space["answer"]),
         )  # fmt: skip
         self.bytes = POINTER(self._bytes.ctypes.data)
+
+
+def ended_at(problem: Problem, numbers: Numbers, *, alone: bool = True) -> EndedRun:
+    """A run by composite steps that has ended at its start.
+
+    Args:
+        problem: equations.
+        numbers: its numbers; the start is no solution.
+        alone: whether rows are as they are, as where there are composite steps alone.
+    """
+    library, limits = core_in_pieces(), Limits(max_iter=0)
+    plan = plan_of(library, problem, numbers.bounds)
+    space = Workspace(library, plan, problem.functions, trigger())
+    core = Core(library, problem, limits, space, alone)
+    space.fill(numbers, None)
+    space.limit(limits)
+    run = EndedRun(library, core, composite=True)
+    assert run.status == LIMIT
+    return run
+
+
+def reduction_of(problem: Problem, x0: Any) -> Iterator[tuple[Any, Any]]:
+    """(x_1, h_1), (x_2, h_2), … of the steps on ½‖h‖² alone, as long as C takes any."""
+    run = ended_at(problem, problem.numbers(x0=x0))
+    x, h = np.empty(problem.n), np.empty(problem.m)
+    while True:
+        at = (POINTER(one.ctypes.data) for one in (x, h))
+        status = core_in_pieces().pieces_reduce(run.bytes, *at)
+        assert status in (SOLVED, NOT_NEARER)
+        if status == NOT_NEARER:
+            return
+        yield x.copy(), h.copy()

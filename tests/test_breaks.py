@@ -13,7 +13,8 @@ import pytest
 def test_the_text_to_be_broken_is_there(one: breaks.Break) -> None:
     broken = one.applied(one.source)
     assert broken != one.source
-    compile(broken, one.file, "exec")
+    if one.file.endswith(".py"):
+        compile(broken, one.file, "exec")
     assert one.tests
     assert all((Path(__file__).parent / name.split("::")[0]).is_file() for name in one.tests)
 

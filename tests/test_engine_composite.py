@@ -13,18 +13,17 @@ import numpy as np
 import pytest
 from engine_cases import SpectrumData, assert_kkt, core_in_pieces, solved
 from engine_form import Formula
-from engine_runs import EndedRun
+from engine_runs import ended_at
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.solve import Core
-from casadi_hybrid.engine.workspace import Workspace, trigger
+from casadi_hybrid.engine.warm import any_engine_of
 from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.session.solve import fill
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 COMPOSITE, BARRIER = "hybrid (composite step)", "hybrid (barrier)"
 EPS = float(np.finfo(float).eps)
-LIMIT = 7  # of hybrid.h
+OTHER_PATTERN = 1  # of hybrid.h
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +33,6 @@ def library() -> Any:
     signatures = {
         "hybrid_singular": (None, [c_int, c_int, pointer, number, *[pointer] * 3]),
         "hybrid_symmetric": (c_int, [c_int, *[pointer] * 3]),
-        "hybrid_trust_region": (number, [c_int, pointer, pointer, number, pointer]),
         "hybrid_orient": (None, [c_int] * 3 + [pointer] * 4),
         "hybrid_next_radius": (number, [number] * 3),
         "hybrid_dot": (number, [c_int, pointer, pointer]),
@@ -129,28 +127,6 @@ def test_matrices_without_numbers_do_not_hang(library: Any) -> None:
         A[0, 1] = A[1, 0] = 1.0
         library.hybrid_symmetric(4, A.ctypes.data, values.ctypes.data, work.ctypes.data)
         decomposed(library, np.full((3, 5), bad), 1e-10)
-
-
-def test_the_trust_region(library: Any) -> None:
-    """By the conditions of Moré and Sorensen for a global minimizer."""
-    rng, kinds = np.random.default_rng(3), set()
-    for _ in range(3000):
-        n = int(rng.integers(1, 6))
-        e = np.sort(rng.choice([-2.0, -1e-16, 0.0, 1e-9, 1.0, 3.0, *rng.normal(size=3)], n))
-        b = rng.choice([0.0, 1.0, *rng.normal(size=3)], n) * 10.0 ** rng.uniform(-3, 3)
-        radius, t = 10.0 ** rng.uniform(-4, 4), np.empty(n)
-        sigma = library.hybrid_trust_region(n, e.ctypes.data, b.ctypes.data, radius, t.ctypes.data)
-        size, scale = np.linalg.norm(t), np.abs(b).max() + np.abs(e).max() * radius
-        np.testing.assert_allclose((e + sigma) * t, -b, rtol=0, atol=1e-8 * scale)
-        assert e[0] + sigma >= -1e-14 * np.abs(e).max()
-        assert sigma >= 0.0
-        assert size <= radius * (1 + 1e-9)
-        assert sigma == 0.0 or size >= radius * (1 - 1e-9)
-        hard = e[0] < 0.0 and sigma == -e[0] and t[0] > 0.0 == b[0]
-        kinds.add("hard" if hard else "inside" if sigma == 0.0 else "outside")
-        if not sigma:  # the shortest of all minimizers
-            assert (t[(e == 0) & (b == 0)] == 0).all()
-    assert kinds == {"hard", "inside", "outside"}
 
 
 def test_the_radius_after_a_step(library: Any) -> None:
@@ -398,14 +374,8 @@ def test_escapes_from_anywhere(library: Any) -> None:
     for seed in range(150):
         nlp, call = valleys(seed)
         problem = Problem.from_nlp(nlp)
-        numbers, limits = problem.numbers(**call), Limits(max_iter=0)
-        plan = plan_of(library, problem, numbers.bounds)
-        space = Workspace(library, plan, problem.functions, trigger())
-        core = Core(library, problem, limits, space)
-        space.fill(numbers, None)
-        space.limit(limits)
-        run = EndedRun(library, core, composite=True)
-        assert run.status == LIMIT
+        numbers = problem.numbers(**call)
+        run = ended_at(problem, numbers, alone=False)
         w, y, carried = np.empty(problem.n), np.empty(problem.m), np.empty(4)
         at = (c_void_p(one.ctypes.data) for one in (w, y, carried))
         found = library.pieces_escape(run.bytes, *at)
@@ -486,6 +456,18 @@ def test_many_variables(n: int) -> None:
     solver, found = solved(made)
     assert solver.stats()["success"]
     assert_kkt(made, found)
+
+
+@pytest.mark.parametrize("bounds", [{"lbx": -50}, {"ubg": [0, 1]}])
+def test_composite_steps_alone_are_for_equations(bounds: dict[str, Any]) -> None:
+    """The core begins nothing on another problem."""
+    nlp, start = far()
+    problem = Problem.from_nlp(nlp)
+    numbers = problem.numbers(**{"lbg": 0, "ubg": 0, **start, **bounds})
+    core = any_engine_of(problem).another(numbers.bounds, Limits(), alone=True)
+    fill(core, numbers, None)
+    assert core.solve() == OTHER_PATTERN
+    assert core.space.solved().said.firsts == 0
 
 
 def test_the_same_memory_serves_the_barrier_method() -> None:

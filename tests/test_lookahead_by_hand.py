@@ -1,27 +1,31 @@
-"""The look-ahead iteration and the reduction of the violation, written a second time by hand."""
+"""The method "look-ahead" and the reduction of the violation in C, written again by hand."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
+from engine_runs import reduction_of
 from scipy.optimize import brentq
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.iterations.composite import kkt_error
-from casadi_hybrid.iterations.rules.spectra import Jacobian
-from casadi_hybrid.iterations.violation import reduce_violation
 from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any
+Made = dict[str, Any]  # what Problem takes
 norm = np.linalg.norm
 EPS = np.finfo(float).eps
+CUBIC = 96, 208  # whose steps raise ν for want of progress, and reduce the violation alone
+
+
+def oracle_of(made: Made) -> Oracle:
+    return Oracle(Problem(**made).functions, np.zeros(0))
 
 
 def subproblem(G: Array, b: Array, radius: float) -> tuple[Array, float]:
@@ -79,26 +83,58 @@ def resized(radius: float, size: float, ratio: float, seen: Counter[str]) -> flo
     return (0.5 if ratio >= 1e-4 else 0.25) * min(size, radius)
 
 
-def look_ahead(problem: Problem, x: Array, seen: Counter[str]) -> Iterator[Array]:
-    """x_0, x_1, … for a Jacobian of full row rank, n > m, while ‖h‖ falls.
+@dataclass
+class Mode:
+    """When ν is raised for want of progress, and when ‖h‖ alone is reduced, down to the goal."""
+
+    mark: float = np.inf
+    patience: int = 6
+    raised: bool = False
+    goal: float = 0.0  # 0: the reduction is not under way
+    reach: float = 0.0  # its radius
+
+    def turn(self, size: float, promised: float, seen: Counter[str]) -> float:
+        """What the next step does at this ‖h‖; what ν is multiplied by."""
+        if self.goal and size <= self.goal:
+            self.goal, self.mark, self.raised = 0.0, np.inf, False
+        elif self.goal:
+            seen["the violation alone"] += 1
+        elif size <= max(self.mark, 1e-10):
+            self.mark, self.patience, self.raised = 0.5 * size, 6, False
+        elif promised > 0.5:
+            pass
+        elif self.patience > 0:
+            self.patience -= 1
+        elif not self.raised:
+            self.patience, self.raised = 6, True
+            seen["ν raised for want of progress"] += 1
+            return 10.0
+        else:
+            self.goal, self.reach = 0.1 * size, size
+        return 1.0
+
+
+def look_ahead(made: Made, x: Array, seen: Counter[str]) -> Iterator[Array]:
+    """x_0, x_1, … for a Jacobian of full row rank, n > m, far from every stationary violation.
 
     Args:
-        problem: with the functions, whose derivatives are not in question here.
+        made: the functions, whose derivatives are not in question here.
         x: x_0.
         seen: counts what has happened.
     """
-    oracle = Oracle(problem.functions, np.zeros(0))
+    oracle, violation = oracle_of(made), violation_of(made)
     radius, nu, least, promised = max(1.0, 0.5 * norm(x)), 1.0, np.inf, 0.0
-    mark, patience = np.inf, 6
+    mode = Mode()
     while True:
         yield x
-        at = oracle.second(x, fitted(oracle.first(x)))
+        at = oracle.first(x)
+        at = oracle.second(x, np.zeros(at.h.size) if mode.goal else fitted(at))
         f, g, h, B, H = at.f, at.gradient, at.h, at.B, at.hessian
-        if norm(h) <= mark:
-            mark, patience = 0.5 * norm(h), 6
-        elif promised <= 0.5:
-            patience -= 1
-            assert patience >= 0, "ν would be raised"
+        assert norm(B.T @ h) > 1e-9 * norm(B) * norm(h)
+        nu *= mode.turn(float(norm(h)), promised, seen)
+        if mode.goal:
+            x, mode.reach = reduced(x, mode.reach, violation, Counter())
+            continue
         newton, d_y, *damped = composite(at, 1e9)
         whole = max(norm(newton), norm(d_y) / 0.8) if not any(damped) else 0.0
         nu_before, daring = nu, radius < whole <= 10 * radius
@@ -155,90 +191,103 @@ def look_ahead(problem: Problem, x: Array, seen: Counter[str]) -> Iterator[Array
             seen["refused"] += 1
 
 
-def bent(seed: int) -> tuple[Problem, Array]:
+def bent(seed: int) -> tuple[Made, Array]:
     """A curved valley on two curved surfaces, and a start that is not near."""
     x = ca.SX.sym("x", 4)
     f = 5 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 + ca.cos(x[2]) + 0.3 * (x[3] - x[0]) ** 2
     h = ca.vertcat(ca.sumsqr(x) - 4, x[0] * x[1] - ca.sin(x[2]) - 0.5)
-    return Problem(x=x, f=f, h=h), 3 * np.random.default_rng(seed).normal(size=4)
+    return {"x": x, "f": f, "h": h}, 3 * np.random.default_rng(seed).normal(size=4)
 
 
-def steep(seed: int) -> tuple[Problem, Array]:
+def steep(seed: int) -> tuple[Made, Array]:
     """Multipliers so large that ν leaves a correct step no merit."""
     x = ca.SX.sym("x", 3)
     f = ca.exp(3 * x[0]) + 1e3 * ca.exp(x[1]) + x[2] ** 4
     h = ca.vertcat(x[0] ** 3 + x[1] - x[2], ca.exp(x[1]) - x[2] ** 2 - 1)
-    return Problem(x=x, f=f, h=h), 2 * np.random.default_rng(seed).normal(size=3)
+    return {"x": x, "f": f, "h": h}, 2 * np.random.default_rng(seed).normal(size=3)
+
+
+def cubic(seed: int) -> tuple[Made, Array]:
+    """Equations that are far from linear, from some way off."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 6))
+    m = int(rng.integers(1, n))
+    x = ca.SX.sym("x", n)
+    A, B, c = rng.normal(size=(m, n)), rng.normal(size=(m, n)), rng.normal(size=m)
+    h = ca.mtimes(A, x) + ca.mtimes(B, x**3) - c + ca.sin(3 * x[0]) * x[-1]
+    return {"x": x, "f": ca.sumsqr(x - 1) + ca.cos(2 * x[0]), "h": h}, 3 * rng.normal(size=n)
+
+
+def compared(made: Made, x0: Array, seen: Counter[str]) -> None:
+    """The iterates by C and by hand."""
+    # C divides f by what makes its slope at the start 100, where that is larger.
+    steep = float(np.abs(oracle_of(made).first(x0).gradient).max())
+    by_hand, expected = {**made, "f": min(1.0, 100 / steep) * made["f"]}, []
+    oracle = oracle_of(by_hand)
+    for x in islice(look_ahead(by_hand, x0, seen), 60):
+        expected.append(x)
+        if error(oracle.first(x)) <= 1e-6:  # what comes now is rounding
+            break
+    solver = Solver(Problem(**made), "look-ahead", tol=1e-300, max_iter=len(expected) - 1)
+    got = solver.solve(x0, history=True).history.x
+    assert len(got) == len(expected) >= 9
+    assert got == pytest.approx(np.array(expected), rel=1e-7, abs=1e-7)
 
 
 def test_the_look_ahead_iteration() -> None:
     seen: Counter[str] = Counter()
-    for problem, x0 in (*map(bent, (3, 5, 12, 14)), *map(steep, (9, 18))):
-        oracle, expected = Oracle(problem.functions, np.zeros(0)), []
-        for x in islice(look_ahead(problem, x0, seen), 30):
-            expected.append(x)
-            if error(oracle.first(x)) <= 1e-6:  # what comes now is rounding
-                break
-        solver = Solver(problem, "look-ahead", tol=1e-300, max_iter=len(expected) - 1)
-        got = solver.solve(x0, history=True).history.x
-        assert len(got) == len(expected) >= 9
-        assert got == pytest.approx(np.array(expected), rel=1e-7, abs=1e-7)
+    starts = *map(bent, (3, 5, 12, 14)), *map(steep, (9, 18)), *map(cubic, CUBIC)
+    for made, x0 in starts:
+        compared(made, x0, seen)
     assert set(+seen) == {
         "normal part damped", "tangential part damped", "ν raised", "corrected",
         "corrected by a shorter step", "daring", "too daring", "by its error", "refused",
-        "shorter", "longer",
+        "shorter", "longer", "ν raised for want of progress", "the violation alone",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_kkt_error_is_that_of_least_squares(seed: int) -> None:
-    problem, x = bent(seed)
-    at = Oracle(problem.functions, np.zeros(0)).first(x)
-    at = replace(at, h=1e-3 * at.h)  # or the violation would be the larger one
-    assert error(at) > 2 * norm(at.h)
-    assert kkt_error(at, Jacobian(at.B)) == pytest.approx(error(at), rel=1e-12)
+def violation_of(made: Made) -> ca.Function:
+    """x → h, B and Σ h_i ∇²h_i."""
+    x, h = made["x"], made["h"]
+    fixed = ca.SX.sym("fixed", h.numel())
+    curvature = ca.hessian(ca.dot(fixed, h), x)[0]
+    return ca.Function("of", [x], [h, ca.jacobian(h, x), ca.substitute(curvature, fixed, h)])
 
 
-def reduction(x: Array, functions: Any, seen: Counter[str]) -> Iterator[Array]:
-    """x_0, x_1, … of the Newton steps on ½‖h‖² with their bends, far from every stationary point.
+def reduced(x: Array, radius: float, functions: Any, seen: Counter[str]) -> tuple[Array, float]:
+    """A Newton step on ½‖h‖² with its bend, and the next radius, far from a stationary point.
 
     Args:
-        x: x_0.
-        functions: x → h, B and Σ h_i ∇²h_i.
+        x: where from.
+        radius: of the last step.
+        functions: see :func:`violation_of`.
         seen: counts what has happened.
     """
-    radius = None
+    h, B, curvature = (np.array(out) for out in functions(x))
+    h = h.ravel()
+    units = np.sqrt((B**2).sum(axis=0) + abs(curvature.diagonal()))
+    G = (B.T @ B + curvature) / np.outer(units, units)
+    b = B.T @ h / units
     while True:
-        yield x
-        h, B, curvature = (np.array(out) for out in functions(x))
-        h = h.ravel()
-        units = np.sqrt((B**2).sum(axis=0) + abs(curvature.diagonal()))
-        G = (B.T @ B + curvature) / np.outer(units, units)
-        b = B.T @ h / units
-        radius = norm(h) if radius is None else radius
-        while True:
-            t, sigma = subproblem(G, b, radius)
-            predicted = -(b @ t + 0.5 * t @ G @ t)
-            seen["damped"] += sigma > 0
-            seen["indefinite"] += np.linalg.eigvalsh(G)[0] < 0
-            step = t / units
-            left = np.array(functions(x + step)[0]).ravel()
-            ratio = 0.5 * (h @ h - left @ left) / predicted
-            if ratio < 0.9:
-                bend = np.linalg.solve(
-                    G + sigma * np.eye(x.size), B.T @ (left - h - B @ step) / units
-                )
-                other = step - bend / units
-                left = np.array(functions(x + other)[0]).ravel()
-                better = 0.5 * (h @ h - left @ left) / predicted
-                if norm(bend) <= 0.75 * norm(t) and better > ratio:
-                    step, ratio = other, better
-                    seen["bent"] += 1
-            radius = resized(radius, norm(t), ratio, seen)
-            if ratio >= 1e-4:
-                x = x + step
-                break
-            seen["refused"] += 1
+        t, sigma = subproblem(G, b, radius)
+        predicted = -(b @ t + 0.5 * t @ G @ t)
+        seen["damped"] += sigma > 0
+        seen["indefinite"] += np.linalg.eigvalsh(G)[0] < 0
+        step = t / units
+        left = np.array(functions(x + step)[0]).ravel()
+        ratio = 0.5 * (h @ h - left @ left) / predicted
+        if ratio < 0.9:
+            bend = np.linalg.solve(G + sigma * np.eye(x.size), B.T @ (left - h - B @ step) / units)
+            other = step - bend / units
+            left = np.array(functions(x + other)[0]).ravel()
+            better = 0.5 * (h @ h - left @ left) / predicted
+            if norm(bend) <= 0.75 * norm(t) and better > ratio:
+                step, ratio = other, better
+                seen["bent"] += 1
+        radius = resized(radius, norm(t), ratio, seen)
+        if ratio >= 1e-4:
+            return x + step, radius
+        seen["refused"] += 1
 
 
 def test_the_reduction_of_the_violation() -> None:
@@ -246,22 +295,15 @@ def test_the_reduction_of_the_violation() -> None:
     h = ca.vertcat(
         3 * (x[1] - x[0] ** 2), 1 - x[0] * x[2], ca.exp(x[2]) - x[1], ca.sin(2 * x[0]) + x[2]
     )
-    problem = Problem(x=x, f=ca.sumsqr(x), h=h)
-    oracle = Oracle(problem.functions, np.zeros(0))
-    fixed = ca.SX.sym("fixed", 4)
-    curvature = ca.hessian(ca.dot(fixed, h), x)[0]
-    functions = ca.Function(
-        "functions", [x], [h, ca.jacobian(h, x), ca.substitute(curvature, fixed, h)]
-    )
-    seen: Counter[str] = Counter()
+    made = {"x": x, "f": ca.sumsqr(x), "h": h}
+    functions, seen = violation_of(made), Counter[str]()
     for seed in range(6):
-        x0 = 2 * np.random.default_rng(seed).normal(size=3)
-        at, reach = oracle.first(x0), None
-        for expected in islice(reduction(x0, functions, seen), 1, 12):
-            if norm(at.B.T @ at.h) <= 1e-4:  # what comes now is rounding
+        expected = 2 * np.random.default_rng(seed).normal(size=3)
+        radius = norm(functions(expected)[0].full())
+        for got, _ in islice(reduction_of(Problem(**made), expected), 11):
+            left, B, _ = (np.array(out) for out in functions(expected))
+            if norm(B.T @ left) <= 1e-4:  # what comes now is rounding
                 break
-            moved = reduce_violation(oracle, at, reach)
-            assert moved is not None
-            at, reach = moved
-            assert at.x == pytest.approx(expected, rel=1e-7, abs=1e-7)
+            expected, radius = reduced(expected, radius, functions, seen)
+            assert got == pytest.approx(expected, rel=1e-7, abs=1e-7)
     assert set(+seen) == {"damped", "indefinite", "bent", "shorter", "longer", "refused"}

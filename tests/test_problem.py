@@ -268,8 +268,10 @@ OTHER_THAN_EQUATIONS: dict[str, tuple[dict[str, Any], str]] = {
 def test_methods_for_equations_refuse_the_rest_by_name(what: str) -> None:
     arguments, words = OTHER_THAN_EQUATIONS[what]
     problem = make(**arguments)
-    with pytest.raises(InputError, match=f"^method 'gda' takes equations only.*{words}.*'auto'"):
-        Solver(problem, "gda")
+    for method in ("gda", "look-ahead"):
+        said = f"^method '{method}' takes equations only.*{words}.*'auto'"
+        with pytest.raises(InputError, match=said):
+            Solver(problem, method)
     assert Solver(problem, tol=1e-6).solve(0.5).point.name != "UNDEFINED"
 
 

@@ -199,9 +199,7 @@ def test_no_log_unless_asked(capsys: pytest.CaptureFixture[str], problem: Proble
         assert logged(capsys, Solver(problem, "auto"), log, x0=0.3) == []
 
 
-@pytest.mark.parametrize(
-    "method", ["look-ahead", "closed-form", "constant", "gda", "matrix-memory"]
-)
+@pytest.mark.parametrize("method", ["closed-form", "constant", "gda", "matrix-memory"])
 def test_the_log_is_aligned(
     capsys: pytest.CaptureFixture[str], problem: Problem, method: str
 ) -> None:

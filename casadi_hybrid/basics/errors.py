@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.status import StopReason
-
 
 def last_line(error: Exception) -> str:
     """CasADi's sentence without the place in its sources."""
@@ -126,18 +124,6 @@ class NotAugmentableError(DesignError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.curvature, self.direction)
-
-
-class StallError(ArithmeticError):
-    """An iteration cannot go on from its iterate.
-
-    Attributes:
-        reason: the :class:`~casadi_hybrid.basics.status.StopReason` that says why.
-    """
-
-    def __init__(self, reason: StopReason, message: str) -> None:
-        self.reason = reason
-        super().__init__(message)
 
 
 class Interrupted(KeyboardInterrupt):

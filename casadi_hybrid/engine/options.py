@@ -38,11 +38,19 @@ class RunData(ct.Structure):
 class OptionsData(ct.Structure):
     """``hybrid_options``."""
 
-    _fields_ = [("first", RunData), ("near", RunData), ("composite", RunData), ("linear", c_int)]
+    _fields_ = [
+        ("first", RunData), ("near", RunData), ("composite", RunData),
+        ("linear", c_int), ("alone", c_int),
+    ]  # fmt: skip
 
 
-def options_of(problem: Problem, limits: Limits) -> OptionsData:
-    """How the runs of a solve begin: from x0 alone, from multipliers, by composite steps."""
+def options_of(problem: Problem, limits: Limits, alone: bool = False) -> OptionsData:
+    """How the runs of a solve begin: from x0 alone, from multipliers, by composite steps.
+
+    Args:
+        problem, limits: what is solved, and to which tolerances.
+        alone: whether composite steps are all there is, with rows as they are.
+    """
     learns = problem.functions.curvature is None
 
     def run(nu: float, patience: int, *, near: bool = False, composite: bool = False) -> RunData:
@@ -53,9 +61,15 @@ def options_of(problem: Problem, limits: Limits) -> OptionsData:
             composite=composite,
         )  # fmt: skip
 
+    composite = run(
+        NU_START, limits.max_iter if alone else _COMPOSITE,
+        composite=alone or may_be_composite(problem),
+    )  # fmt: skip
+    composite.unscaled = alone
     return OptionsData(
         run(NU_START, _LEARNING if learns else _FIRST_PATIENCE),
         run(WARM_NU, _PATIENCE, near=True),
-        run(NU_START, _COMPOSITE, composite=may_be_composite(problem)),
+        composite,
         problem.linear,
+        alone,
     )

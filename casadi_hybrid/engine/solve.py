@@ -54,9 +54,10 @@ class Core:
         library: the core.
         problem, limits: what is solved, and to which tolerances.
         space: its numbers, functions and answer.
+        alone: whether by composite steps alone.
 
     Attributes:
-        space, limits: as given.
+        space, limits, alone: as given.
         look: what is called with each iterate of a solve, None for nothing.
         buffer, drained: rows of iterates, and those for which there was no more room.
         busy: whether a solve is under way.
@@ -69,9 +70,10 @@ class Core:
         problem: Problem,
         limits: Limits,
         space: Workspace,
+        alone: bool = False,
     ) -> None:
-        self.space, self.limits, self.busy = space, limits, False
-        self.options = options_of(problem, limits)
+        self.space, self.limits, self.alone, self.busy = space, limits, alone, False
+        self.options = options_of(problem, limits, alone)
         size_bytes, doubles, ints = memory_of(library, space.plan, self.options)
         self._bytes = np.zeros(size_bytes // 8 + 2)
         self._doubles, self._ints = np.empty(max(1, doubles)), np.empty(max(1, ints), np.int32)

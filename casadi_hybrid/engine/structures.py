@@ -31,7 +31,7 @@ CAUSES = {
 }
 """Why no step led on: ``hybrid_answer.cause``."""
 
-INTERFACE = 12
+INTERFACE = 13
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 

@@ -35,12 +35,14 @@ class Engine:
         self.library, self._problem, self.evaluate = library, ref(problem), evaluate
         self._cores: list[Core] = []
 
-    def cores(self, limits: Limits) -> list[Core]:
+    def cores(self, limits: Limits, alone: bool = False) -> list[Core]:
         """The solvers that are not in use, the last one first."""
         return [
             one
             for one in self._cores
-            if not one.busy and (one.limits is limits or one.limits == limits)
+            if not one.busy
+            and one.alone is alone
+            and (one.limits is limits or one.limits == limits)
         ]
 
     def use(self, core: Core) -> None:
@@ -48,14 +50,19 @@ class Engine:
         if self._cores[0] is not core:
             self._cores = [core, *(other for other in self._cores if other is not core)]
 
-    def core(self, bounds: Bounds, limits: Limits) -> Core:
-        """The solver for bounds of these kinds; another one while that is in use."""
+    def core(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
+        """The solver for bounds of these kinds; another one while that is in use.
+
+        Args:
+            bounds, limits: of the solve.
+            alone: whether by composite steps alone.
+        """
         plan = plan_of(self.library, self.problem, bounds)
-        for one in self.cores(limits):
+        for one in self.cores(limits, alone):
             if one.space.plan is plan:
                 self.use(one)
                 return one
-        made = self.another(bounds, limits)
+        made = self.another(bounds, limits, alone)
         self._cores = [made, *self._cores[: _KINDS - 1]]
         return made
 
@@ -66,13 +73,13 @@ class Engine:
         assert problem is not None  # whoever asks has it
         return problem
 
-    def another(self, bounds: Bounds, limits: Limits) -> Core:
+    def another(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
         """A solver for bounds of these kinds, for who keeps it."""
         problem = self.problem
         plan = plan_of(self.library, problem, bounds)
         forms = (None, None) if self.evaluate is None else forms_of(problem)
         space = Workspace(self.library, plan, problem.functions, self.evaluate, *forms)
-        return Core(self.library, problem, limits, space)
+        return Core(self.library, problem, limits, space, alone)
 
 
 class _Engines(threading.local):

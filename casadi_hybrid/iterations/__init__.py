@@ -11,7 +11,6 @@ __all__ = [
     "Hybrid",
     "Iteration",
     "LinearizedAugmentedLagrangian",
-    "LookAhead",
     "OptimisticGradient",
     "PrimalDualHybridGradient",
     "Rule",
@@ -22,8 +21,5 @@ if TYPE_CHECKING:
     from casadi_hybrid.iterations.base import *
     from casadi_hybrid.iterations.baselines import *
     from casadi_hybrid.iterations.hybrid import *
-    from casadi_hybrid.iterations.lookahead import *
 else:
-    __getattr__, __dir__ = late_names(
-        __name__, {"base hybrid baselines lookahead": " ".join(__all__)}
-    )
+    __getattr__, __dir__ = late_names(__name__, {"base hybrid baselines": " ".join(__all__)})

@@ -46,15 +46,6 @@ class Iteration(Protocol):
     def residuals(self, state: State, at: At) -> Residuals:
         """KKT residuals of the iterate, in the user's units."""
 
-    def settled(self, state: State, at: At) -> bool:
-        """Whether what the method itself measures is small too, so that the solve may end here."""
-
-    def leaves(self, state: State, at: At) -> bool:
-        """Whether steps lead away from small KKT residuals here: from a saddle point."""
-
-    def remarks(self, oracle: Oracle, state: State, at: At) -> tuple[str, ...]:
-        """Say what the method found out about the problem at its last iterate."""
-
 
 class Equalities:
     """Residuals of min f s.t. h = 0, shared by all methods for it."""
@@ -62,22 +53,6 @@ class Equalities:
     def residuals(self, state: State, at: Evaluation) -> Residuals:
         """‖h‖_∞ and ‖∇f + J_hᵀπ‖_∞."""
         return residuals_at(at, state.multipliers)
-
-
-class Quiet(Equalities):
-    """Shared by the methods that ask for no more than small residuals and remark nothing."""
-
-    def settled(self, state: State, at: Evaluation) -> bool:
-        """Small residuals are all these methods know of."""
-        return True
-
-    def leaves(self, state: State, at: Evaluation) -> bool:
-        """Nor do they know of saddle points."""
-        return False
-
-    def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
-        """Return nothing."""
-        return ()
 
 
 def moved(state: State, x: Vector, mu: Vector, carry: tuple[Vector, ...] = ()) -> State:

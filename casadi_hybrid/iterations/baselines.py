@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector, positive
-from casadi_hybrid.iterations.base import Quiet, Start, moved
-from casadi_hybrid.iterations.law import State
+from casadi_hybrid.iterations.base import Equalities, Start, moved
+from casadi_hybrid.law import State
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 
 
-class _Baseline(Quiet):
+class _Baseline(Equalities):
     def __post_init__(self) -> None:
         for name in ("eta", "eta_x", "eta_d", "tau", "sigma"):
             if hasattr(self, name):

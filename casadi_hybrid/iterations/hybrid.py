@@ -1,4 +1,4 @@
-"""The hybrid iteration: :mod:`casadi_hybrid.iterations.law` with a rule that chooses M_t."""
+"""The hybrid iteration: the law of :mod:`casadi_hybrid.law` with a rule that chooses M_t."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from casadi_hybrid.basics.inputs import is_callable, one_of
-from casadi_hybrid.iterations.base import Quiet, Start
-from casadi_hybrid.iterations.law import Correction, State, advance
+from casadi_hybrid.iterations.base import Equalities, Start
+from casadi_hybrid.law import Correction, State, advance
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 
@@ -27,7 +27,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Hybrid(Quiet):
+class Hybrid(Equalities):
     """μ⁺ = μ + v_t + C_opt,t h_t − C_opt,t−1 h_{t−1};  x⁺ = x − P_t[g + Bᵀ(μ⁺ + C_aug,t h_t)].
 
     Args:

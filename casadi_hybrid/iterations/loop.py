@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from casadi_hybrid.basics.errors import (
     EvaluationError,
     Interrupted,
     NotAugmentableError,
-    StallError,
 )
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Iteration, Start
@@ -25,8 +23,9 @@ from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.residuals import Tolerances, residuals_at
 from casadi_hybrid.problem.oracle import Oracle
 
-# Here the last iterate is itself the evidence: the point that passed the test, the stationary
-# violation, the end of the ray, the point where multipliers cease to exist, where steps end.
+# Here the last iterate is itself the evidence, also where a user's test says so: the point that
+# passed the test, the stationary violation, the end of the ray, the point where multipliers cease
+# to exist, where steps end.
 LAST_POINT = (
     StopReason.CONVERGED,
     StopReason.STALLED,
@@ -35,8 +34,8 @@ LAST_POINT = (
     StopReason.NO_MULTIPLIERS,
 )
 
-# EvaluationError, DesignError and StallError are ArithmeticErrors, as are OverflowError,
-# FloatingPointError and ZeroDivisionError.
+# EvaluationError and DesignError are ArithmeticErrors, as are OverflowError, FloatingPointError and
+# ZeroDivisionError.
 _FAILURES = (ArithmeticError, np.linalg.LinAlgError)
 
 
@@ -55,15 +54,6 @@ class Outcome:
     error: EvaluationError | None = None
 
 
-class Earlier(NamedTuple):
-    """Of an iteration begun elsewhere: its iterate of least merit, and when it began
-    (:func:`time.perf_counter`).
-    """
-
-    best: Progress | None
-    began: float
-
-
 def iterate(
     oracle: Oracle,
     iteration: Iteration,
@@ -71,8 +61,6 @@ def iterate(
     tests: Sequence[StoppingTest],
     tolerances: Tolerances,
     observers: Sequence[Callable[[Progress], None]] = (),
-    before: int = 0,
-    earlier: Earlier | None = None,
 ) -> Outcome:
     """Run an iteration until a stopping test speaks.
 
@@ -82,10 +70,10 @@ def iterate(
     point is never lost: it is the iterate with the least KKT merit
     (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
     """
-    began = time.perf_counter() if earlier is None else earlier.began
+    began = time.perf_counter()
     last: Progress | None = None
-    best: Progress | None = None if earlier is None else earlier.best
-    best_merit = np.inf if best is None else _merit(iteration, best, tolerances)
+    best: Progress | None = None
+    best_merit = np.inf
     t = 0
 
     def outcome(
@@ -115,34 +103,23 @@ def iterate(
             try:
                 at = iteration.evaluate(oracle, state)
                 residuals = iteration.residuals(state, at)
-                merit = tolerances.merit(residuals)
-                leaves = merit <= 1 and iteration.leaves(state, at)
             except _FAILURES as error:
                 return failed(error)
             elapsed = time.perf_counter() - began
-            last = Progress(state, at, residuals, correction, elapsed, before)
-            if leaves:
-                merit = np.inf  # a maximizer or saddle point that is being left
+            last = Progress(state, at, residuals, correction, elapsed)
+            merit = tolerances.merit(residuals)
             if merit < best_merit or best is None:
                 best, best_merit = last, merit
             for observe in observers:
                 observe(last)
             for test in tests:
                 reason = test(last)
-                if reason is StopReason.CONVERGED and (leaves or not iteration.settled(state, at)):
-                    continue
                 if reason is not None:
                     return outcome(reason)
             try:
                 state, correction = iteration.step(oracle, state, at)
             except _FAILURES as error:
                 return failed(error)
-
-
-def _merit(iteration: Iteration, of: Progress, tolerances: Tolerances) -> float:
-    """The merit of an iterate, infinite at a maximizer or saddle point that is being left."""
-    merit = tolerances.merit(of.residuals)
-    return np.inf if merit <= 1 and iteration.leaves(of.state, of.at) else merit
 
 
 @contextmanager
@@ -159,8 +136,6 @@ def _interruptible(outcome: Callable[[StopReason, str], Outcome]) -> Iterator[No
 
 
 def _reason(error: Exception) -> StopReason:
-    if isinstance(error, StallError):
-        return error.reason
     designed = isinstance(error, DesignError | np.linalg.LinAlgError)
     return StopReason.DESIGN_INFEASIBLE if designed else StopReason.EVALUATION_ERROR
 
@@ -168,7 +143,7 @@ def _reason(error: Exception) -> StopReason:
 def _sentence(error: Exception, oracle: Oracle) -> str:
     if isinstance(error, NotAugmentableError):
         return error.sentence(oracle.functions.variable_names)
-    plain = isinstance(error, EvaluationError | DesignError | StallError | np.linalg.LinAlgError)
+    plain = isinstance(error, EvaluationError | DesignError | np.linalg.LinAlgError)
     return str(error) if plain else f"{type(error).__name__}: {error}"
 
 

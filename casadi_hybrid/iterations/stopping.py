@@ -19,13 +19,11 @@ class Progress:
     """What is known before step t: the state, the functions there, the step that led there.
 
     Attributes:
-        state: the iteration's state; ``state.t`` is the iteration number, which begins anew where
-            a solve begins anew from another start.
+        state: the iteration's state; ``state.t`` is the number of steps of the solve.
         at: the method's own record of the problem's functions at ``state.x``.
         residuals: KKT residuals of (``state.x``, ``state.multipliers``).
         correction: what the last step used; None before the first and for plain baselines.
-        elapsed: wall-clock seconds since the start of this attempt.
-        before: steps taken in earlier attempts of the same solve.
+        elapsed: wall-clock seconds since the start of the solve.
     """
 
     state: State
@@ -33,12 +31,11 @@ class Progress:
     residuals: Residuals
     correction: Correction | None
     elapsed: float
-    before: int = 0
 
     @property
     def t(self) -> int:
-        """Steps of the whole solve."""
-        return self.before + self.state.t
+        """Steps so far."""
+        return self.state.t
 
     @property
     def x(self) -> Vector:

@@ -80,6 +80,8 @@ class Automatic:
     label: str = "auto"
 
     limits: ClassVar[Limits] = Limits()
+    alone: ClassVar[bool] = False
+    """Whether composite steps are all that is tried."""
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
         """It takes all."""
@@ -97,7 +99,7 @@ class Automatic:
         numbers, limits = call.numbers, call.limits
         watch = call.watch or Watch(log=call.log)
         recorder = Recorder()
-        core = any_engine_of(problem).core(numbers.bounds, limits)
+        core = any_engine_of(problem).core(numbers.bounds, limits, self.alone)
         fill(core, numbers, call.warm)
         reasons: list[StopReason] = []
         look = _looks(call, watch, recorder, reasons)

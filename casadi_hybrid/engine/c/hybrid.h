@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 12
+#define HYBRID_INTERFACE_VERSION 13
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -407,13 +407,15 @@ typedef struct {
     /* by composite steps; .composite is 0 where they are not for this */
     hybrid_run_options composite;
     int linear;               /* whether g is affine */
+    int alone;                /* whether the one run is by composite steps from x0 */
 } hybrid_options;
 
 void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
                              long long *bytes, long long *doubles, long long *ints);
 /* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
  * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
- * was begun; else the status of the run that has found the point. */
+ * was begun, the latter also where `alone` meets more than equations; else the status of the run that
+ * has found the point. */
 int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer);

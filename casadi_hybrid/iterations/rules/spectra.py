@@ -52,24 +52,22 @@ class Jacobian:
 
     Attributes:
         B: m×n.
-        rank: number of singular values above the tolerance, a fraction of the largest.
+        rank: number of singular values above 1e-10 of the largest.
         sigma: the r singular values, descending.
         U, Y, Z: m×r, n×r and n×(n−r) orthonormal bases of range(B), range(Bᵀ) and ker B.
-        right: all n right singular vectors as rows, the weakest directions last.
     """
 
-    def __init__(self, B: Matrix, rank_tolerance: float = RANK_TOLERANCE) -> None:
+    def __init__(self, B: Matrix) -> None:
         self.B = B
         self.m, self.n = B.shape
         U, sigma, Vt, info = lapack.dgesdd(B, full_matrices=1)
         if info != 0:
             raise DesignError("the singular values of the constraint Jacobian did not converge")
-        self.rank = int(np.count_nonzero(sigma > rank_tolerance * sigma[0])) if sigma[0] > 0 else 0
+        self.rank = int(np.count_nonzero(sigma > RANK_TOLERANCE * sigma[0])) if sigma[0] > 0 else 0
         self.sigma: Vector = sigma[: self.rank]
         self.U: Matrix = U[:, : self.rank]
         self.Y: Matrix = Vt[: self.rank].T
         self.Z: Matrix = Vt[self.rank :].T
-        self.right: Matrix = Vt
 
     @property
     def norm(self) -> float:
@@ -80,10 +78,6 @@ class Jacobian:
     def pinv(self) -> Matrix:
         """B⁺."""
         return np.asarray((self.Y / self.sigma) @ self.U.T)
-
-    def least_squares_multipliers(self, gradient: Vector) -> Vector:
-        """λ = −B⁺ᵀ∇f: the least-norm minimizer of ‖∇f + Bᵀλ‖₂."""
-        return np.asarray(-self.U @ ((self.Y.T @ gradient) / self.sigma))
 
 
 class LocalModel:

@@ -14,6 +14,15 @@ static void begin(hybrid_run *run) {
     hybrid_fit_multipliers(run, &run->at->of, &one->here, run->now.y);
 }
 
+/* Whether multipliers, which are the user's where rows are as they are, have grown beyond the limit. */
+static int is_without_multipliers(const hybrid_run *run) {
+    const hybrid_point *at = &run->at->of;
+    double slope = hybrid_largest(run->plan->n, at->gradient);
+    if (!run->options->unscaled) return 0;
+    if (slope < run->form.scale_f) slope = run->form.scale_f;
+    return hybrid_largest(run->plan->m, run->now.y) > run->options->divergence * slope;
+}
+
 static int advance(hybrid_run *run) {
     hybrid_inspection seen;
     int status;
@@ -22,6 +31,10 @@ static int advance(hybrid_run *run) {
     if (status) return hybrid_end_run(run, status);
     status = hybrid_log_iterate(run, &seen);
     if (status != HYBRID_PAUSED) return status;
+    if (is_without_multipliers(run)) {
+        const int feasible = seen.of.feasibility <= run->numbers->feasibility;
+        return hybrid_end_run(run, feasible ? HYBRID_STALLED : HYBRID_DIVERGED);
+    }
     if (hybrid_extrapolate(run)) {
         begin(run);
         status = HYBRID_SOLVED;

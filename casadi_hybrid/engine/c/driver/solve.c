@@ -5,6 +5,8 @@
  *     then:      the interior-point method from x0, and what next_run.c says
  *     at last:   the least multipliers on the active set of a solution with huge ones
  *
+ * or, where the options say so, composite steps from x0 and nothing else.
+ *
  * The solve ends with a solution, a proof, a limit, or where nothing is left to be tried. */
 #include <float.h>
 #include <math.h>
@@ -268,7 +270,8 @@ static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
     const hybrid_numbers *of = solver->given;
     int count = 0;
     memset(runs, 0, 3 * sizeof *runs);
-    if (of->side_x || any_nonzero(plan->n_x, of->lam_x0) || any_nonzero(plan->n_g, of->lam_g0)) {
+    if (!solver->options->alone && (of->side_x || any_nonzero(plan->n_x, of->lam_x0) ||
+                                    any_nonzero(plan->n_g, of->lam_g0))) {
         runs[count].how = solver->options->near;
         runs[count].method = HYBRID_ACTIVE_SET;
         hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);
@@ -295,7 +298,8 @@ static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
 /* The runs until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
 static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
     hybrid_run_start first[3];
-    const int ahead = openings(solver, first);
+    const int ahead = openings(solver, first), alone = solver->options->alone;
+    if (alone && !ahead) return HYBRID_OTHER_PATTERN;
     hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
     for (int made = 0;; made++) {
         int status, method;
@@ -308,7 +312,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
             hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
-        if (hybrid_is_over(solver)) return 0;
+        if (alone || hybrid_is_over(solver)) return 0;
         if (made < ahead) continue;
         if (method != HYBRID_LEAST_MULTIPLIERS && method != HYBRID_PERTURBED)
             remember(solver, outcome);
@@ -382,7 +386,7 @@ int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
     solver->answer = answer;
     begin(solver);
     status = make_runs(solver, &last);
-    if (!status) complete(solver, &last);
+    if (!status && !options->alone) complete(solver, &last);
     answer->elapsed = hybrid_time(functions) - solver->began;
     answer->rows = functions->observer ? functions->observer->shown : 0;
     return answer->status = status ? status : answer->status;

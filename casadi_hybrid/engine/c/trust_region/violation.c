@@ -2,7 +2,8 @@
  *
  *     min d'G d / 2 + (A'c)'d  s.t.  |D d| <= Delta,   G = A'A + sum_i c_i grad^2 c_i,
  *
- * in units D that follow the rows. */
+ * in units D that follow the rows. A step that gains little is tried once more with a correction that
+ * bends it along a curved valley of |c| (the geodesic acceleration of Transtrum and Sethna, 2012). */
 #include <float.h>
 #include <math.h>
 #include <string.h>
