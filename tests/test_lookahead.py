@@ -16,12 +16,8 @@ from runs import whole
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.law import Correction, State, advance
-from casadi_hybrid.paper import make_instance
-from casadi_hybrid.paper.generator import FITTED
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import (
+from casadi_hybrid.iterations.law import Correction, State, advance
+from casadi_hybrid.iterations.rules import (
     DesignRule,
     FullCancellation,
     MatrixRule,
@@ -29,6 +25,10 @@ from casadi_hybrid.rules import (
     ScheduleRule,
     WhitenedRule,
 )
+from casadi_hybrid.paper import make_instance
+from casadi_hybrid.paper.generator import FITTED
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any
 norm = np.linalg.norm

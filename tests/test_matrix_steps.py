@@ -13,8 +13,8 @@ import pytest
 from runs import whole
 
 from casadi_hybrid import Problem, Solver
+from casadi_hybrid.iterations.rules import FloorCancellation, NegativeCancellation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import FloorCancellation, NegativeCancellation
 
 Array = Any
 norm = np.linalg.norm

@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector, positive
 from casadi_hybrid.iterations.base import Equalities, Start, moved
-from casadi_hybrid.law import State
+from casadi_hybrid.iterations.law import State
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 

@@ -1,4 +1,4 @@
-"""The hybrid iteration: the law of :mod:`casadi_hybrid.law` with a rule that chooses M_t."""
+"""The hybrid iteration: the law of :mod:`casadi_hybrid.iterations.law` with a rule for M_t."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import is_callable, one_of
 from casadi_hybrid.iterations.base import Equalities, Start
-from casadi_hybrid.law import Correction, State, advance
+from casadi_hybrid.iterations.law import Correction, State, advance
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 

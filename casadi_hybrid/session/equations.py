@@ -1,4 +1,6 @@
-"""The methods for equations alone: one iteration, the loop, and a result."""
+"""The methods for equations alone: one iteration, the loop, and a result; or the core's composite
+steps, and none of its other runs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.basics.errors import Interrupted
-from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.iterations.log import IterationLog
 from casadi_hybrid.iterations.loop import Outcome, iterate
@@ -28,11 +30,56 @@ from casadi_hybrid.point.residuals import Residuals, Tolerances, judge
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
 from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.result import Result
+from casadi_hybrid.session.solve import Automatic
 
 _REMEDY = "use method='auto'"
+_TOLERANCES = Tolerances(1e-8, 1e-8, 1e-8)
+
+
+@dataclass(frozen=True)
+class LookAhead(Automatic):
+    r"""Composite steps under a trust region, and nothing else, on min f(x, p) s.t. h(x, p) = 0.
+
+    With B = J_h, H = ∇²ₓₓL at the multipliers of least squares, Z spanning ker B and the radius Δ,
+
+        d_y = −(BᵀB + λ)⁺Bᵀh  with ‖d_y‖ ≤ 0.8Δ,
+        d_z = −Z(ZᵀHZ + σI)⁻¹Zᵀ(∇f + H d_y)  with ‖d_y + d_z‖ ≤ Δ,
+
+    λ, σ ≥ 0 being the multipliers of the radius (Nocedal and Wright, *Numerical Optimization*, 2nd
+    ed., section 18.5). Where both are zero, and σ is not needed for ZᵀHZ + σI ≻ 0, this is the law
+    of :mod:`casadi_hybrid.iterations.law` with matrix steps and the look-ahead drive
+    (:class:`~casadi_hybrid.iterations.rules.MatrixRule`), which is the Newton–KKT step whatever M
+    is. Steps are accepted by f + ν‖h‖₂. Where ‖h‖ stops falling it is reduced alone, until it is a tenth or
+    proves stationary. The sources are ``engine/c/trust_region``; f is divided there by what makes
+    |∇f(x_0)| at most 100, rows are as they are.
+
+    The Jacobian may have any shape and rank. λ_0 is not needed.
+    """
+
+    label: str = "look-ahead"
+
+    alone: ClassVar[bool] = True
+    # The scaled error is not asked for: the residuals decide, as for the others here.
+    limits: ClassVar[Limits] = Limits(_TOLERANCES, scaled_tol=1e20, max_iter=1000, divergence=1e10)
+
+    def refusal(self, problem: Problem, bounds: Bounds) -> str:
+        """Whatever is not an equation in free variables."""
+        return _refusal(problem, bounds, "look-ahead")
+
+    def run(self, problem: Problem, call: Call) -> Result:
+        """Solve, with the course of the solve in the result.
+
+        Raises:
+            InputError: for an x_{−1}, and where there are no second derivatives.
+            Interrupted: with the best point, where Ctrl-C ended it.
+        """
+        problem.functions.with_hessian("second")
+        result = super().run(problem, call)
+        return altered(result, mu=result.lam_g, effective_multipliers=result.lam_g)
 
 
 @dataclass(frozen=True)
@@ -45,7 +92,7 @@ class OnEquations:
     iteration: Iteration
     name: str = ""
 
-    limits: ClassVar[Limits] = Limits(Tolerances(1e-8, 1e-8, 1e-8), max_iter=1000, divergence=1e10)
+    limits: ClassVar[Limits] = Limits(_TOLERANCES, max_iter=1000, divergence=1e10)
 
     @property
     def label(self) -> str:
@@ -54,27 +101,7 @@ class OnEquations:
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
         """Whatever is not an equation in free variables."""
-        who = f"method {self.name or self.label!r}"
-        names, m_h = problem.functions, problem.m_h
-        if not problem.m:
-            return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
-        rows = np.flatnonzero(bounds.lbg < bounds.ubg)
-        if rows.size:
-            i = int(rows[0])
-            return (
-                f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
-                f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); "
-                f"{_REMEDY}"
-            )
-        for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
-            bounded = np.flatnonzero(np.isfinite(values))
-            if bounded.size:
-                i = int(bounded[0])
-                return (
-                    f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
-                    f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
-                )
-        return ""
+        return _refusal(problem, bounds, self.name or self.label)
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Run the loop and judge its best point."""
@@ -129,9 +156,8 @@ class OnEquations:
             residuals=residuals,
             stop=outcome.reason,
             point=point,
-            detail=_detail(problem, outcome),
+            detail=outcome.detail,
             error=outcome.error,
-            remarks=self._remarks(outcome, oracle),
             iterations=outcome.iterations,
             evaluations=dict(oracle.counts),
             elapsed=outcome.elapsed,
@@ -149,11 +175,30 @@ class OnEquations:
             patterns=functions.patterns,
         )
 
-    def _remarks(self, outcome: Outcome, oracle: Oracle) -> tuple[str, ...]:
-        last = outcome.last
-        if last is None or last.state.t < outcome.iterations:
-            return ()
-        return self.iteration.remarks(oracle, last.state, last.at)
+
+def _refusal(problem: Problem, bounds: Bounds, name: str) -> str:
+    """What of a problem is not an equation in free variables, in a sentence; empty where all is."""
+    who = f"method {name!r}"
+    names, m_h = problem.functions, problem.m_h
+    if not problem.m:
+        return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
+    rows = np.flatnonzero(bounds.lbg < bounds.ubg)
+    if rows.size:
+        i = int(rows[0])
+        return (
+            f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
+            f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); "
+            f"{_REMEDY}"
+        )
+    for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
+        bounded = np.flatnonzero(np.isfinite(values))
+        if bounded.size:
+            i = int(bounded[0])
+            return (
+                f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
+                f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
+            )
+    return ""
 
 
 def _told(part: object, prefix: str = "") -> dict[str, str]:
@@ -177,13 +222,3 @@ def _word(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size > 1:
         return f"an array of shape {value.shape}"
     return shorten(str(value), 80)
-
-
-def _detail(problem: Problem, outcome: Outcome) -> str:
-    if outcome.reason is not StopReason.LOCALLY_INFEASIBLE or outcome.last is None:
-        return outcome.detail
-    h = outcome.last.at.h
-    names = problem.functions.constraint_names
-    worst = [i for i in np.argsort(-np.abs(h))[:3] if h[i] != 0.0]
-    largest = ", ".join(f"{names[i]} = {h[i]:.3g}" for i in worst)
-    return f"{outcome.detail}; largest: {largest}"

@@ -14,7 +14,6 @@ from casadi_hybrid.iterations import (
     Hybrid,
     Iteration,
     LinearizedAugmentedLagrangian,
-    LookAhead,
     OptimisticGradient,
     PrimalDualHybridGradient,
     Rule,
@@ -33,7 +32,7 @@ from casadi_hybrid.iterations.rules import (
     WhitenedRule,
 )
 from casadi_hybrid.result.call import Method
-from casadi_hybrid.session.equations import OnEquations
+from casadi_hybrid.session.equations import LookAhead, OnEquations
 from casadi_hybrid.session.solve import Automatic
 
 _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin", "s1"}

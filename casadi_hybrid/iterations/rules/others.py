@@ -95,7 +95,7 @@ class MatrixRule:
     - ``drive="lookahead"`` (D2), v = D(h − Bw) with w = P(g + Bᵀ(π + M h)): the Newton–KKT step
       with the reduced Hessian made positive definite, whatever M is. Quadratic.
 
-    Neither has a safeguard; :class:`~casadi_hybrid.equations.LookAhead` is D2 with one.
+    Neither has a safeguard; :class:`~casadi_hybrid.session.equations.LookAhead` is D2 with one.
 
     Args:
         cancellation: chooses M (no strength: a rule with a deficit is completed by that
