@@ -19,7 +19,7 @@ from engine_cases import (
     solved,
 )
 from engine_runs import IterateData, RayData
-from nlp_verdict_cases import INFEASIBLE
+from nlp_problems import PROBLEMS as KNOWN
 
 from casadi_hybrid.engine.structures import NumbersData, PlanData
 
@@ -342,7 +342,7 @@ def test_that_f_falls_without_bound_is_proved(made: Any) -> None:
 @pytest.mark.usefixtures("needs_core")
 def test_iterates_that_prove_nothing_diverge() -> None:
     """The second row asks for what the first one forbids, and f falls along both."""
-    case = INFEASIBLE["an objective that falls without bound"]
+    case = KNOWN["infeasible"]["an objective that falls without bound"]
     solver, _ = solved((case.nlp, case.call))
     assert solver.stats()["stop_reason"] == "LOCALLY_INFEASIBLE"
 
