@@ -26,13 +26,14 @@ import casadi as ca
 import numpy as np
 from nlp_judge import INF
 
+DATA = Path(__file__).with_name("data")
 x, y, z, w, big = (ca.SX.sym("x", n) for n in (1, 2, 3, 5, 20))
 a, b = y[0], y[1]
 FIVE = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.5], [-2.0, 1.0], [1.0, 1.0]])
 FIVE_B = np.array([1.0, 2.0, -1.0, 0.5, 3.0])
 POWERS = 2.0 ** np.subtract.outer(np.arange(5), np.arange(5))
 NAMES = vars(ca) | {
-    "np": np, "INF": INF, "x": x, "y": y, "z": z, "w": w, "big": big, "a": a, "b": b,
+    "np": np, "INF": INF, "inf": INF, "x": x, "y": y, "z": z, "w": w, "big": big, "a": a, "b": b,
     "c": ca.MX.sym("c", 2), "p": ca.SX.sym("p", 2), "FIVE": FIVE, "FIVE_B": FIVE_B,
     "FIVE_LEAST": np.sqrt(np.linalg.lstsq(FIVE, FIVE_B, rcond=None)[1][0]),
     "ROOT2": np.sqrt(2.0), "RINGS": np.sqrt(4.5), "HALF": np.sqrt(0.5),
@@ -71,11 +72,16 @@ class Case:
     ray: tuple[Any, Any] | None = None
 
 
-def value_of(entry: Any) -> Any:
-    """Numbers as they are, texts evaluated."""
+def value_of(entry: Any, **names: Any) -> Any:
+    """Numbers as they are, texts evaluated, by names of their own too."""
     if isinstance(entry, list):
-        return [value_of(one) for one in entry]
-    return eval(entry, dict(NAMES)) if isinstance(entry, str) else entry
+        return [value_of(one, **names) for one in entry]
+    return eval(entry, NAMES | names) if isinstance(entry, str) else entry
+
+
+def read(name: str) -> Any:
+    """A file of ``data``."""
+    return json.loads((DATA / f"{name}.json").read_text("utf-8"))
 
 
 def case_of(kind: str, entry: dict[str, Any]) -> Case:
@@ -98,10 +104,9 @@ EDGES = ("no multipliers", "no minimizer", "on the edge", "poles", "no curvature
 SOLVABLE = (
     "rank", "no interior", "complementarity", "domain", "parts", "starts", "scales", "one",
 )  # fmt: skip
-FILE = Path(__file__).with_name("data") / "verdicts.json"
 PROBLEMS = {
     kind: {label: case_of(kind, entry) for label, entry in group.items()}
-    for kind, group in json.loads(FILE.read_text("utf-8")).items()
+    for kind, group in read("verdicts").items()
 }
 
 
