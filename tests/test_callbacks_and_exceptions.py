@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -203,6 +204,23 @@ def test_ctrl_c_ends_a_solve_and_leaves_the_solver_usable(ctrl_c: Callable[[], N
     assert solver.result.success
 
 
+def test_a_failed_solve_says_so_as_casadi_does() -> None:
+    x = ca.SX.sym("x")
+    nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
+    solver = nlpsol("s", "hybrid", nlp, {"error_on_fail": True})
+    with pytest.raises(SolveError, match=r"(?s)s failed.*nlpsol process failed") as caught:
+        solver(lbg=0, ubg=0)
+    assert not caught.value.result.success
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_no_statistics_before_a_call() -> None:
+    solver = nlpsol("s", "hybrid", rosenbrock())
+    for ask in (solver.stats, solver.explain, lambda: solver.result):
+        with pytest.raises(RuntimeError, match="No stats available"):
+            ask()
+
+
 def test_ctrl_c_through_the_packages_own_solver() -> None:
     x = ca.SX.sym("x", 3)
     problem = {"x": x, "f": ca.sumsqr(x), "g": ca.sumsqr(x) - 1}
@@ -218,19 +236,3 @@ def test_ctrl_c_through_the_packages_own_solver() -> None:
         assert isinstance(caught.value, Interrupted)
         assert caught.value.result.stop is StopReason.STOPPED_BY_USER
         assert caught.value.result.x.shape == (3,)
-
-
-def test_no_statistics_before_a_call() -> None:
-    solver = nlpsol("s", "hybrid", rosenbrock())
-    for ask in (solver.stats, solver.explain, lambda: solver.result):
-        with pytest.raises(RuntimeError, match="No stats available"):
-            ask()
-
-
-def test_a_failed_solve_says_so_as_casadi_does() -> None:
-    x = ca.SX.sym("x")
-    nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
-    solver = nlpsol("s", "hybrid", nlp, {"error_on_fail": True})
-    with pytest.raises(SolveError, match=r"(?s)s failed.*nlpsol process failed"):
-        solver(lbg=0, ubg=0)
-    assert not solver.result.success

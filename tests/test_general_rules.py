@@ -255,18 +255,6 @@ def test_with_equal_singular_values_floor_and_least_norm_agree(model: Model, del
 # --- limits and bounds --------------------------------------------------------------------------
 
 
-@given(models, deltas)
-def test_partial_cancellation_runs_from_nothing_to_full(model: Model, delta: float) -> None:
-    local = LocalModel(model.H, model.B)
-    full = FullCancellation().cancel(local, delta)
-    scale = 1e-11 * (1 + norm(full.C))
-    lowest = max(0.0, -eig(model.schur(delta))[0])
-    for gamma in (0.0, 0.25, 1.0):
-        part = PartialCancellation(gamma).cancel(local, delta)
-        assert pytest.approx(gamma * full.C, abs=scale) == part.C
-        assert part.deficit == pytest.approx(delta + (1 - gamma) * lowest, rel=1e-6)
-
-
 @given(models, deltas, st.sampled_from(sorted(set(CANCELLATIONS))))
 def test_matrices_are_symmetric_and_live_on_the_range(
     model: Model, delta: float, name: str

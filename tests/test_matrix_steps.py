@@ -10,12 +10,9 @@ import casadi as ca
 import numpy as np
 import paper_by_hand as by_hand
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from runs import whole
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.iterations.trust_region import trust_region_step
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import FloorCancellation, NegativeCancellation
 
@@ -161,33 +158,3 @@ def test_near_a_minimizer_the_look_ahead_takes_newton_steps(seed: int) -> None:
     errors = norm(history.x - far, axis=1)
     assert errors[1] < 0.3 * errors[0]
     assert errors[3] < 1e-8
-
-
-@given(
-    e=st.lists(st.integers(-30, 30), min_size=1, max_size=5),
-    b=st.lists(st.integers(-30, 30), min_size=5, max_size=5),
-    radius=st.sampled_from([1e-6, 0.1, 1.0, 40.0]),
-)
-def test_the_trust_region_step_is_a_global_minimizer(
-    e: list[int], b: list[int], radius: float
-) -> None:
-    """(e + σ)t = −b, e + σ ≥ 0, σ ≥ 0, ‖t‖ ≤ Δ and σ(Δ − ‖t‖) = 0 are sufficient."""
-    values = np.sort(np.array(e, dtype=float)) / 10
-    slope = np.array(b[: len(e)]) / 10
-    t, sigma = trust_region_step(values, slope, radius)
-    scale = 1 + norm(slope) + np.abs(values).max() * radius
-    assert norm(t) <= radius * (1 + 1e-6)
-    assert sigma >= 0
-    assert values[0] + sigma >= -1e-9 * scale
-    assert (values + sigma) * t == pytest.approx(-slope, abs=1e-6 * scale)
-    if sigma > 1e-9 * scale:
-        assert norm(t) == pytest.approx(radius, rel=1e-6)
-
-    def model(s: Array) -> Any:
-        return 0.5 * values @ s**2 + slope @ s
-
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        other = rng.normal(size=len(e))
-        other *= radius * rng.uniform() ** (1 / len(e)) / norm(other)
-        assert model(t) <= model(other) + 1e-6 * scale * radius

@@ -195,17 +195,6 @@ def test_inside_a_graph_in_both_directions():
     np.testing.assert_allclose(reverse, np.array([[1, -2]]) @ dx, rtol=1e-9)
 
 
-def test_defaults_are_those_of_a_solver():
-    nlp, _, values = equality()
-    solver = nlpsol("solver", "hybrid", nlp)
-    theirs = ca.nlpsol("theirs", "ipopt", nlp, QUIET)
-    ours = solver(p=values, x0=[1, 1])
-    np.testing.assert_allclose(ours["x"], theirs(p=values, x0=[1, 1])["x"], atol=1e-6)
-    assert solver.result.success
-    assert solver.name_in() == theirs.name_in()
-    assert solver.name_out() == theirs.name_out()
-
-
 def unpack(arguments, n, m):
     names = (("lbx", n), ("ubx", n), ("lbg", m), ("ubg", m))
     return Bounds(*(np.broadcast_to(arguments[k], size).astype(float) for k, size in names))

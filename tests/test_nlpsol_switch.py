@@ -25,7 +25,6 @@ from casadi_hybrid.casadi_api.foreign import (
     WITHOUT_EFFECT,
     OptionWarning,
 )
-from casadi_hybrid.course.record import IterationRecord
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
@@ -367,18 +366,6 @@ def test_a_callback_of_casadi_stops_and_is_called_every_few_steps() -> None:
     solver = nlpsol("s", "hybrid", nlp, options)
     solver(**call)
     assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
-
-
-def test_errors_of_the_callback_can_be_ignored() -> None:
-    def broken(record: IterationRecord) -> bool:
-        raise KeyError("mine")
-
-    nlp, call = CASES["bounds"]
-    options = {"iteration_callback": broken, "iteration_callback_ignore_errors": True}
-    solver = nlpsol("s", "hybrid", nlp, options)
-    with pytest.warns(UserWarning, match="iteration_callback failed: 'mine'"):
-        solver(**call)
-    assert solver.stats()["success"]
 
 
 def test_a_start_outside_its_bounds_is_named_where_asked_for() -> None:
