@@ -25,6 +25,7 @@ from casadi_hybrid.rules import (
     PureAugmented,
     PureOptimistic,
     StepRule,
+    TargetCurvature,
 )
 
 Array = Any
@@ -97,6 +98,22 @@ def test_every_design_keeps_s1_s2_s3_and_the_limiting_one_is_tight(
         assert d.a_d == pytest.approx(nonzero[0], rel=1e-6)
     else:
         assert (d.a_x, d.a_d) == (1, 1)
+
+
+@given(seeds, tall, conditions, splits, st.floats(0.01, 10), st.booleans())
+def test_target_curvature(
+    seed: int, shape: Any, condition: float, split: Any, delta: float, plain: bool
+) -> None:
+    """H + BᵀMB ⪰ δI (Theorem "Target curvature"), and δ itself where α is the rule's own."""
+    H, B, R = local_model(seed, *shape, condition)
+    metric = IdentityMetric() if plain else FixedMetric(R)
+    rule = DesignRule(metric=metric, strength=TargetCurvature(delta), split=split, M_max=FREE)
+    d = rule.decide(at(H, B), 0)
+    rounding = 1e-13 * norm(H, 2) * condition**2
+    assert eig(H + B.T @ d.M @ B)[0] >= delta * (1 - 1e-9) - rounding
+    assert d.min_eig_A >= delta * (1 - 1e-9) - rounding
+    if not isinstance(split, GridSplit):
+        assert d.min_eig_A == pytest.approx(delta, abs=1e-9 * delta + rounding)
 
 
 @given(seeds, tall, conditions, st.sampled_from([0.0, 0.3, 1.0, "closed"]))
