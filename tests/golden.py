@@ -37,7 +37,7 @@ def problems() -> Iterator[tuple[str, Case]]:
 
 
 def row_of(case: Case, seed: int = 0) -> tuple[Row, Any, dict[str, Any]]:
-    """The row, and the problem with its answer; from a start that is moved where there is a seed."""
+    """The row, the problem and its answer; from a start that is moved where there is a seed."""
     nlp = case.build()
     solver = nlpsol("s", "hybrid", {key: nlp[key] for key in "xfg"})
     bounds = {key: nlp[key] for key in ("lbx", "ubx", "lbg", "ubg")}
