@@ -223,19 +223,6 @@ def test_bounds_of_another_kind_from_call_to_call() -> None:
         assert solver.result.iterations == other.result.iterations
 
 
-def test_kinds_of_bounds_that_come_again_need_nothing_new() -> None:
-    case = CASES["with_fixed"]()
-    solver, arguments = ready(case)
-    value = float(np.array(arguments["x0"])[3, 0])
-    low, high = case.numbers["lbx"].copy(), case.numbers["ubx"].copy()
-    low[3] = high[3] = value
-    fixed = {**arguments, "lbx": low, "ubx": high}
-    expected = solver(**arguments), solver(**fixed)
-    for _ in range(4):
-        for one, outputs in zip((arguments, fixed), expected, strict=True):
-            same_numbers(solver(**one), outputs)
-
-
 def test_two_solvers_of_one_problem_keep_their_options() -> None:
     case = CASES["hs071"]()
     problem = Problem.from_nlp(case.nlp)
