@@ -62,6 +62,8 @@ def by_graph(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
 
 def by_copy(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
     made = (copy.copy(solver), copy.deepcopy(solver), pickle.loads(pickle.dumps(solver)))
+    assert {repr(one) for one in made} == {repr(solver)}
+    assert all(one.options == solver.options for one in made)
     return [made[k % 3](**one) for k, one in enumerate(each)]
 
 
