@@ -57,7 +57,10 @@ def graph_of(solver: NlpSolver, names: list[str]) -> ca.Function:
 
 
 def by_graph(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    return one_by_one(graph_of(solver, solver.name_in()), solver, each)
+    found = one_by_one(graph_of(solver, solver.name_in()), solver, each)
+    assert solver.result.x.tobytes() == np.array(found[-1]["x"]).tobytes()
+    assert solver.result.iterations == solver.stats()["iter_count"]
+    return found
 
 
 def by_copy(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
