@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import PEER, cases
+from nlp_cases import OUTPUTS, PEER, cases
 
 from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
 from casadi_hybrid.basics.errors import Interrupted
@@ -23,11 +24,13 @@ def rosenbrock() -> dict[str, Any]:
 
 
 class Counts(ca.Callback):
-    """A callback as CasADi's solvers take it: n variables, m rows, no parameters."""
+    """A callback as CasADi's solvers take it: n variables, m rows, p parameters."""
 
-    def __init__(self, n: int, m: int, act: Callable[[int], float] = lambda _: 0.0) -> None:
+    def __init__(
+        self, n: int, m: int, act: Callable[[int], float] = lambda _: 0.0, p: int = 0
+    ) -> None:
         ca.Callback.__init__(self)
-        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
+        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": p}
         self.act, self.seen = act, []
         self.construct("counts", {})
 
@@ -38,27 +41,55 @@ class Counts(ca.Callback):
         return 1
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(self.sizes[ca.nlpsol_out(i)], 1)
+        size = self.sizes[ca.nlpsol_out(i)]
+        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
+
+    def get_name_in(self, i: int) -> str:
+        return str(ca.nlpsol_out(i))
 
     def eval(self, arguments: Any) -> Any:
-        self.seen.append(arguments[0].full().ravel())
+        self.seen.append([one.full().ravel() for one in arguments])
         return [self.act(len(self.seen))]
 
 
-@pytest.mark.parametrize("name", ["no constraints", "bounds", "mixed", "equation", "lower row"])
-def test_every_iteration_reaches_the_callback_once(name: str) -> None:
+@pytest.mark.parametrize("p", [0, 2])  # many leave lam_p empty
+@pytest.mark.parametrize(
+    "name", ["no constraints", "bounds", "mixed", "equation", "lower row", "parameters"]
+)
+def test_every_iteration_reaches_the_callback_once(name: str, p: int) -> None:
     nlp, call = CASES[name]
     nlp = {key: ca.vertcat(*part) if isinstance(part, list) else part for key, part in nlp.items()}
     n, m = nlp["x"].numel(), nlp["g"].numel() if "g" in nlp else 0
+    p = p if "p" in nlp else 0
     for plugin, made, options in (("ipopt", ca.nlpsol, PEER), ("hybrid", nlpsol, {})):
-        callback = Counts(n, m)
+        if plugin == "ipopt" and "p" in nlp and not p:
+            continue  # which asks for its size
+        callback = Counts(n, m, p=p)
         solver = made("s", plugin, nlp, {**options, "iteration_callback": callback})
         found = solver(**call)
         stats = solver.stats()
         assert len(callback.seen) == stats["iter_count"] + 1
         assert {len(one) for one in stats["iterations"].values()} == {stats["iter_count"] + 1}
         assert stats["n_call_callback_fun"] == len(callback.seen)
-        np.testing.assert_allclose(callback.seen[-1], found["x"].full().ravel(), atol=1e-5)
+        np.testing.assert_allclose(callback.seen[-1][0], found["x"].full().ravel(), atol=1e-5)
+    assert [one[1] for one in callback.seen] == stats["iterations"]["obj"]
+    for key, last in zip(OUTPUTS, callback.seen[-1], strict=True):
+        wanted = found[key].full().ravel() if key != "lam_p" or p else np.zeros(0)
+        np.testing.assert_allclose(last, wanted, atol=1e-12)
+
+
+def test_a_callback_stops_a_solve_and_is_called_every_few_steps() -> None:
+    nlp, call = CASES["no constraints"]
+    callback = Counts(2, 0, lambda count: float(count >= 3))
+    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": callback})
+    solver(**call)
+    assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
+    assert len(callback.seen) == 3
+    callback = Counts(2, 0)
+    options = {"iteration_callback": callback, "iteration_callback_step": 4}
+    solver = nlpsol("s", "hybrid", nlp, options)
+    solver(**call)
+    assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
 
 
 def test_lists_of_numbers_begin_as_casadis_do() -> None:
@@ -203,6 +234,23 @@ def test_ctrl_c_ends_a_solve_and_leaves_the_solver_usable(ctrl_c: Callable[[], N
     assert solver.result.success
 
 
+def test_a_failed_solve_says_so_as_casadi_does() -> None:
+    x = ca.SX.sym("x")
+    nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
+    solver = nlpsol("s", "hybrid", nlp, {"error_on_fail": True})
+    with pytest.raises(SolveError, match=r"(?s)s failed.*nlpsol process failed") as caught:
+        solver(lbg=0, ubg=0)
+    assert not caught.value.result.success
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_no_statistics_before_a_call() -> None:
+    solver = nlpsol("s", "hybrid", rosenbrock())
+    for ask in (solver.stats, solver.explain, lambda: solver.result):
+        with pytest.raises(RuntimeError, match="No stats available"):
+            ask()
+
+
 def test_ctrl_c_through_the_packages_own_solver() -> None:
     x = ca.SX.sym("x", 3)
     problem = {"x": x, "f": ca.sumsqr(x), "g": ca.sumsqr(x) - 1}
@@ -218,19 +266,3 @@ def test_ctrl_c_through_the_packages_own_solver() -> None:
         assert isinstance(caught.value, Interrupted)
         assert caught.value.result.stop is StopReason.STOPPED_BY_USER
         assert caught.value.result.x.shape == (3,)
-
-
-def test_no_statistics_before_a_call() -> None:
-    solver = nlpsol("s", "hybrid", rosenbrock())
-    for ask in (solver.stats, solver.explain, lambda: solver.result):
-        with pytest.raises(RuntimeError, match="No stats available"):
-            ask()
-
-
-def test_a_failed_solve_says_so_as_casadi_does() -> None:
-    x = ca.SX.sym("x")
-    nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
-    solver = nlpsol("s", "hybrid", nlp, {"error_on_fail": True})
-    with pytest.raises(SolveError, match=r"(?s)s failed.*nlpsol process failed"):
-        solver(lbg=0, ubg=0)
-    assert not solver.result.success

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,40 +20,7 @@ from casadi_hybrid.cli.parser import EXAMPLES, GROUPS, make_parser
 
 HEAD = "import casadi as ca\nimport casadi_hybrid as ch\nx = ca.SX.sym('x', 2)\n"
 NLP = HEAD + "nlp = {'x': x, 'f': ca.sumsqr(x - 1), 'g': x[0] + x[1]}\n"
-NL = """g3 1 1 0
- 2 1 1 0 0
- 0 1
- 0 0
- 0 2 0
- 0 0 0 1
- 0 0 0 0 0
- 2 2
- 0 0
- 0 0 0 0 0
-C0
-n0
-O0 0
-o0
-o5
-v0
-n2
-o5
-v1
-n2
-b
-3
-3
-r
-2 1
-k1
-1
-J0 2
-0 1
-1 1
-G0 2
-0 0
-1 0
-"""
+NL = (Path(__file__).with_name("data") / "verified.nl").read_text("utf-8")
 
 
 @pytest.fixture

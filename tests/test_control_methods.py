@@ -90,16 +90,6 @@ def test_inputs_that_jump_are_followed(method, unroll):
     assert solution.objective == pytest.approx(cost, abs=1e-6)
 
 
-def test_scales_change_the_unknowns_and_not_the_answer():
-    inputs = np.full(6, -0.4)
-    plain, blocks = solved(Collocation(3), inputs)
-    scaled, same = solved(Collocation(3), inputs, scale=(0.1, 50.0))
-    for name in blocks:
-        np.testing.assert_allclose(same[name], blocks[name], rtol=1e-9)
-    assert scaled.objective == pytest.approx(plain.objective, rel=1e-10)
-    assert np.abs(scaled.x - plain.x).max() > 1.0
-
-
 def test_points_lie_on_the_solution_and_rows_have_names():
     inputs = np.full(4, 0.3)
     solution, blocks = solved(Collocation(3), inputs)
@@ -124,14 +114,6 @@ def test_points_lie_on_the_solution_and_rows_have_names():
 def test_one_radau_point_needs_no_further_unknowns():
     _, blocks = solved(Collocation(1), np.zeros(5))
     assert set(blocks) == {"angle", "rate"}
-
-
-def test_mapped_and_unrolled_are_the_same_program():
-    inputs = np.linspace(-1.0, 1.0, 4)
-    for method in (MultipleShooting(RungeKutta(2)), Collocation(2)):
-        one, other = (solved(method, inputs, unroll=unroll)[0] for unroll in (True, False))
-        np.testing.assert_allclose(one.x, other.x, atol=1e-12)
-        assert one.program.constraint_names == other.program.constraint_names
 
 
 def test_a_held_control_is_guessed_by_what_a_solution_has():

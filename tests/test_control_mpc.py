@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from watched import Watched
 
-from casadi_hybrid import InputError, PointStatus, StopReason, nlpsol
+from casadi_hybrid import InputError
 from casadi_hybrid.control import (
     MPC,
     Collocation,
@@ -557,36 +557,6 @@ def test_a_problem_has_to_fix_all_states_at_the_start():
         MPC(ocp)
     with pytest.raises(InputError, match="ocp must be an OptimalControl or Scenarios, got Model"):
         MPC(ocp.model)
-
-
-def test_under_a_deadline_a_solve_is_the_same():
-    """The same iterate by iterate as without a limit, also where a warm start is in vain."""
-    model = Model("cart")
-    x, v = model.state("x"), model.state("v", lower=-1, upper=1)
-    u = model.control("u", lower=-2, upper=2)
-    model.rates(x=v, v=u)
-    ocp = OptimalControl(model, duration=2.0, intervals=20)
-    ocp.initial()
-    ocp.minimize("distance", integral=x**2 + 0.1 * u**2)
-    start = {"lam_x0": np.full(ocp.program.n, 0.3), "lam_g0": np.full(ocp.program.m, -0.2)}
-    for x0 in ([1.0, 0.0], [-3.0, 0.5]):
-        program = ocp.numbers(x0)
-        arguments = {**program.arguments, **start}
-        free = ocp.solver.within(**arguments)
-        limited = ocp.solver.within(1e3, **arguments)
-        assert limited.success
-        assert limited.iterations == free.iterations
-        np.testing.assert_array_equal(limited.x, free.x)
-
-
-def test_a_call_without_any_time_gives_its_start():
-    x = ca.SX.sym("x")
-    solver = nlpsol("short", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
-    late = solver.within(1e-9, x0=0)
-    assert (late.stop, late.iterations) == (StopReason.TIME_LIMIT, 0)
-    assert late.x == [0.0]
-    assert late.point is PointStatus.FEASIBLE_NOT_STATIONARY
-    assert solver.within(60.0, x0=0).success
 
 
 def test_no_garbage_is_collected_in_a_step_with_a_deadline():

@@ -186,38 +186,6 @@ def test_a_discrete_regulator_is_that_of_the_riccati_recursion(weight: float) ->
     assert first == pytest.approx(-2 * values[0] @ states[0], abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("method", "order"),
-    [
-        (MultipleShooting(), 4),
-        (SingleShooting(), 4),
-        (Collocation(1), 1),
-        (Collocation(2), 3),
-        (Collocation(3), 5),
-        (Collocation(1, "legendre"), 2),
-        (Collocation(2, "legendre"), 4),
-    ],
-    ids=str,
-)
-def test_order_of_convergence(method: Any, order: int) -> None:
-    """x' = x cos t (1 + y) beside y' = −y, of which the solution is known; half the step."""
-    errors = []
-    first = 64 if order == 1 else 8  # where the order shows
-    for intervals in (first, 2 * first):
-        model = Model("clock")
-        x, y = model.state("x"), model.state("y")
-        model.rates(x=x * ca.cos(model.time) * (1 + y), y=-y)
-        ocp = OptimalControl(model, duration=2.0, intervals=intervals, method=method)
-        ocp.initial(x=1, y=1)
-        ocp.minimize("nothing", end=0 * x)
-        solution = ocp.solve()
-        t = 2.0
-        exponent = np.sin(t) + (np.exp(-t) * (np.sin(t) - np.cos(t)) + 1) / 2
-        gaps = solution["x"][-1] - np.exp(exponent), solution["y"][-1] - np.exp(-t)
-        errors.append(np.hypot(*gaps))
-    assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.5)
-
-
 def limited(soft: Any, **options: Any) -> Solution:
     """Rest to rest with a limited speed, of which the multipliers are known to be finite."""
     ocp = rest_to_rest(MultipleShooting(), **options)
@@ -354,21 +322,6 @@ def test_ipopt_finds_the_same(make: Any) -> None:
     assert ours.objective == pytest.approx(theirs.objective, rel=1e-6, abs=1e-8)
     for name in ours.values:
         assert ours[name] == pytest.approx(theirs[name], abs=1e-4), name
-
-
-def test_fatrop_takes_the_stages_as_they_are_ordered() -> None:
-    ocp, _ = discrete_regulator()
-    program = ocp.program
-    options = {
-        "print_time": False,
-        "structure_detection": "auto",
-        "equality": (program.lbg == program.ubg).tolist(),
-        "fatrop": {"print_level": 0},
-    }
-    fatrop = ca.nlpsol("fatrop", "fatrop", dict(program.nlp), options)
-    found = fatrop(**program.arguments)
-    assert fatrop.stats()["success"]
-    assert float(found["f"]) == pytest.approx(ocp.solve().objective, rel=1e-7)
 
 
 def test_a_parameter_that_is_free_is_identified() -> None:

@@ -19,14 +19,13 @@ from engine_cases import (
     solved,
 )
 from engine_runs import IterateData, RayData
-from nlp_verdict_cases import INFEASIBLE
+from nlp_problems import PROBLEMS as KNOWN
 
 from casadi_hybrid.engine.structures import NumbersData, PlanData
 
 INF = np.inf
 EPS = float(np.finfo(float).eps)
 UNBOUNDED, DIVERGED = 18, 19  # of hybrid.h
-Made = tuple[dict[str, Any], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -224,34 +223,12 @@ def test_the_ray_test_by_its_definition(core: Any) -> None:
 # --- whole solves --------------------------------------------------------------------------------
 
 
-def rosenbrock() -> tuple[dict[str, Any], dict[str, Any]]:
-    x = ca.SX.sym("x", 2)
-    return {"x": x, "f": 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2}, {"x0": [-1.2, 1]}
-
-
-def hs71() -> tuple[dict[str, Any], dict[str, Any]]:
-    x = ca.SX.sym("x", 4)
-    f = x[0] * x[3] * (x[0] + x[1] + x[2]) + x[2]
-    g = ca.vertcat(ca.mtimes(x[0] * x[1], x[2] * x[3]), ca.sumsqr(x))
-    numbers = {"x0": [1, 5, 5, 1], "lbx": 1, "ubx": 5, "lbg": [25, 40], "ubg": [INF, 40]}
-    return {"x": x, "f": f, "g": g}, numbers
-
-
 def saddle() -> tuple[dict[str, Any], dict[str, Any]]:
     """The Hessian needs a shift, the line search cuts and corrects."""
     x = ca.SX.sym("x", 3)
     f = -x[0] * x[1] * x[2]
     numbers = {"x0": [10, 10, 10], "lbx": 0, "ubx": 42, "lbg": [0], "ubg": [72]}
     return {"x": x, "f": f, "g": x[0] + 2 * x[1] + 2 * x[2]}, numbers
-
-
-def circle() -> tuple[dict[str, Any], dict[str, Any]]:
-    """A fixed variable, a free row, and second-order corrections."""
-    x = ca.SX.sym("x", 3)
-    f = 2 * (x[0] ** 2 + x[1] ** 2 - 1) - x[0] + (x[2] - 1) ** 2
-    g = ca.vertcat(x[0] ** 2 + x[1] ** 2, x[0] + x[2])
-    numbers = {"x0": [0.8, 0.7, 5], "lbx": [-INF, 0, 5], "ubx": [INF, INF, 5]}
-    return {"x": x, "f": f, "g": g}, {**numbers, "lbg": [1, -INF], "ubg": [1, INF]}
 
 
 def pendulum() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -285,7 +262,7 @@ def far_off() -> tuple[dict[str, Any], dict[str, Any]]:
     return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [3e6, -2e6], "lbx": -1e7, "lbg": 2}
 
 
-PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum, pressures, far_off]
+PROBLEMS = [saddle, pendulum, pressures, far_off]
 
 
 @pytest.fixture
@@ -342,7 +319,7 @@ def test_that_f_falls_without_bound_is_proved(made: Any) -> None:
 @pytest.mark.usefixtures("needs_core")
 def test_iterates_that_prove_nothing_diverge() -> None:
     """The second row asks for what the first one forbids, and f falls along both."""
-    case = INFEASIBLE["an objective that falls without bound"]
+    case = KNOWN["infeasible"]["an objective that falls without bound"]
     solver, _ = solved((case.nlp, case.call))
     assert solver.stats()["stop_reason"] == "LOCALLY_INFEASIBLE"
 

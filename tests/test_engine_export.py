@@ -128,6 +128,31 @@ def sanitized(searching, tmp_path_factory):
     return link
 
 
+def driver(folder, name, body):
+    """A C program with an export's memory, input and output, and a clock that ticks when asked."""
+    source = folder / "driver.c"
+    source.write_text(
+        f'''
+#include <stdio.h>
+#include <string.h>
+#include "{name}.h"
+static {name}_memory memory;
+static {name}_in in;
+static {name}_out out;
+static double seconds;
+double now(void);
+double now(void) {{ return seconds += 1.0; }}
+int main(void) {{
+    memset(&memory, 0xff, sizeof memory);
+    in = {name}_stored;
+{body}
+    return 0;
+}}
+'''
+    )
+    return source
+
+
 def run(program, text=""):
     """What a program prints; a sanitizer's finding fails."""
     done = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=False)
@@ -191,18 +216,9 @@ def test_what_cannot_be_solved_has_a_status(rows, sanitized):
 
 def test_memory_that_is_handed_in(rows, sanitized, tmp_path):
     """Two solves in one memory, a start without multipliers, and the sizes that were said."""
-    (tmp_path / "driver.c").write_text(
-        """
-#include <stdio.h>
-#include <string.h>
-#include "rows.h"
-int main(void) {
-    static rows_memory memory;
-    static rows_in in;
-    static rows_out out;
-    memset(&memory, 0xff, sizeof memory);
+    source = driver(
+        tmp_path, "rows", """
     printf("%d %d %d\\n", (int)sizeof memory, (int)sizeof in, (int)sizeof out);
-    in = rows_stored;
     printf("%d\\n", rows_solve_in(&memory, &in, &out));
     rows_next(&in, &out);
     in.p[0] += 0.1;
@@ -212,11 +228,9 @@ int main(void) {
     in.of_solution = 0;
     printf("%s\\n", rows_word(rows_solve_in(&memory, &in, &out)));
     printf("%s\\n", rows_word(-1));
-    return 0;
-}
-"""
-    )
-    sizes, first, second, cold, none = run(sanitized(rows, tmp_path / "driver.c")).splitlines()
+""",
+    )  # fmt: skip
+    sizes, first, second, cold, none = run(sanitized(rows, source)).splitlines()
     assert [int(size) for size in sizes.split()] == [rows.memory, rows.input, rows.output]
     assert (first, second) == ("0", "0 1")
     assert cold == "there is no warm start"
@@ -359,20 +373,9 @@ def test_that_f_falls_without_bound_is_proved_without_python(sanitized, tmp_path
 
 def test_limits_of_the_search(searching, sanitized, tmp_path):
     """Of steps, and of seconds by a clock that the user hands in."""
-    (tmp_path / "driver.c").write_text(
-        """
-#include <stdio.h>
-#include <string.h>
-#include "found.h"
-static double seconds;
-static double now(void) { return seconds += 1.0; }
-int main(void) {
-    static found_memory memory;
-    static found_in in;
-    static found_out out;
-    memset(&memory, 0xff, sizeof memory);
+    source = driver(
+        tmp_path, "found", """
     printf("%d %d %d\\n", (int)sizeof memory, (int)sizeof in, (int)sizeof out);
-    in = found_stored;
     memset(in.lam_x0, 0, sizeof in.lam_x0);
     memset(in.lam_g0, 0, sizeof in.lam_g0);
     in.of_solution = 0;
@@ -387,11 +390,9 @@ int main(void) {
     in.max_time = 1e6;
     found_solve_in(&memory, &in, &out);
     printf("%s\\n", found_stop_word(out.stop));
-    return 0;
-}
-"""
-    )
-    sizes, steps, time, done = run(sanitized(searching, tmp_path / "driver.c")).splitlines()
+""",
+    )  # fmt: skip
+    sizes, steps, time, done = run(sanitized(searching, source)).splitlines()
     written = searching.memory, searching.input, searching.output
     assert tuple(map(int, sizes.split())) == written
     assert steps == f"{UNSOLVED} 3"
@@ -400,18 +401,10 @@ int main(void) {
 
 def test_at_a_limit_the_best_point_of_all_runs_comes_back(searching, sanitized, tmp_path):
     """Of wrong multipliers; the last run may have no step left, and knows x0 alone."""
-    (tmp_path / "driver.c").write_text(
-        """
-#include <stdio.h>
-#include "found.h"
-static double seconds;
-static double now(void) { return seconds += 1.0; }
-int main(void) {
+    source = driver(
+        tmp_path, "found", """
     static const double wrong[] = {50.0, -50.0, 50.0, 50.0, 1.0, 0.0, -1e3};
-    static found_in in;
-    static found_out out;
     int i, most, status;
-    in = found_stored;
     for (i = 0; i < FOUND_N_X; i++) in.x0[i] = 2.5, in.lam_x0[i] = 9.0;
     for (i = 0; i < FOUND_N_G; i++) in.lam_g0[i] = wrong[i];
     for (most = 0, status = -1; status && most < 60; most++) {
@@ -425,11 +418,9 @@ int main(void) {
         status = found_solve(&in, &out);
         printf("%d %.17g\\n", status, out.feasibility);
     }
-    return 0;
-}
-"""
-    )
-    found = np.loadtxt(run(sanitized(searching, tmp_path / "driver.c")).splitlines())
+""",
+    )  # fmt: skip
+    found = np.loadtxt(run(sanitized(searching, source)).splitlines())
     for solves in np.split(found, np.flatnonzero(found[:, 0] == 0)[:1] + 1):
         assert solves[-1, 0] == 0
         assert (solves[:-1, 0] == UNSOLVED).all()
@@ -439,25 +430,15 @@ int main(void) {
 
 
 def test_the_clock_ends_the_warm_mode_too(searching, sanitized, tmp_path):
-    (tmp_path / "driver.c").write_text(
-        """
-#include <stdio.h>
-#include "found.h"
-static double seconds;
-static double now(void) { return seconds += 1.0; }
-int main(void) {
-    static found_in in;
-    static found_out out;
-    in = found_stored;
+    source = driver(
+        tmp_path, "found", """
     in.now = now;
     in.max_time = 0.5;
     found_solve(&in, &out);
     printf("%s, %d, %d\\n", found_stop_word(out.stop), out.steps, out.x[0] == in.x0[0]);
-    return 0;
-}
-"""
-    )
-    program = sanitized(searching, tmp_path / "driver.c")
+""",
+    )  # fmt: skip
+    program = sanitized(searching, source)
     assert run(program).strip() == f"{StopReason.TIME_LIMIT.value}, 0, 1"
 
 

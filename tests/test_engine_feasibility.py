@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from engine_cases import NUMBER, needs_engine, solved
 from engine_form import Form
-from nlp_edge_cases import ALL
-from nlp_verdict_cases import INFEASIBLE as CASES
+from nlp_problems import PROBLEMS
 from scipy.optimize import linprog
 
 from casadi_hybrid import Problem
@@ -145,7 +144,7 @@ def test_without_a_force_there_is_no_subgradient() -> None:
 
 
 def of_case(name: str) -> Callable[[], Made]:
-    return lambda: (CASES[name].nlp, CASES[name].call)
+    return lambda: ((case := PROBLEMS["infeasible"][name]).nlp, case.call)
 
 
 def three_values() -> Made:
@@ -233,9 +232,12 @@ def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
     np.testing.assert_allclose(found["x"], first["x"], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "cause"), [("pole: an inverse", 2), ("edge: a corner", 4)])
-def test_a_solve_without_a_way_on_says_why(name: str, cause: int) -> None:
-    solver, _ = solved((ALL[name].nlp, ALL[name].call))
+@pytest.mark.parametrize(
+    ("kind", "name", "cause"), [("poles", "an inverse", 2), ("on the edge", "a corner", 4)]
+)
+def test_a_solve_without_a_way_on_says_why(kind: str, name: str, cause: int) -> None:
+    case = PROBLEMS[kind][name]
+    solver, _ = solved((case.nlp, case.call))
     assert solver.stats()["stop_reason"] == "STALLED"
     assert solver.stats()["detail"].endswith(CAUSES[cause])
 

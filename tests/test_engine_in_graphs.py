@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, hs071, van_der_pol, warm, with_rows
+from engine_cases import hs071, with_rows
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.casadi_api.graphs.function import callback, make_function
@@ -73,39 +73,6 @@ def test_equations_alone_are_solved_by_composite_steps(by_python: list[int]) -> 
     alone = solver(**empty)
     assert solver.result.stop.name == "LOCALLY_INFEASIBLE"
     assert bits(graph(**empty)) == bits(alone)
-    assert not by_python
-
-
-@pytest.mark.parametrize("name", list(CASES))
-@pytest.mark.parametrize("starts", ["cold", "warm"])
-def test_the_bits_are_those_of_numbers(name: str, starts: str, by_python: list[int]) -> None:
-    case = CASES[name]()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    arguments, draws = case.numbers, np.random.default_rng(2)
-    graph, alone = None, solver(**arguments)
-    for _ in range(5):
-        arguments = case.moved(arguments, alone["x"], draws)
-        given = {**arguments, **(warm(alone) if starts == "warm" else {})}
-        alone = solver(**given)
-        columns = full(solver, given)
-        graph = graph or in_graph_of(solver, columns)
-        assert bits(graph(**columns)) == bits(alone)
-        assert solver.result.iterations == solver.stats()["iter_count"]
-    assert not by_python
-
-
-def test_a_map_over_threads_needs_no_python(by_python: list[int]) -> None:
-    case = van_der_pol()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    p = np.array([[0.0], [0.8]]) + 0.1 * np.random.default_rng(1).standard_normal((2, 12))
-    alone = [solver(**{**case.numbers, "p": p[:, k].copy()}) for k in range(12)]
-    given = full(solver, case.numbers)
-    given = {k: p if k == "p" else ca.repmat(v, 1, 12) for k, v in given.items()}
-    for how in (("serial",), ("thread",), ("thread", 2), ("unroll",), ("inline",)):
-        found = solver.map(12, *how)(**given)
-        for name in OUTPUTS:
-            side_by_side = np.hstack([np.array(one[name]) for one in alone])
-            np.testing.assert_array_equal(np.array(found[name]), side_by_side)
     assert not by_python
 
 

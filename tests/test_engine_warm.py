@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import multiprocessing
-import pickle
-import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import casadi as ca
@@ -17,7 +13,7 @@ import numpy as np
 import pytest
 from engine_cases import CASES, Case, assert_kkt, needs_engine, warm
 
-from casadi_hybrid import InputError, Problem, Solver, nlpsol
+from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
@@ -100,18 +96,6 @@ def test_a_loop(name: str) -> None:
     assert np.median(steps) <= 4
 
 
-def test_the_solver_of_the_package_is_the_same() -> None:
-    case = CASES["with_rows"]()
-    solver, other = Solver(Problem.from_nlp(case.nlp)), made(case)
-    first = solver.solve(**case.numbers)
-    other(**case.numbers)
-    moved = {**case.numbers, "p": case.numbers["p"] + 0.01, "x0": None}
-    again = solver.solve(**moved, warm_start=first)
-    other(**moved, warm_start=other.result)
-    assert again.iterations == other.result.iterations
-    np.testing.assert_array_equal(again.x, other.result.x)
-
-
 # --- limits --------------------------------------------------------------------------------------
 
 
@@ -158,40 +142,6 @@ def test_other_tolerances(tol: float) -> None:
 
 
 NAN, INF = float("nan"), float("inf")
-SIX = np.full(6, 0.5)
-REFUSED = {
-    "nan in x0": {"x0": np.array([NAN, 0, 0, 0, 0, 0])},
-    "nan for x0": {"x0": NAN},
-    "infinite x0": {"x0": INF},
-    "nan in p": {"p": np.array([1.0, NAN, 0.4])},
-    "nan in a bound": {"lbx": np.array([0, NAN, 0, 0, 0, 0])},
-    "nan for a bound": {"ubg": NAN},
-    "nan in a multiplier": {"lam_x0": np.array([0, NAN, 0, 0, 0, 0])},
-    "nan in a DM": {"x0": ca.DM([NAN, 0, 0, 0, 0, 0])},
-    "bounds that cross": {"lbx": 1.0, "ubx": 0.0},
-    "rows that cross": {"lbg": np.array([1.0, 0, 0, 0, 0]), "ubg": np.array([0.0, 0, 0, 0, 0])},
-    "no value between": {"lbx": INF},
-    "five of six": {"x0": np.zeros(5)},
-    "seven of six": {"x0": ca.DM.zeros(7)},
-    "a matrix": {"x0": np.zeros((2, 3))},
-    "a matrix as DM": {"x0": ca.DM.zeros(2, 3)},
-    "two of three p": {"p": [1.0, 2.0]},
-    "text": {"x0": "no"},
-    "complex": {"x0": np.zeros(6, dtype=complex)},
-    "no result": {"warm_start": 3},
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_refused_as_at_first(name: str) -> None:
-    solver, arguments = ready(CASES["with_rows"]())
-    with pytest.raises(Exception) as expected:  # noqa: PT011
-        made(CASES["with_rows"]())(**{**arguments, **REFUSED[name]})
-    for _ in range(2):
-        with pytest.raises(expected.type) as found:
-            solver(**{**arguments, **REFUSED[name]})
-        assert str(found.value) == str(expected.value)
-    solver(**arguments)
 
 
 def test_a_working_set_of_another_size_is_refused() -> None:
@@ -290,19 +240,6 @@ def test_bounds_of_another_kind_from_call_to_call() -> None:
         assert solver.result.iterations == other.result.iterations
 
 
-def test_kinds_of_bounds_that_come_again_need_nothing_new() -> None:
-    case = CASES["with_fixed"]()
-    solver, arguments = ready(case)
-    value = float(np.array(arguments["x0"])[3, 0])
-    low, high = case.numbers["lbx"].copy(), case.numbers["ubx"].copy()
-    low[3] = high[3] = value
-    fixed = {**arguments, "lbx": low, "ubx": high}
-    expected = solver(**arguments), solver(**fixed)
-    for _ in range(4):
-        for one, outputs in zip((arguments, fixed), expected, strict=True):
-            same_numbers(solver(**one), outputs)
-
-
 def test_two_solvers_of_one_problem_keep_their_options() -> None:
     case = CASES["hs071"]()
     problem = Problem.from_nlp(case.nlp)
@@ -323,18 +260,6 @@ def test_two_solvers_of_one_problem_keep_their_options() -> None:
     assert steps[rough] < steps[fine] or min(steps[rough]) < min(steps[fine])
 
 
-@pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
-)
-def test_a_copy_goes_on(again: Callable[[NlpSolver], NlpSolver]) -> None:
-    solver, arguments = ready(CASES["with_rows"]())
-    expected = solver(**arguments)
-    other = again(solver)
-    other(**arguments)
-    same_numbers(other(**arguments), expected)
-    same_bits(solver(**arguments), expected)
-
-
 def test_a_result_stays_what_it_was() -> None:
     """Also where it is made after further calls have used the same memory."""
     solver, arguments = ready(CASES["with_rows"]())
@@ -344,63 +269,6 @@ def test_a_result_stays_what_it_was() -> None:
     solver(**{**arguments, "p": np.array([0.9, 0.7, 0.5])})
     np.testing.assert_array_equal(run.result.x, np.array(expected["x"]).ravel())
     np.testing.assert_array_equal(run.result.lam_g, np.array(expected["lam_g"]).ravel())
-
-
-def test_a_graph_after_quick_calls() -> None:
-    case = CASES["with_rows"]()
-    solver, arguments = ready(case)
-    expected = solver(**arguments)
-    p = ca.MX.sym("p", 3)
-    graph = ca.Function("graph", [p], [solver(**{**arguments, "p": p})["x"]])
-    np.testing.assert_allclose(graph(case.numbers["p"]), expected["x"], rtol=0, atol=1e-9)
-    mapped = solver.map(2)
-    columns = {name: ca.repmat(ca.DM(value), 1, 2) for name, value in arguments.items()}
-    found = mapped(**columns)
-    np.testing.assert_allclose(found["x"][:, 1], expected["x"], rtol=0, atol=1e-9)
-    same_bits(solver(**arguments), expected)
-
-
-def test_columns_are_solves_one_by_one() -> None:
-    case = CASES["with_rows"]()
-    solver, arguments = ready(case)
-    draws = np.random.default_rng(5)
-    p = case.numbers["p"][:, None] + 0.03 * draws.standard_normal((3, 6))
-    found = solver(**{**arguments, "p": p})
-    for k in range(6):
-        one = solver(**{**arguments, "p": p[:, k]})
-        same_bits({name: found[name][:, k] for name in OUTPUTS}, one)
-
-
-def test_several_threads_get_what_one_gets() -> None:
-    case = CASES["van_der_pol"]()
-    solver, arguments = ready(case)
-    draws = np.random.default_rng(6)
-    all_p = [case.numbers["p"] + 0.01 * draws.standard_normal(2) for _ in range(40)]
-    expected = [solver(**{**arguments, "p": p}) for p in all_p]
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda p: solver(**{**arguments, "p": p}), all_p))
-    for one, other in zip(found, expected, strict=True):
-        same_bits(one, other)
-
-
-def test_a_thread_speaks_of_its_own_last_call() -> None:
-    case = CASES["with_rows"]()
-    solver, arguments = ready(case)
-    seen = {}
-
-    def use(shift: float) -> None:
-        for _ in range(3):
-            outputs = solver(**{**arguments, "p": case.numbers["p"] + shift})
-        seen[shift] = np.array(outputs["x"]).ravel(), solver.result.x
-
-    threads = [threading.Thread(target=use, args=(0.01 * k,)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 3
-    for outputs, result in seen.values():
-        np.testing.assert_array_equal(outputs, result)
 
 
 def _in_child(solver: NlpSolver, arguments: dict[str, Any], pipe: Any) -> None:

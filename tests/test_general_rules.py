@@ -255,18 +255,6 @@ def test_with_equal_singular_values_floor_and_least_norm_agree(model: Model, del
 # --- limits and bounds --------------------------------------------------------------------------
 
 
-@given(models, deltas)
-def test_partial_cancellation_runs_from_nothing_to_full(model: Model, delta: float) -> None:
-    local = LocalModel(model.H, model.B)
-    full = FullCancellation().cancel(local, delta)
-    scale = 1e-11 * (1 + norm(full.C))
-    lowest = max(0.0, -eig(model.schur(delta))[0])
-    for gamma in (0.0, 0.25, 1.0):
-        part = PartialCancellation(gamma).cancel(local, delta)
-        assert pytest.approx(gamma * full.C, abs=scale) == part.C
-        assert part.deficit == pytest.approx(delta + (1 - gamma) * lowest, rel=1e-6)
-
-
 @given(models, deltas, st.sampled_from(sorted(set(CANCELLATIONS))))
 def test_matrices_are_symmetric_and_live_on_the_range(
     model: Model, delta: float, name: str
@@ -467,3 +455,52 @@ def test_the_dual_step_is_the_corrected_schur_complement(
     pinv = np.linalg.pinv(model.B, rcond=1e-9)
     expected = pinv.T @ Y @ S @ Y.T @ pinv
     assert c.eta_d == pytest.approx(expected, abs=1e-7 * (1 + norm(expected)))
+
+
+# --- spectra, and what each cancellation leaves ---------------------------------------------------
+
+
+@given(well, deltas)
+def test_spectral_facts(model: Model, delta: float) -> None:
+    n, m, r = len(model.H), len(model.B), model.Y.shape[1]
+    G = np.random.default_rng(n + m).normal(size=(n, n))
+    A = G @ G.T + np.eye(n)
+    local = LocalModel(model.H, model.B)
+    assert local.rank == r
+    assert local.norm_B == pytest.approx(norm(model.B, 2))
+    assert local.pinv == pytest.approx(np.linalg.pinv(model.B, rcond=1e-10), abs=1e-10)
+    dual = eig(model.B @ np.linalg.inv(A) @ model.B.T)
+    assert local.smallest_dual_curvature(A) == pytest.approx(dual[m - r], rel=1e-8)
+    assert local.kernel[0] == pytest.approx(model.kernel, abs=1e-10)
+    S = model.schur(delta)
+    assert eig(local.schur(model.reachable(delta))) == pytest.approx(eig(S), abs=1e-9)
+    R = GramMetric().matrix(local)
+    assert pytest.approx(model.Y @ model.Y.T, abs=1e-9) == model.B.T @ R @ model.B
+    assert local.metric_curvature(R) == pytest.approx(1)
+
+
+# What is left of an eigenvalue e of the Schur complement.
+LEFT = {
+    "full": lambda e, delta: 0 * e,
+    "negative": lambda e, delta: np.maximum(e, 0),
+    "floor": np.maximum,
+    "partial 0.3": lambda e, delta: 0.7 * e,
+    "partial 0": lambda e, delta: e,
+}
+
+
+@given(well, deltas, st.sampled_from(sorted(LEFT)))
+def test_what_each_cancellation_leaves(model: Model, delta: float, name: str) -> None:
+    """And the least C with its BᵀCB, in both norms: C = B⁺ᵀ(BᵀCB)B⁺."""
+    C, deficit = CANCELLATIONS[name].cancel(LocalModel(model.H, model.B), delta)
+    S, BY = model.schur(delta), model.B @ model.Y
+    left = eig(S + BY.T @ C @ BY)
+    scale = 1e-10 * (1 + norm(S, 2))
+    assert left == pytest.approx(np.sort(LEFT[name](eig(S), delta)), abs=scale)
+    # The deficit is what is missing to δ, no more and no less than the docstrings say.
+    lowest = max(0.0, -eig(S)[0])
+    told = {"floor": 0.0, "partial 0.3": delta + 0.7 * lowest, "partial 0": delta + lowest}
+    assert deficit == pytest.approx(told.get(name, delta), abs=scale)
+    assert deficit >= max(0.0, delta - left[0]) - scale
+    pinv = np.linalg.pinv(model.B, rcond=1e-10)
+    assert pytest.approx(pinv.T @ (model.B.T @ C @ model.B) @ pinv, abs=1e-9 * (1 + norm(C))) == C

@@ -41,43 +41,7 @@ def test_a_function_is_a_problem(kind: Any) -> None:
     agree(function(kind), CALL)
 
 
-NL_FILE = """g3 0 1 0
- 2 1 1 0 0
- 0 1
- 0 0
- 0 2 0
- 0 0 0 1
- 0 0 0 0 {integers}
- 2 2
- 0 0
- 0 0 0 0 0
-C0
-n0
-O0 0
-o0
-o5
-v0
-n2
-o5
-v1
-n2
-x2
-0 1
-1 1
-r
-2 3
-b
-3
-2 2
-k1
-1
-J0 2
-0 1
-1 1
-G0 2
-0 0
-1 0
-"""
+NL_FILE = (Path(__file__).with_name("data") / "sum_of_squares.nl").read_text("utf-8")
 
 
 def nl_file(folder: Path, integers: int = 0) -> Path:

@@ -19,14 +19,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_degenerate_cases import COMPLEMENTARITY, DOMAIN, NO_INTERIOR, RANK, Solvable
-from nlp_edge_cases import NO_CURVATURE, NO_MINIMIZER, NO_MULTIPLIERS, ON_THE_EDGE, POLES, Edge
 from nlp_judge import side
-from nlp_verdict_cases import INFEASIBLE, UNBOUNDED, UNDEFINED, Case, equations, rows
+from nlp_problems import PROBLEMS, Case, labelled
 
 from casadi_hybrid import nlpsol
 
-Problem = Case | Solvable | Edge
 SIZE = 1e-14
 # Seeds of the perturbed functions and of the perturbed start; 0 leaves them as they are.
 FUNCTIONS = ((1, 0), (2, 0))
@@ -34,52 +31,15 @@ EVERYTHING = (*FUNCTIONS, (0, 3), (0, 4), (5, 5))
 # A solve of these takes longest.
 FEW = ((1, 0), (0, 4))
 LONG = (
-    "edge: a corner",
+    "on the edge: a corner",
     "infeasible: a square below -1",
     "infeasible: a square below -1 from its minimum",
     "no minimizer: a product and a zero",
     "no multipliers: a branch without multipliers (ralph1)",
 )
 
-X = ca.SX.sym("X", 2)
-# Those of test_nlp_roots.py.
-ROOTS = {
-    "an overdetermined root": Case(
-        {"x": X, "f": 0, "g": rows(ca.sumsqr(X) - 5, X[0] * X[1] - 2, X[0] - 2 * X[1] + 3)},
-        equations(0, 0, 0, x0=[3, 3]),
-    ),
-    "an overdetermined root with an objective": Case(
-        {"x": X, "f": ca.exp(X[0]) * X[1], "g": rows(X[0] - 1, X[1] - 2, ca.sumsqr(X) - 5)},
-        equations(0, 0, 0),
-    ),
-    "an inconsistent line": Case(
-        {"x": X, "f": 0, "g": X[0] + X[1] * ca.DM(range(4)) - ca.DM([1, 2, 5, 3])},
-        equations(0, 0, 0, 0, x0=9),
-    ),
-    "a norm below -1": Case(
-        {"x": X, "f": X[0] ** 2, "g": ca.sumsqr(X)}, {"ubg": -1, "x0": [1, 2]}
-    ),
-    "a ray along a curve": Case(
-        {"x": X, "f": -X[1], "g": X[1] - X[0] ** 2}, equations(0, x0=[1, 1])
-    ),
-}  # fmt: skip
-
-KINDS: dict[str, Mapping[str, Problem]] = {
-    "infeasible": INFEASIBLE,
-    "unbounded": UNBOUNDED,
-    "undefined": UNDEFINED,
-    "rank": RANK,
-    "no interior": NO_INTERIOR,
-    "complementarity": COMPLEMENTARITY,
-    "domain": DOMAIN,
-    "no multipliers": NO_MULTIPLIERS,
-    "no minimizer": NO_MINIMIZER,
-    "edge": ON_THE_EDGE,
-    "pole": POLES,
-    "no curvature": NO_CURVATURE,
-    "roots": ROOTS,
-}
-CASES = {f"{kind}: {label}": case for kind, found in KINDS.items() for label, case in found.items()}
+# What has a solution and is neither degenerate nor at the edge of a domain hangs on no last bit.
+CASES = labelled(*(kind for kind in PROBLEMS if kind not in ("parts", "starts", "scales", "one")))
 START_STAYS = ("undefined: ", "no curvature: ")
 
 
@@ -106,7 +66,7 @@ def with_start(nlp: Mapping[str, Any], call: Mapping[str, Any], seed: int) -> np
     return x0 + SIZE * noise * np.maximum(1.0, np.abs(x0))
 
 
-def verdict(case: Problem, of_functions: int = 0, of_start: int = 0) -> tuple[str, str]:
+def verdict(case: Case, of_functions: int = 0, of_start: int = 0) -> tuple[str, str]:
     """What is said of the problem and of the point."""
     nlp, call = case.nlp, dict(case.call)
     if of_functions:

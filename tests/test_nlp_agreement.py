@@ -74,12 +74,6 @@ def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -
         assert stats["unified_return_status"] == "SOLVER_RET_LIMITED"
 
 
-def test_the_time_limit_is_the_reason_when_it_ended_the_solve() -> None:
-    nlp = {"x": X, "f": X[0] ** 2, "g": ca.sumsqr(X) + 1}
-    solver = solved(nlp, {"max_time": 1e-9}, lbg=0, ubg=0, x0=[1, 2])
-    assert solver.stats()["stop_reason"] == "TIME_LIMIT"
-
-
 def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() -> None:
     """From the feasible side of a hill the iterates may end behind it; the verdict may not."""
     g = ca.vertcat((X[0] ** 2 - 1) ** 2 + 0.1 * X[0] + X[1] ** 2, X[1])

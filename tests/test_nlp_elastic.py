@@ -54,29 +54,6 @@ def test_a_race_is_not_restored_by_tiny_steps(N: int) -> None:
     assert float(solver.result.f) == pytest.approx(1.905, abs=5e-2)
 
 
-def test_a_stationary_sum_of_violations_ends_a_hopeless_problem() -> None:
-    """A point mass that cannot be in time: infeasible, with the certificate, and not at length."""
-    N = 40
-    p, v, u = ca.SX.sym("p", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
-    rows = [p[0], v[0], p[-1] - 1, v[-1]]
-    rows += [p[1:] - p[:-1] - v[:-1] / N, v[1:] - v[:-1] - (ca.sin(u) - 0.1 * v[:-1] ** 3) / N]
-    solver = nlpsol(
-        "s", "hybrid", {"x": ca.vertcat(p, v, u), "f": ca.sumsqr(u), "g": ca.vertcat(*rows)}
-    )
-    solver(
-        x0=0,
-        lbx=[-np.inf] * (2 * N + 2) + [-1] * N,
-        ubx=[np.inf] * (2 * N + 2) + [1] * N,
-        lbg=0,
-        ubg=0,
-    )
-    stats = solver.stats()
-    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
-    assert stats["point_status"] == "INFEASIBLE_STATIONARY"
-    assert solver.result.certificate <= 1e-5
-    assert stats["iter_count"] <= 60
-
-
 def test_chains_around_a_disc_are_not_lost() -> None:
     """A restoration after five short steps, wherever they led, lost three of four of these."""
     solved = 0

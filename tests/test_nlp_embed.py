@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from derivative_cases import CASES as PROBLEMS
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
@@ -24,58 +25,14 @@ DIFFERENTIABLE = QUIET | {
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
 
 
-def equality(kind=ca.SX):
-    x, p = kind.sym("x", 2), kind.sym("p", 2)
-    f = ca.exp(x[0] - p[0]) + x[1] ** 2 * p[1] + x[0] ** 2
-    nlp = {"x": x, "p": p, "f": f, "g": x[0] * x[1] + p[0] * x[0] - p[1]}
-    return nlp, {"x0": [1, 1], "lbg": 0, "ubg": 0}, [0.7, 1.3]
+CASES = ["equation", "upper row", "fixed variable", "everything", "pendulum"]
 
 
-def active_inequality():
-    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
-    f = (x[0] - 2) ** 2 + p[1] * (x[1] - 1) ** 4 + x[0] * x[1]
-    g = ca.vertcat(x[0] ** 2 + p[1] * x[1] ** 2, x[0] - x[1])
-    return (
-        {"x": x, "p": p, "f": f, "g": g - ca.vertcat(p[0], 0)},
-        {"x0": [0.5, 0.5], "lbg": [-np.inf, -5], "ubg": [0, 5]},
-        [1.5, 0.8],
-    )
-
-
-def active_bound():
-    x, p = ca.MX.sym("x", 3), ca.MX.sym("p", 2)
-    f = ca.sumsqr(x - ca.vertcat(p[0], 2 * p[1], 1)) + 0.3 * x[0] * x[1] * x[2] * p[0]
-    nlp = {"x": x, "p": p, "f": f, "g": ca.sum1(x**2) * p[1]}
-    fixed = {"x0": [0.5, 0.5, 0.5], "lbx": [-1, -1, 0.2], "ubx": [5, 0.8, 0.2]}
-    return nlp, fixed | {"lbg": -np.inf, "ubg": 10}, [0.9, 1.1]
-
-
-def everything():
-    """An equation, an active lower row, an active bound, an inactive row, a free variable."""
-    x, p = ca.SX.sym("x", 4), ca.SX.sym("p", 3)
-    f = ca.sumsqr(x - p[0]) + ca.cos(x[0] * p[1]) + 0.1 * x[3] ** 4
-    g = ca.vertcat(ca.sum1(x) - p[2], x[0] * x[1] - p[1] * x[2], ca.exp(x[3]) - 50)
-    bounds = {"lbx": [-2, -2, 0.9, -2], "ubx": 4, "lbg": [0, 0.4, -np.inf], "ubg": [0, 3, 0]}
-    return {"x": x, "p": p, "f": f, "g": g}, bounds | {"x0": 1}, [0.5, 1.2, 3.0]
-
-
-def pendulum(steps=12):
-    """A discretized pendulum, its torque on a limit, as a function of where it starts."""
-    X, U, p = ca.MX.sym("X", 2, steps + 1), ca.MX.sym("U", steps), ca.MX.sym("p", 3)
-    g = [X[:, 0] - p[:2]]
-    for k in range(steps):
-        slope = ca.vertcat(X[1, k], -p[2] * ca.sin(X[0, k]) + U[k])
-        g.append(X[:, k + 1] - X[:, k] - 0.2 * slope)
-    flat = ca.MX.sym("x", 2 * (steps + 1) + steps)
-    parts = [ca.reshape(flat[: 2 * (steps + 1)], 2, steps + 1), flat[2 * (steps + 1) :]]
-    f = 10 * ca.sumsqr(X) + ca.sumsqr(U)
-    f, g = ca.Function("graph", [X, U, p], [f, ca.vertcat(*g)])(*parts, p)
-    limit = np.concatenate((np.full(2 * (steps + 1), np.inf), np.full(steps, 1.0)))
-    nlp = {"x": flat, "p": p, "f": f, "g": g}
-    return nlp, {"x0": 0, "lbx": -limit, "ubx": limit, "lbg": 0, "ubg": 0}, [1.0, 0.3, 1.1]
-
-
-CASES = [equality, active_inequality, active_bound, everything, pendulum]
+def stated(name):
+    """The problem, the arguments of a solve but p, and p."""
+    nlp, call, at = PROBLEMS[name]()
+    given = {key: ca.DM(value).full().ravel() for key, value in call(ca.DM(at)).items()}
+    return nlp, given, given.pop("p")
 
 
 def jacobians(solver, arguments, values):
@@ -105,7 +62,7 @@ def differences(solver, arguments, name, values, step=1e-4):
 
 @pytest.mark.parametrize("case", CASES)
 def test_parameters_against_finite_differences(case):
-    nlp, arguments, values = case()
+    nlp, arguments, values = stated(case)
     solver = nlpsol("solver", "hybrid", nlp, TIGHT)
     found = jacobians(solver, arguments, values)
     expected = differences(solver, arguments, "p", values)
@@ -115,7 +72,7 @@ def test_parameters_against_finite_differences(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_parameters_against_ipopt(case):
-    nlp, arguments, values = case()
+    nlp, arguments, values = stated(case)
     solver = nlpsol("solver", "hybrid", nlp, TIGHT)
     theirs = ca.nlpsol("theirs", "ipopt", nlp, DIFFERENTIABLE)
     found, expected = (jacobians(each, arguments, values) for each in (solver, theirs))
@@ -126,19 +83,19 @@ def test_parameters_against_ipopt(case):
 def test_the_cases_have_active_constraints():
     solves = {}
     for case in CASES[1:]:
-        nlp, arguments, values = case()
+        nlp, arguments, values = stated(case)
         solver = nlpsol("solver", "hybrid", nlp, TIGHT)
         solves[case] = solver(p=values, **arguments)
-    assert solves[active_inequality]["lam_g"][0] > 0.1
-    assert solves[active_bound]["lam_x"][1] > 0.1
-    assert solves[everything]["lam_g"][1] < -0.1
-    assert solves[everything]["lam_x"][2] < -0.1
-    assert np.abs(solves[pendulum]["lam_x"].full()).max() > 0.1
+    assert solves["upper row"]["lam_g"][0] > 0.1
+    assert solves["fixed variable"]["lam_x"][1] > 0.1
+    assert solves["everything"]["lam_g"][1] < -0.1
+    assert solves["everything"]["lam_x"][2] < -0.1
+    assert np.abs(solves["pendulum"]["lam_x"].full()).max() > 0.1
 
 
 @pytest.mark.parametrize(("name", "at"), [("lbg", [0, 0.4, -60.0]), ("lbx", [-2, -2, 0.9, -2])])
 def test_bounds_against_finite_differences(name, at):
-    nlp, arguments, values = everything()
+    nlp, arguments, values = stated("everything")
     rows = [1] if name == "lbg" else [0, 1, 2, 3]  # an equation's lower bound has one side only
     arguments = {**arguments, "p": values}
     solver = nlpsol("solver", "hybrid", nlp, TIGHT)
@@ -160,7 +117,7 @@ def test_bounds_against_finite_differences(name, at):
 
 
 def test_both_bounds_of_an_equation_move_together():
-    nlp, arguments, values = equality()
+    nlp, arguments, values = stated("equation")
     solver = nlpsol("solver", "hybrid", nlp, TIGHT)
     arguments = {"x0": arguments["x0"], "p": values}
     b = ca.MX.sym("b")
@@ -176,7 +133,7 @@ def test_both_bounds_of_an_equation_move_together():
 
 
 def test_inside_a_graph_in_both_directions():
-    nlp, arguments, _ = active_inequality()
+    nlp, arguments, _ = stated("upper row")
     solver = nlpsol("solver", "hybrid", nlp, TIGHT)
     q, seed = ca.MX.sym("q"), ca.MX.sym("seed", 2)
     p = ca.vertcat(q**2, ca.sin(q))
@@ -195,24 +152,13 @@ def test_inside_a_graph_in_both_directions():
     np.testing.assert_allclose(reverse, np.array([[1, -2]]) @ dx, rtol=1e-9)
 
 
-def test_defaults_are_those_of_a_solver():
-    nlp, _, values = equality()
-    solver = nlpsol("solver", "hybrid", nlp)
-    theirs = ca.nlpsol("theirs", "ipopt", nlp, QUIET)
-    ours = solver(p=values, x0=[1, 1])
-    np.testing.assert_allclose(ours["x"], theirs(p=values, x0=[1, 1])["x"], atol=1e-6)
-    assert solver.result.success
-    assert solver.name_in() == theirs.name_in()
-    assert solver.name_out() == theirs.name_out()
-
-
 def unpack(arguments, n, m):
     names = (("lbx", n), ("ubx", n), ("lbg", m), ("ubg", m))
     return Bounds(*(np.broadcast_to(arguments[k], size).astype(float) for k, size in names))
 
 
 def test_plain_numbers():
-    nlp, arguments, values = everything()
+    nlp, arguments, values = stated("everything")
     bounds = unpack(arguments, 4, 3)
     result = Solver(nlp, scaled_tol=1e-11).solve(
         1.0, values, lbx=bounds.lbx, ubx=bounds.ubx, lbg=bounds.lbg, ubg=bounds.ubg

@@ -8,7 +8,6 @@ import pytest
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.optistack.opti import Opti
-from casadi_hybrid.casadi_api.optistack.solution import OptiSolveError
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 
@@ -114,13 +113,6 @@ def test_optimal_control():
     assert np.abs(ours.dual(constraints[1])).max() > 1e-2  # a torque limit is active
 
 
-def test_no_constraints_and_no_parameters():
-    opti = ca.Opti()
-    x = opti.variable(3)
-    opti.minimize(ca.sumsqr(x - ca.DM([1, 2, 3])))
-    compare(opti, [x], [])
-
-
 def test_no_objective():
     opti = ca.Opti()
     x = opti.variable()
@@ -180,18 +172,6 @@ def test_names_and_descriptions():
     assert ours.stats()["stop_reason"] == "CONVERGED"
 
 
-def test_failure_raises_with_the_best_point():
-    opti = ca.Opti()
-    x = opti.variable()
-    opti.minimize(x)
-    opti.subject_to(x**2 <= -1)
-    with pytest.raises(OptiSolveError, match="Solver failed") as caught:
-        solved(opti, max_iter=60)
-    assert not caught.value.solution.success
-    assert not caught.value.solution.stats()["success"]
-    assert caught.value.solution.value(x**2) == pytest.approx(0, abs=1e-6)  # the least violation
-
-
 def test_refusals_name_what_is_wrong():
     opti, x, p, q, _ = mixed()
     with pytest.raises(InputError, match="did you mean 'max_iter'"):
@@ -233,29 +213,3 @@ def test_a_problem_of_parameters_alone_is_solved_as_in_casadi():
     assert (solution.value(opti.f), solution.value(weight)) == (4, 2)
     with pytest.raises(RuntimeError):
         solution.value(unused)
-
-
-def test_options_and_statistics_are_those_of_nlpsol(capsys):
-    opti, *_ = rosenbrock()
-    seen = []
-    solution = solved(opti, log=True, expand=True, iteration_callback=seen.append)
-    assert "objective" in capsys.readouterr().out
-    stats = solution.stats()
-    assert stats["iterations"]["obj"] == [record.obj for record in seen]
-    assert stats["unified_return_status"] == "SOLVER_RET_SUCCESS"
-    stats["iterations"]["obj"].clear()
-    assert solution.stats()["iterations"]["obj"]
-
-
-def test_a_failure_is_explained_by_source_lines():
-    opti = ca.Opti()
-    x = opti.variable()
-    opti.minimize(x)
-    opti.subject_to(x**2 <= -1)
-    with pytest.raises(OptiSolveError, match="Solver failed") as caught:
-        solved(opti, max_iter=60)
-    solution = caught.value.solution
-    name = solution.constraint_names[0]
-    assert "(test_nlp_opti.py:" in name
-    assert f"{name} = " in solution.explain()
-    assert name in str(caught.value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import casadi as ca
 import numpy as np
 from hypothesis import given, settings
@@ -74,14 +72,3 @@ def test_one_solver_with_changing_fixed_variables_and_rows_equals_fresh_ones():
         assert solver.stats()["success"]
         np.testing.assert_array_equal(again["x"].full(), fresh["x"].full())
         np.testing.assert_array_equal(again["lam_g"].full(), fresh["lam_g"].full())
-
-
-def test_threads_share_structures_but_no_factorization():
-    n = 120
-    solver = chain(n)
-    starts = np.linspace(-0.5, 0.5, 24)
-    alone = [solver(x0=start, lbg=-0.1, ubg=0.2)["x"].full() for start in starts]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda s: solver(x0=s, lbg=-0.1, ubg=0.2)["x"].full(), starts))
-    for one, other in zip(alone, together, strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -11,39 +11,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_degenerate_cases import COMPLEMENTARITY, DOMAIN, NO_INTERIOR, RANK, Solvable
-from nlp_edge_cases import (
-    NO_CURVATURE,
-    NO_MINIMIZER,
-    NO_MULTIPLIERS,
-    ON_THE_EDGE,
-    POLES,
-    Edge,
-)
 from nlp_judge import INF, Judge, numbers, side
-from nlp_ordinary_cases import ONE, PARTS, SCALES, STARTS
-from nlp_verdict_cases import INFEASIBLE, UNBOUNDED, UNDEFINED, Case
+from nlp_problems import PROBLEMS, SOLVABLE, Case, labelled
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.basics.status import PointStatus, StopReason
 
 TOLERANCE = 1e-6
-KINDS = {
-    "rank": RANK,
-    "no interior": NO_INTERIOR,
-    "complementarity": COMPLEMENTARITY,
-    "domain": DOMAIN,
-    "parts": PARTS,
-    "start": STARTS,
-    "scale": SCALES,
-    "one variable": ONE,
-}
-SOLVABLE = {
-    f"{kind}: {label}": case for kind, found in KINDS.items() for label, case in found.items()
-}
+DEGENERATE = labelled(*SOLVABLE)
 
 
-def solved(case: Case | Solvable | Edge, **options: Any) -> tuple[dict[str, Any], Any, Judge]:
+def solved(case: Case, **options: Any) -> tuple[dict[str, Any], Any, Judge]:
     """(answer, statistics, judge) of a solve, its words and numbers checked against each other."""
     solver = nlpsol("s", "hybrid", case.nlp, options)
     found = solver(**case.call)
@@ -65,10 +43,10 @@ def solved(case: Case | Solvable | Edge, **options: Any) -> tuple[dict[str, Any]
     return found, stats, judge
 
 
-@pytest.mark.parametrize("label", INFEASIBLE)
+@pytest.mark.parametrize("label", PROBLEMS["infeasible"])
 def test_an_infeasible_problem_is_said_to_be_so(label: str) -> None:
     """A certificate: no direction of the box reduces the violation, which is not zero."""
-    case = INFEASIBLE[label]
+    case = PROBLEMS["infeasible"][label]
     found, stats, judge = solved(case)
     assert stats["unified_return_status"] == "SOLVER_RET_INFEASIBLE", stats
     assert stats["stop_reason"] in {"LOCALLY_INFEASIBLE", "STALLED"}
@@ -81,10 +59,10 @@ def test_an_infeasible_problem_is_said_to_be_so(label: str) -> None:
         assert any(violation == pytest.approx(least, rel=1e-4) for least in case.least)
 
 
-@pytest.mark.parametrize("label", UNBOUNDED)
+@pytest.mark.parametrize("label", PROBLEMS["unbounded"])
 def test_an_unbounded_problem_is_said_to_be_so(label: str) -> None:
     """The returned point is feasible and far down; the case's own ray shows the rest."""
-    case = UNBOUNDED[label]
+    case = PROBLEMS["unbounded"][label]
     found, stats, judge = solved(case)
     p = case.call.get("p", ())
     if case.ray is not None:
@@ -109,9 +87,9 @@ def test_an_unbounded_problem_is_said_to_be_so(label: str) -> None:
     assert (np.abs(of_x) <= TOLERANCE * (1.0 + np.abs(x))).all()
 
 
-@pytest.mark.parametrize("label", UNDEFINED)
+@pytest.mark.parametrize("label", PROBLEMS["undefined"])
 def test_a_start_without_values_is_said_to_be_so(label: str) -> None:
-    case = UNDEFINED[label]
+    case = PROBLEMS["undefined"][label]
     found, stats, judge = solved(case)
     assert stats["stop_reason"] == "EVALUATION_ERROR"
     assert stats["unified_return_status"] == "SOLVER_RET_NAN"
@@ -122,23 +100,26 @@ def test_a_start_without_values_is_said_to_be_so(label: str) -> None:
     assert not np.isfinite(every).all()
 
 
-@pytest.mark.parametrize("label", SOLVABLE)
+@pytest.mark.parametrize("label", DEGENERATE)
 def test_a_degenerate_problem_is_solved(label: str) -> None:
-    case = SOLVABLE[label]
+    case = DEGENERATE[label]
     found, stats, _ = solved(case)
     assert stats["success"], stats
     assert stats["stop_reason"] == "CONVERGED"
     f = float(found["f"])
-    assert any(f == pytest.approx(value, rel=1e-6, abs=1e-6) for value in case.f), (f, case.f)
-    if case.x is not None:
-        np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+    assert any(f == pytest.approx(value, rel=1e-6, abs=1e-6) for value in case.f_star), (
+        f,
+        case.f_star,
+    )
+    if case.x_star is not None:
+        np.testing.assert_allclose(numbers(found["x"]), case.x_star, atol=case.near)
 
 
-@pytest.mark.parametrize("label", NO_MULTIPLIERS)
+@pytest.mark.parametrize("label", PROBLEMS["no multipliers"])
 def test_a_minimum_without_multipliers_is_found(label: str) -> None:
-    case = NO_MULTIPLIERS[label]
+    case = PROBLEMS["no multipliers"][label]
     found, stats, judge = solved(case)
-    np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+    np.testing.assert_allclose(numbers(found["x"]), case.x_star, atol=case.near)
     assert judge.feasibility(found["x"], case.call) <= TOLERANCE
     if stats["success"]:
         return
@@ -154,37 +135,37 @@ def test_a_minimum_without_multipliers_is_found(label: str) -> None:
         assert (np.abs(lam) * np.abs(bound - value) <= 1e-6).all()
 
 
-@pytest.mark.parametrize("label", NO_MINIMIZER)
+@pytest.mark.parametrize("label", PROBLEMS["no minimizer"])
 def test_an_infimum_that_is_not_attained_is_not_called_unbounded(label: str) -> None:
-    _, stats, _ = solved(NO_MINIMIZER[label])
+    _, stats, _ = solved(PROBLEMS["no minimizer"][label])
     assert stats["stop_reason"] != "UNBOUNDED"
 
 
-@pytest.mark.parametrize("label", ON_THE_EDGE)
+@pytest.mark.parametrize("label", PROBLEMS["on the edge"])
 def test_a_minimum_on_the_edge_of_the_domain_is_found(label: str) -> None:
-    case = ON_THE_EDGE[label]
+    case = PROBLEMS["on the edge"][label]
     found, stats, _ = solved(case)
     assert stats["stop_reason"] not in {"UNBOUNDED", "LOCALLY_INFEASIBLE"}
     assert case.solved or not stats["success"]
-    if case.x is not None:
-        np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+    if case.x_star is not None:
+        np.testing.assert_allclose(numbers(found["x"]), case.x_star, atol=case.near)
 
 
-@pytest.mark.parametrize("label", POLES)
+@pytest.mark.parametrize("label", PROBLEMS["poles"])
 def test_a_pole_is_no_minimum(label: str) -> None:
-    case = POLES[label]
+    case = PROBLEMS["poles"][label]
     found, stats, _ = solved(case)
     assert not stats["success"]
     # Beside a logarithm's pole trial points are undefined, beside that of a fraction they are not.
     edge = "logarithm" in label
     assert stats["unified_return_status"] == ("SOLVER_RET_NAN" if edge else "SOLVER_RET_UNKNOWN")
     assert float(found["f"]) < -20
-    np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+    np.testing.assert_allclose(numbers(found["x"]), case.x_star, atol=case.near)
 
 
-@pytest.mark.parametrize("label", NO_CURVATURE)
+@pytest.mark.parametrize("label", PROBLEMS["no curvature"])
 def test_a_second_derivative_that_does_not_exist_at_the_start_is_done_without(label: str) -> None:
-    _, stats, _ = solved(NO_CURVATURE[label])
+    _, stats, _ = solved(PROBLEMS["no curvature"][label])
     assert stats["success"]
 
 

@@ -45,18 +45,6 @@ def one_by_one(solver: NlpSolver, arguments: dict[str, Any], p: np.ndarray) -> l
     return [solver(**{**arguments, "p": p[:, k].copy()}) for k in range(p.shape[1])]
 
 
-@pytest.mark.parametrize("name", ["van_der_pol", "with_rows", "with_fixed", "hs071", "box"])
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_bits_are_those_of_one_by_one(name: str, threads: int) -> None:
-    solver, arguments, p = prepared(name, 23)
-    found = solver.batch(**{**arguments, "p": p}, threads=threads)
-    alone = one_by_one(solver, arguments, p)
-    assert len(found) == 23
-    assert found.success.all()
-    for k, outputs in enumerate(alone):
-        assert column(found, k) == bits(outputs), k
-
-
 def test_the_results_are_those_of_one_by_one() -> None:
     solver, arguments, p = prepared("with_rows", 4)
     found = solver.batch(**{**arguments, "p": p})
@@ -76,19 +64,6 @@ def test_the_results_are_those_of_one_by_one() -> None:
         found.result(4)
 
 
-def test_columns_are_a_batch() -> None:
-    solver, arguments, p = prepared("van_der_pol", 6)
-    found = solver(**{**arguments, "p": p})
-    other = solver.batch(**{**arguments, "p": p})
-    assert {name: value.shape for name, value in found.items()} == {
-        name: getattr(other, name).shape for name in OUTPUTS
-    }
-    for name in OUTPUTS:
-        assert (
-            np.array(found[name]).tobytes() == np.ascontiguousarray(getattr(other, name)).tobytes()
-        )
-
-
 def test_everything_may_have_columns_and_fewer_begin_anew() -> None:
     solver, arguments, p = prepared("with_rows", 4)
     starts = np.array(arguments["x0"]) + np.array([[0.0, 1e-3]])
@@ -97,16 +72,6 @@ def test_everything_may_have_columns_and_fewer_begin_anew() -> None:
     for k in range(4):
         one = {**arguments, "p": p[:, k], "x0": starts[:, k % 2].copy(), "ubx": high[:, k].copy()}
         assert column(found, k) == bits(solver(**one))
-
-
-def test_cold_solves_are_done_too() -> None:
-    case = CASES["hs071"]()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    p = np.array([[1.0, 1.02, 0.98]])
-    found = solver.batch(**{**case.numbers, "p": p})
-    assert found.success.all()
-    for k in range(3):
-        assert column(found, k) == bits(solver(**{**case.numbers, "p": p[:, k]}))
 
 
 @pytest.mark.parametrize("kind", [ca.DM, lambda p: ca.DM(p.T).T, lambda p: ca.sparsify(ca.DM(p))])

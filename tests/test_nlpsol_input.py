@@ -38,6 +38,14 @@ GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
         ({"lbX": 0}, "unknown argument 'lbX'; did you mean 'lbx'"),
         ({"lam_g": 0}, "unknown argument 'lam_g'; did you mean 'lam_g0'"),
         ({"lbg": [[1], [2, 3]]}, "lbg must be real numbers"),
+        ({"x0": np.nan}, r"x0(\[0\])? is nan"),
+        ({"p": [1, np.nan]}, "p has shape"),
+        ({"ubg": np.nan}, r"ubg(\[0\])? is nan"),
+        ({"x0": ca.DM([0, np.nan])}, r"x0\[1\] is nan"),
+        ({"lbx": np.inf}, r"lbx\[0\] is inf"),
+        ({"x0": np.zeros((2, 2, 1))}, "x0"),
+        ({"x0": np.zeros(2, dtype=complex)}, "x0 must be real"),
+        ({"warm_start": 3}, "warm_start must be the result of a solve"),
     ],
 )
 def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message: str) -> None:
@@ -48,6 +56,13 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
     assert not called
     with pytest.raises(RuntimeError, match=r"No stats available.*has not been called"):
         solver.stats()
+    for _ in range(3):  # the next calls take a shorter way, and are refused alike
+        solver()
+    called.clear()
+    for _ in range(2):
+        with pytest.raises(InputError, match=message):
+            solver(**call)
+    assert not called
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Scripts written for ``ca.nlpsol`` and Opti, switched to this package by changing one line.
 
 Each script is written the way CasADi's documentation and its public examples write it: the
-Rosenbrock problem, direct multiple shooting and direct collocation of the van der Pol oscillator,
+Rosenbrock problem, direct multiple shooting of the van der Pol oscillator,
 a race car, and a parametric program that is solved again and again. Every script is run with
 ``ca.nlpsol`` and with the switched line; the answers have to agree.
 """
@@ -25,7 +25,6 @@ from casadi_hybrid.casadi_api.foreign import (
     WITHOUT_EFFECT,
     OptionWarning,
 )
-from casadi_hybrid.result.record import IterationRecord
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
@@ -95,67 +94,6 @@ def direct_multiple_shooting(make: Make, plugin: str) -> tuple[Any, Any]:
     return sol["x"].full().flatten(), solver.stats()
 
 
-def direct_collocation(make: Make, plugin: str) -> tuple[Any, Any]:
-    d, N = 3, 8
-    h = 10 / N
-    points = np.append(0, ca.collocation_points(d, "legendre"))
-    C, D, B = np.zeros((d + 1, d + 1)), np.zeros(d + 1), np.zeros(d + 1)
-    for j in range(d + 1):
-        poly = np.poly1d([1])
-        for r in range(d + 1):
-            if r != j:
-                poly *= np.poly1d([1, -points[r]]) / (points[j] - points[r])
-        D[j] = poly(1.0)
-        for r in range(d + 1):
-            C[j, r] = np.polyder(poly)(points[r])
-        B[j] = np.polyint(poly)(1.0)
-    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
-    xdot = ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u, x[0])
-    f = ca.Function("f", [x, u], [xdot, ca.sumsqr(x) + u**2])
-    w, w0, lbw, ubw, g = [], [], [], [], []
-    J: Any = 0
-    Xk = ca.MX.sym("X0", 2)
-    w.append(Xk)
-    lbw.append([0, 1])
-    ubw.append([0, 1])
-    w0.append([0, 1])
-    for k in range(N):
-        Uk = ca.MX.sym("U_" + str(k))
-        w.append(Uk)
-        lbw.append([-1])
-        ubw.append([1])
-        w0.append([0])
-        Xc = []
-        for j in range(d):
-            Xkj = ca.MX.sym(f"X_{k}_{j}", 2)
-            Xc.append(Xkj)
-            w.append(Xkj)
-            lbw.append([-0.25, -np.inf])
-            ubw.append([np.inf, np.inf])
-            w0.append([0, 0])
-        Xk_end = D[0] * Xk
-        for j in range(1, d + 1):
-            xp = C[0, j] * Xk
-            for r in range(d):
-                xp = xp + C[r + 1, j] * Xc[r]
-            fj, qj = f(Xc[j - 1], Uk)
-            g.append(h * fj - xp)
-            Xk_end = Xk_end + D[j] * Xc[j - 1]
-            J = J + B[j] * qj * h
-        Xk = ca.MX.sym(f"X_{k + 1}", 2)
-        w.append(Xk)
-        lbw.append([-0.25, -np.inf])
-        ubw.append([np.inf, np.inf])
-        w0.append([0, 0])
-        g.append(Xk_end - Xk)
-    prob = {"f": J, "x": ca.vertcat(*w), "g": ca.vertcat(*g)}
-    solver = make("solver", plugin, prob, QUIET)
-    sol = solver(
-        x0=np.concatenate(w0), lbx=np.concatenate(lbw), ubx=np.concatenate(ubw), lbg=0, ubg=0
-    )
-    return sol["x"], solver.stats()
-
-
 def parametric(make: Make, plugin: str) -> tuple[Any, Any]:
     """An MPC loop in the popular style: one solver, many parameters, warm-started by hand."""
     horizon, T = 8, 0.2
@@ -185,7 +123,7 @@ def parametric(make: Make, plugin: str) -> tuple[Any, Any]:
     return np.array(path), solver.stats()
 
 
-SCRIPTS = [rosenbrock, direct_multiple_shooting, direct_collocation, parametric]
+SCRIPTS = [rosenbrock, direct_multiple_shooting, parametric]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
@@ -309,76 +247,6 @@ def test_the_listed_options_are_casadis_own() -> None:
         warnings.simplefilter("error")
         nlpsol("s", "hybrid", CASES["bounds"][0], off)
     assert set(off) <= documented
-
-
-class Callback(ca.Callback):
-    """The callback of CasADi's documentation, which stops after ``last`` calls."""
-
-    def __init__(self, n: int, m: int, p: int, last: int) -> None:
-        ca.Callback.__init__(self)
-        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": p}
-        self.last, self.seen = last, []  # type: int, list[list[np.ndarray]]
-        self.construct("callback", {})
-
-    def get_n_in(self) -> int:
-        return int(ca.nlpsol_n_out())
-
-    def get_n_out(self) -> int:
-        return 1
-
-    def get_name_in(self, i: int) -> str:
-        return str(ca.nlpsol_out(i))
-
-    def get_sparsity_in(self, i: int) -> Any:
-        size = self.sizes[ca.nlpsol_out(i)]
-        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
-
-    def eval(self, arguments: Any) -> list[int]:
-        self.seen.append([numbers(argument) for argument in arguments])
-        return [int(len(self.seen) >= self.last)]
-
-
-def test_a_callback_of_casadi_is_called_as_casadi_calls_it() -> None:
-    nlp, call = CASES["parameters"]
-    for p in (2, 0):  # many leave lam_p empty
-        callback = Callback(2, 1, p, last=10**6)
-        solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": callback})
-        found = solver(**call)
-        lists = solver.stats()["iterations"]
-        assert len(callback.seen) == len(lists["iter"])
-        for seen, f in zip(callback.seen, lists["obj"], strict=True):
-            assert seen[1][0] == f
-        for key, last in zip(OUTPUTS, callback.seen[-1], strict=True):
-            if key != "lam_p" or p:
-                np.testing.assert_allclose(last, numbers(found[key]), atol=1e-12)
-            else:
-                assert last.size == 0
-
-
-def test_a_callback_of_casadi_stops_and_is_called_every_few_steps() -> None:
-    nlp, call = CASES["no constraints"]
-    callback = Callback(2, 0, 0, last=3)
-    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": callback})
-    solver(**call)
-    assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
-    assert len(callback.seen) == 3
-    callback = Callback(2, 0, 0, last=10**6)
-    options = {"iteration_callback": callback, "iteration_callback_step": 4}
-    solver = nlpsol("s", "hybrid", nlp, options)
-    solver(**call)
-    assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
-
-
-def test_errors_of_the_callback_can_be_ignored() -> None:
-    def broken(record: IterationRecord) -> bool:
-        raise KeyError("mine")
-
-    nlp, call = CASES["bounds"]
-    options = {"iteration_callback": broken, "iteration_callback_ignore_errors": True}
-    solver = nlpsol("s", "hybrid", nlp, options)
-    with pytest.warns(UserWarning, match="iteration_callback failed: 'mine'"):
-        solver(**call)
-    assert solver.stats()["success"]
 
 
 def test_a_start_outside_its_bounds_is_named_where_asked_for() -> None:

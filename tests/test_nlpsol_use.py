@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +12,8 @@ import casadi as ca
 import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
-from problems.hs import HS
 
-from casadi_hybrid import SolveError, nlpsol
+from casadi_hybrid import nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.result.record import IterationRecord
 
@@ -110,26 +108,6 @@ def test_limits_and_the_callback_stop_a_solve() -> None:
     assert solver.stats()["stop_reason"] == "TIME_LIMIT"
 
 
-def test_an_error_in_the_callback_is_the_users() -> None:
-    def broken(record: IterationRecord) -> bool:
-        raise KeyError("mine")
-
-    solver = nlpsol("s", "hybrid", CASES["bounds"][0], {"iteration_callback": broken})
-    with pytest.raises(KeyError, match="mine"):
-        solver()
-
-
-def test_error_on_fail_raises_with_the_result() -> None:
-    x = ca.SX.sym("x")
-    nlp = {"x": x, "f": x}
-    solver = nlpsol("mine", "hybrid", nlp, {"error_on_fail": True, "max_iter": 2})
-    with pytest.raises(SolveError, match=r"mine failed.*iteration limit") as caught:
-        solver()
-    assert not caught.value.result.success
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    assert float(solver(lbx=-1, ubx=-1)["x"]) == -1
-
-
 def test_statistics_have_casadis_keys() -> None:
     nlp, call = CASES["mixed"]
     solver = nlpsol("s", "hybrid", nlp)
@@ -180,18 +158,6 @@ def test_the_documented_options_are_the_options() -> None:
     assert documented == {entry.name: str(entry.default) for entry in fields(NlpOptions)}
 
 
-def test_a_pickled_solver_gives_the_same_answer() -> None:
-    for label in ("parameters", "MX", "mixed"):
-        nlp, call = CASES[label]
-        solver = nlpsol("s", "hybrid", nlp, {"tol": 1e-9})
-        found = solver(**call)
-        copy = pickle.loads(pickle.dumps(solver))
-        again = copy(**call)
-        assert all((numbers(found[k]) == numbers(again[k])).all() for k in OUTPUTS)
-        assert copy.options == solver.options
-        assert repr(copy) == repr(solver)
-
-
 def test_expansion_changes_no_answer() -> None:
     nlp, call = CASES["MX"]
     plain, expanded = (nlpsol("s", "hybrid", nlp, {"expand": e})(**call) for e in (False, True))
@@ -213,34 +179,6 @@ def test_threads_may_share_a_solver() -> None:
         for expected, (x, of_thread) in zip(alone, pool.map(solve, points), strict=True):
             assert (x == expected).all()
             assert (of_thread == expected).all()
-
-
-def test_a_solve_can_be_repeated_to_the_last_bit() -> None:
-    nlp, call = CASES["mixed"]
-    solver = nlpsol("s", "hybrid", nlp)
-    one = solver(**call), solver.stats()["iterations"]
-    two = solver(**call), solver.stats()["iterations"]
-    assert all((numbers(one[0][k]) == numbers(two[0][k])).all() for k in OUTPUTS)
-    np.testing.assert_equal(one[1], two[1])
-
-
-@pytest.mark.parametrize("number", [21, 35, 43, 65, 71, 76, 100, 113])
-def test_a_warm_start_needs_fewer_steps_than_a_cold_one(number: int) -> None:
-    """From the solution's own multipliers none, after a small change of the start a few."""
-    problem = next(q for q in HS if q.number == number)
-    nlp = problem.build()
-    bounds = {key: nlp[key] for key in ("lbx", "ubx", "lbg", "ubg")}
-    solver = nlpsol("solver", "hybrid", {key: nlp[key] for key in ("x", "f", "g")})
-    cold = solver(x0=problem.x0, **bounds)
-    steps = solver.stats()["iter_count"]
-    duals = {"lam_x0": cold["lam_x"], "lam_g0": cold["lam_g"]}
-    again = solver(x0=cold["x"], **duals, **bounds)
-    assert solver.stats()["iter_count"] <= 1
-    np.testing.assert_allclose(again["x"].full(), cold["x"].full(), rtol=1e-6, atol=1e-6)
-    nearby = solver(x0=cold["x"] * (1 + 1e-4), **duals, **bounds)
-    assert solver.stats()["success"]
-    assert solver.stats()["iter_count"] < steps
-    assert float(nearby["f"]) == pytest.approx(float(cold["f"]), rel=1e-6, abs=1e-6)
 
 
 def test_a_start_near_a_bound_behind_which_nothing_is_defined() -> None:

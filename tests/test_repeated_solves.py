@@ -6,31 +6,13 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import Problem, Solver, nlpsol
+from casadi_hybrid import Problem, Solver
 from casadi_hybrid.problem.functions import Fused, Packing
 
 
 def _nlp():
     x = ca.SX.sym("x", 3)
     return {"x": x, "f": ca.sumsqr(x - ca.DM([1, 2, 3])), "g": ca.vertcat(ca.sum1(x), x[0] * x[1])}
-
-
-BOUNDS = [
-    {"lbx": 0, "ubx": 1, "lbg": -np.inf, "ubg": 2},
-    {"lbx": [0, 0.5, -np.inf], "ubx": [0, 0.5, np.inf], "lbg": [1, -np.inf], "ubg": [1, np.inf]},
-    {"lbx": -np.inf, "ubx": np.inf, "lbg": [4, -np.inf], "ubg": [4, 1.5]},
-    {"lbx": [-1, 0, 0], "ubx": [1, 1, 1], "lbg": -np.inf, "ubg": np.inf},
-]
-
-
-def test_bounds_that_change_from_call_to_call_have_the_answers_of_fresh_solvers():
-    solver = nlpsol("solver", "hybrid", _nlp())
-    for k in (0, 0, 1, 0, 2, 2, 1, 3, 0, 3):
-        fresh = nlpsol("fresh", "hybrid", _nlp())
-        again, first = (s(x0=[0.2, 0.3, 0.4], **BOUNDS[k]) for s in (solver, fresh))
-        for key, value in first.items():
-            assert np.array_equal(again[key].full(), value.full()), (k, key)
-        assert solver.stats()["iter_count"] == fresh.stats()["iter_count"]
 
 
 def test_bounds_of_a_result_are_shared_by_equal_calls_and_cannot_be_written_to():

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from nlp_problems import read
 from paper_runs import KEYS, cells, every_run, run
 
 from casadi_hybrid.paper import CONDITIONS, files, printed
@@ -30,74 +31,7 @@ FINE = {c: {RATIO: 1.0, ZEROS: 2.0} for c in CONDITIONS}
 BEYOND = {c: {RATIO: 1.0001, ZEROS: 2.0} for c in CONDITIONS}
 # Of each statement: how it begins, its threshold and levels, of ten runs (how many cross, when)
 # that just keep the threshold, and those that just do not; the seeds that the budget ends.
-SIDES = [
-    (
-        "The weighted hybrids", "≥ 0.8", (1, 2, 3, 5),
-        [({"grid-w": (8, 9), "closed-w": (8, 9)}, ())],
-        [
-            ({"grid-w": (10, 9), "closed-w": (7, 9)}, ()),
-            ({"grid-w": (7, 9), "closed-w": (10, 9)}, ()),
-        ],
-    ),
-    (
-        "The hybrid improves", "> 0", CONDITIONS,
-        [({"closed-w": (6, 9), "aug-w": (5, 9), "opt-w": (1, 9)}, ())],
-        [
-            ({"closed-w": (6, 9), "aug-w": (6, 9), "opt-w": (1, 9)}, ()),
-            ({"closed-w": (6, 9), "aug-w": (1, 9), "opt-w": (6, 9)}, ()),
-        ],
-    ),
-    (
-        "Pure augmented", "< 0.8", CONDITIONS[1:],
-        [({"aug-w": (7, 9)}, ())], [({"aug-w": (8, 9)}, ())],
-    ),
-    (
-        "OGDA", "≤ 0", CONDITIONS,
-        [({}, ())], [({"ogda": (1, 9)}, ()), ({"eg": (1, 9)}, ())],
-    ),
-    (
-        "The closed form tracks", "within a factor of 1.5", (1, 2, 3, 5),
-        [
-            ({"closed-w": (9, 40), "grid-w": (9, 60)}, ()),
-            ({"closed-w": (5, 60), "grid-w": (9, 40)}, ()),
-        ],
-        [
-            ({"closed-w": (9, 40), "grid-w": (9, 61)}, ()),
-            ({"closed-w": (9, 61), "grid-w": (9, 40)}, ()),
-        ],
-    ),
-    (
-        "At level 1 PDHG", "< 1", (1,),
-        [({"pdhg": (9, 19), "grid-w": (9, 20), "closed-w": (9, 40)}, ())],
-        [
-            ({"pdhg": (9, 20), "grid-w": (9, 20), "closed-w": (9, 40)}, ()),
-            ({"pdhg": (9, 20), "grid-w": (9, 40), "closed-w": (9, 20)}, ()),
-        ],
-    ),
-    (
-        "At 3 and 5", "≤ 1.5", (3, 5),
-        [({"pdhg": (9, 40), "closed-w": (9, 60)}, ())],
-        [({"pdhg": (9, 40), "closed-w": (9, 61)}, ())],
-    ),
-    (
-        "The weighted variants", "< 1", CONDITIONS,
-        [({"closed-w": (9, 49), "closed-u": (9, 50)}, ())],
-        [({"closed-w": (9, 50), "closed-u": (9, 50)}, ())],
-    ),
-    (
-        "Exact cancellation", "< 0.5", (8, 13),
-        [({"closed-w": (4, 9)}, ())], [({"closed-w": (5, 9)}, ())],
-    ),
-    (
-        "It fails because", "> 0.5", (8, 13),
-        [({"closed-w": (4, 9)}, (4, 5, 6, 7))], [({"closed-w": (4, 9)}, (0, 1, 4, 5, 6))],
-    ),
-    (
-        "Partial cancellation", "> 0", CONDITIONS,
-        [({"closed-w": (4, 9), "half": (0, 9), "least": (5, 9)}, (9,))],
-        [({"closed-w": (4, 9), "half": (9, 9), "least": (4, 9)}, (9,))],
-    ),
-]  # fmt: skip
+SIDES = [tuple(side.values()) for side in read("sides")]
 
 
 def verdict(begin: str, summary, norms=FINE):

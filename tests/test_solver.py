@@ -140,14 +140,6 @@ def test_the_callback_sees_every_iterate_and_can_stop() -> None:
     assert seen[-1].residuals.feasibility < 1e-8
 
 
-def test_an_error_in_the_callback_is_the_users() -> None:
-    def fail(progress: Progress) -> None:
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        Solver(PARABOLA, "gda").solve([2, 1], callback=fail)
-
-
 @pytest.mark.parametrize("limit", [1e4, 1e300])
 def test_the_best_point_survives_divergence(limit: float) -> None:
     """Thirty good steps, then steps of the wrong sign and a thousand times as long."""
@@ -269,16 +261,6 @@ def ipopt(x: Any, f: Any, h: Any, x0: Any) -> tuple[Any, Any]:
     return answer["x"].full().ravel(), answer["lam_g"].full().ravel()
 
 
-@pytest.mark.parametrize("name", hard_cases())
-def test_x_and_multipliers_agree_with_ipopt(name: str) -> None:
-    x, f, h, x0 = hard_cases()[name]
-    x_star, lam_star = ipopt(x, f, h, x0)
-    result = Solver(Problem(x=x, f=f, h=h)).solve(x0)
-    assert result.success
-    assert result.x == pytest.approx(x_star, abs=1e-6)
-    assert result.lam_g == pytest.approx(lam_star, abs=1e-6)
-
-
 @pytest.mark.parametrize("name", ["circle", "square linear", "square nonlinear"])
 @pytest.mark.parametrize("method", ["constant", "closed-form", "whitened", "matrix-lookahead"])
 def test_other_methods_agree_with_ipopt_from_nearby(name: str, method: str) -> None:
@@ -317,3 +299,11 @@ def test_a_failed_rule_names_the_variable() -> None:
     problem = Problem(x=ca.vertcat(height, width), f=width - height**2, h=width)
     failed = Solver(problem, "closed-form", kernel_floor=None).solve([0.5, 0.5])
     assert "largest in height" in failed.detail
+
+
+def test_an_error_in_the_callback_is_the_users() -> None:
+    def fail(progress: Progress) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        Solver(PARABOLA, "gda").solve([2, 1], callback=fail)

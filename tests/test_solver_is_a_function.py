@@ -7,7 +7,6 @@ import gc
 import pickle
 import subprocess
 import sys
-import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -111,16 +110,6 @@ def test_maps(solvers: Solvers, kind: str) -> None:
     same(mapped[0](p=P)["x"], mapped[1](p=P)["x"])
 
 
-def test_matrices_are_several_solves(solvers: Solvers) -> None:
-    ours, theirs = solvers
-    many = {**GIVEN, "p": ca.DM([[1, 1.1, 0.2], [2, 2.1, 2]])}
-    same(ours(**many), theirs(**many))
-    starts = {**GIVEN, "x0": np.array([[0.1, 1.0], [0.2, 3.0]])}
-    same(ours(**starts), theirs(**starts))
-    with pytest.raises(InputError, match="x0 has numbers for 2 solves, another argument for 3"):
-        ours(p=many["p"], x0=starts["x0"])
-
-
 def test_calls_with_lists_and_dictionaries(solvers: Solvers) -> None:
     ours, theirs = solvers
     same(ours.call({"p": [1, 2]}), theirs.call({"p": [1, 2]}))
@@ -189,24 +178,6 @@ def test_numbers_alone_leave_nothing_behind() -> None:
     del solver
     gc.collect()
     assert gone() is None
-
-
-def test_several_threads_through_one_graph(solvers: Solvers) -> None:
-    p = ca.MX.sym("p", 2)
-    graph = ca.Function("graph", [p], [solvers[0](p=p, ubg=[1, 0.5])["x"]])
-    expected = [graph([1 + 0.01 * k, 2]).full() for k in range(8)]
-    found: dict[int, Any] = {}
-
-    def solve(k: int) -> None:
-        found[k] = solvers[0](p=[1 + 0.01 * k, 2], ubg=[1, 0.5])["x"].full()
-
-    threads = [threading.Thread(target=solve, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for k, value in enumerate(expected):
-        np.testing.assert_allclose(found[k], value, atol=1e-12)
 
 
 def test_copies_files_and_texts(solvers: Solvers, tmp_path: Path) -> None:

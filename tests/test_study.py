@@ -5,10 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -274,42 +270,6 @@ def test_a_finished_study_runs_nothing_again(finished, tmp_path, monkeypatch):
     assert record.read_bytes() == before
 
 
-@pytest.mark.parametrize("cut", [1, 40, 400])
-def test_a_line_cut_off_by_a_kill_is_dropped_and_its_unit_run_again(
-    finished, tmp_path, monkeypatch, cut
-):
-    done, folder, _ = finished
-    record = copy_record(folder, tmp_path)
-    text = record.read_bytes()
-    record.write_bytes(text[:-cut])
-    ran = counting(monkeypatch)
-    again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
-    assert ran == list(done.units)[-1:]
-    assert again.units == done.units
-    assert len(record.read_bytes().splitlines()) == len(text.splitlines())
-
-
-def test_a_study_killed_in_the_middle_goes_on_and_ends_the_same(finished, tmp_path):
-    done, _, _ = finished
-    record = tmp_path / "runs.csv"
-    code = (
-        "from pathlib import Path; from casadi_hybrid.study import *\n"
-        f"run_study({PLAN!r}, {SETTINGS!r}, Path({str(tmp_path)!r}), workers=1, progress=False)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code])
-    limit = time.monotonic() + 120
-    while time.monotonic() < limit and process.poll() is None:
-        if record.exists() and record.read_bytes().count(b"\n") >= 4:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert record.read_bytes().count(b"\n") >= 4
-    again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
-    assert again.units == done.units
-    assert len(record.read_text().splitlines()) == 1 + 2 * len(done.units)
-
-
 def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
     _, folder, _ = finished
     copy_record(folder, tmp_path)
@@ -373,21 +333,6 @@ def test_an_instance_that_cannot_be_made_is_a_failed_trial_of_every_rule(monkeyp
     monkeypatch.setattr(module, "make_instance", lambda *given, **more: 1 // 0)
     trials = run_unit(SETTINGS, Unit(3, 5, 1.0, 1.0, 1000))
     assert [trial.stop for trial in trials] == ["RAISED", "RAISED"]
-
-
-def test_what_is_not_finite_survives_the_record(tmp_path):
-    from dataclasses import replace
-
-    unit = Unit(3, 5, 1.0, 1.0, 0)
-    (trial,) = run_unit(Settings(("auto",)), unit)
-    kept = keeping(tmp_path, Settings(("auto",)))
-    with kept.open() as record:
-        odd = (replace(trial, feasibility=np.nan, distance=np.inf),)
-        record.append(kept.key(unit), kept.rows(unit, odd))
-    (back,) = kept.value(opened(tmp_path, Settings(("auto",)))[tuple(unit)])
-    assert np.isnan(back.feasibility)
-    assert back.distance == np.inf
-    assert back.stationarity == trial.stationarity
 
 
 def test_the_trials_do_not_depend_on_the_number_of_processes(finished, tmp_path):

@@ -24,12 +24,6 @@ SETS = ("hs", "more", "systems", "squares")
 # Groups, but no sets: those below are compared by commands of their own.
 ROOTS, HOPELESS, CONTROL, TRUTH = "roots", "hopeless", "control", "truth"
 TESTS = Path(__file__).parents[2] / "tests"
-TEST_CASES = {
-    "nlp_verdict_cases": ("INFEASIBLE", "UNBOUNDED", "UNDEFINED"),
-    "nlp_degenerate_cases": ("RANK", "NO_INTERIOR", "COMPLEMENTARITY", "DOMAIN"),
-    "nlp_edge_cases": ("ALL",),
-    "nlp_ordinary_cases": ("PARTS", "STARTS", "SCALES", "ONE"),
-}
 
 
 @dataclass(frozen=True)
@@ -99,13 +93,12 @@ def of_tests() -> tuple[Case, ...]:
     """The small cases of known truth that the tests go through."""
     if str(TESTS) not in sys.path:
         sys.path.insert(0, str(TESTS))
-    found = []
-    for module, groups in TEST_CASES.items():
-        for group in groups:
-            truth = group.lower() if group in {"INFEASIBLE", "UNBOUNDED"} else "solvable"
-            for name, entry in getattr(import_module(module), group).items():
-                found.append(of_test(f"{group} {name}", entry.nlp, entry.call, truth))
-    return tuple(found)
+    kinds = import_module("nlp_problems").PROBLEMS
+    return tuple(
+        of_test(f"{kind} {name}", entry.nlp, entry.call,
+                kind if kind in {"infeasible", "unbounded"} else "solvable")
+        for kind, group in kinds.items() if kind != "roots" for name, entry in group.items()
+    )  # fmt: skip
 
 
 def of_control(name: str, N: int) -> Case:

@@ -53,8 +53,8 @@ class LookAhead(Automatic):
     ed., section 18.5). Where both are zero, and σ is not needed for ZᵀHZ + σI ≻ 0, this is the law
     of :mod:`casadi_hybrid.iterations.law` with matrix steps and the look-ahead drive
     (:class:`~casadi_hybrid.iterations.rules.MatrixRule`), which is the Newton–KKT step whatever M
-    is. Steps are accepted by f + ν‖h‖₂. Where ‖h‖ stops falling it is reduced alone, until it is a tenth or
-    proves stationary. The sources are ``engine/c/trust_region``; f is divided there by what makes
+    is. Steps are accepted by f + ν‖h‖₂. Where ‖h‖ stops falling it is reduced alone, until it is a
+    tenth or     proves stationary. The sources are ``engine/c/trust_region``; f is divided there by what makes
     |∇f(x_0)| at most 100, rows are as they are.
 
     The Jacobian may have any shape and rank. λ_0 is not needed.

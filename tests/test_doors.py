@@ -1,0 +1,171 @@
+"""One C function behind every door: numbers, ``Solver``, graphs, maps, batches, texts, processes.
+
+Whatever way the numbers of a solve take, the answer has the same bits.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import CASES, needs_engine, warm
+
+from casadi_hybrid import Solver, nlpsol
+from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.casadi_api.solver import NlpSolver
+
+Numbers = dict[str, Any]
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+COUNT = 5
+
+
+@pytest.fixture(autouse=True)
+def core() -> None:
+    needs_engine()
+
+
+def columns_of(solver: NlpSolver, each: list[Numbers]) -> Numbers:
+    """All arguments of all solves side by side: some of CasADi's maps take a default for zero."""
+    default = {name: solver.default_in(i) for i, name in enumerate(solver.name_in())}
+    return {
+        name: ca.horzcat(
+            *(
+                ca.DM(one.get(name, default[name])) * ca.DM.ones(solver.size_in(name))
+                for one in each
+            )
+        )
+        for name in default
+    }
+
+
+def one_by_one(call: Callable[..., Any], solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+    """Each with its arguments as columns."""
+    return [call(**columns_of(solver, [one])) for one in each]
+
+
+def graph_of(solver: NlpSolver, names: list[str]) -> ca.Function:
+    symbols = {name: ca.MX.sym(name, solver.sparsity_in(name)) for name in names}
+    found = ca.Function.call(solver, symbols)
+    return ca.Function("graph", [*symbols.values()], [found[k] for k in OUTPUTS], names, OUTPUTS)
+
+
+def by_graph(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+    found = one_by_one(graph_of(solver, solver.name_in()), solver, each)
+    assert solver.result.x.tobytes() == np.array(found[-1]["x"]).tobytes()
+    assert solver.result.iterations == solver.stats()["iter_count"]
+    return found
+
+
+def by_copy(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+    made = (copy.copy(solver), copy.deepcopy(solver), pickle.loads(pickle.dumps(solver)))
+    assert {repr(one) for one in made} == {repr(solver)}
+    assert all(one.options == solver.options for one in made)
+    return [made[k % 3](**one) for k, one in enumerate(each)]
+
+
+def by_text(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+    return one_by_one(ca.Function.deserialize(solver.serialize()), solver, each)
+
+
+def solve(task: tuple[int, NlpSolver, Numbers]) -> tuple[Numbers, int]:
+    _, solver, numbers = task
+    found = solver(**numbers)
+    return {name: np.array(found[name]) for name in OUTPUTS}, solver.result.iterations
+
+
+def by_process(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+    tasks = [(k, solver, one) for k, one in enumerate(each)]
+    done = {task[0]: answer for task, answer in in_parallel(solve, tasks, workers=2)}
+    assert done[COUNT - 1][1] == solver.stats()["iter_count"]
+    return [done[k][0] for k in range(COUNT)]
+
+
+def by_package(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+    found = []
+    for one in each:
+        result = Solver(solver._runner.problem).solve(**one)
+        lam_p = solver(**one)["lam_p"]  # which a result has not
+        found.append({**{name: getattr(result, name) for name in OUTPUTS[:5]}, "lam_p": lam_p})
+    return found
+
+
+def side_by_side(call: Callable[..., Any]) -> Callable[[NlpSolver, list[Numbers]], list[Any]]:
+    """A door that takes all solves at once, each a column."""
+
+    def through(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+        found = call(solver, columns_of(solver, each))
+        matrices = {name: np.array(found[name]) for name in OUTPUTS}
+        return [{k: of[:, [i]] for k, of in matrices.items()} for i in range(COUNT)]
+
+    return through
+
+
+def batch(threads: int) -> Callable[[NlpSolver, Numbers], Any]:
+    def call(solver: NlpSolver, columns: Numbers) -> Any:
+        found = solver.batch(**columns, threads=threads)
+        assert found.success.all()
+        return {name: getattr(found, name) for name in OUTPUTS}
+
+    return call
+
+
+def mapped(*how: Any) -> Callable[[NlpSolver, Numbers], Any]:
+    return lambda solver, columns: solver.map(COUNT, *how)(**columns)
+
+
+DOORS: dict[str, Callable[[NlpSolver, list[Numbers]], list[Any]]] = {
+    "again": lambda solver, each: [solver(**one) for one in each],
+    "Solver": by_package,
+    "graph": by_graph,
+    "map": side_by_side(mapped("serial")),
+    "map over threads": side_by_side(mapped("thread", 2)),
+    "unrolled": side_by_side(mapped("unroll")),
+    "inline": side_by_side(mapped("inline")),
+    "columns": side_by_side(lambda solver, columns: solver(**columns)),
+    "batch": side_by_side(batch(1)),
+    "batch over threads": side_by_side(batch(3)),
+    "copy": by_copy,
+    "text": by_text,
+    "process": by_process,
+}
+WITHOUT_PYTHON = {"graph", "map", "map over threads", "unrolled", "inline"}
+
+
+@pytest.mark.parametrize("starts", ["cold", "warm"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_bits_are_the_same_through_every_door(
+    name: str, starts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, by_python = CASES[name](), list[int]()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    numbers, draws = case.numbers, np.random.default_rng(2)
+    outputs, each, expected = solver(**numbers), [], []
+    for _ in range(COUNT):
+        numbers = case.moved(numbers, outputs["x"], draws)
+        each.append({**numbers, **(warm(outputs) if starts == "warm" else {})})
+        outputs = solver(**each[-1])
+        expected.append({key: np.array(outputs[key]).ravel() for key in OUTPUTS})
+    plain = Runner.evaluate
+
+    def evaluate(self: Runner, arguments: Any) -> Any:
+        by_python.append(threading.get_ident())
+        return plain(self, arguments)
+
+    monkeypatch.setattr(Runner, "evaluate", evaluate)
+    for door, through in DOORS.items():
+        if door == "process" and name != "with_rows":
+            continue  # new processes take a second
+        if door == "Solver" and starts == "warm":
+            continue  # it starts from results
+        by_python.clear()
+        for found, wanted in zip(through(solver, each), expected, strict=True):
+            for key in OUTPUTS:
+                assert np.array(found[key]).tobytes() == wanted[key].tobytes(), (door, key)
+        assert not (door in WITHOUT_PYTHON and by_python), door

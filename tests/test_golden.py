@@ -1,0 +1,34 @@
+"""How the default method ends on the fast collections: the golden table, printed as a diff."""
+
+from __future__ import annotations
+
+import json
+
+from golden import FILE, differs, problems, row_of
+from nlp_cases import kkt
+
+# Several minima: from the standard start another local one is reached (by IPOPT too).
+LOCAL = {f"hs HS{number}" for number in (2, 20, 44, 55, 57, 108)}
+
+
+def test_the_golden_table() -> None:
+    """A success is a KKT point, at most at the published value but for other minima.
+
+    A change of the method that is meant is written by ``python tests/golden.py``.
+    """
+    wanted, said, seen = json.loads(FILE.read_text("utf-8")), [], set()
+    for name, case in problems():
+        row, nlp, found = row_of(case)
+        seen.add(name)
+        if any(differs(wanted[name], row)):
+            said.append(f"- {name}: {wanted[name]}\n+ {name}: {row}")
+        bounds = {key: nlp[key] for key in ("lbx", "ubx", "lbg", "ubg")}
+        success = row[1] is not None
+        if success and kkt(nlp, found, **bounds) > 1e-6 * (1 + 1e-6):
+            said.append(f"! {name}: a success that is no KKT point")
+        if case.group == "hs" and name not in LOCAL:
+            # 13 has no multipliers: its minimizer is no KKT point.
+            assert success == (name != "hs HS13"), name
+            assert not success or row[1] <= case.f_star + 1e-5 * max(1.0, abs(case.f_star)), name
+    assert seen == set(wanted)
+    assert not said, "\n" + "\n".join(said)
