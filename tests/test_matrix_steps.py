@@ -13,6 +13,7 @@ import pytest
 from runs import whole
 
 from casadi_hybrid import Problem, Solver
+from casadi_hybrid.iterations.rules import FloorCancellation, NegativeCancellation
 from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any

@@ -54,8 +54,8 @@ class LookAhead(Automatic):
     of :mod:`casadi_hybrid.iterations.law` with matrix steps and the look-ahead drive
     (:class:`~casadi_hybrid.iterations.rules.MatrixRule`), which is the Newton–KKT step whatever M
     is. Steps are accepted by f + ν‖h‖₂. Where ‖h‖ stops falling it is reduced alone, until it is a
-    tenth or     proves stationary. The sources are ``engine/c/trust_region``; f is divided there by what makes
-    |∇f(x_0)| at most 100, rows are as they are.
+    tenth or proves stationary. The sources are ``engine/c/trust_region``; f is divided there by
+    what makes |∇f(x_0)| at most 100, rows are as they are.
 
     The Jacobian may have any shape and rank. λ_0 is not needed.
     """
