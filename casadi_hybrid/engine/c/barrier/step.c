@@ -62,11 +62,11 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
     for (int i = 0; i < plan->m; i++)
         residual[i] = alpha * at->c[i] + run->trial->of.c[i];
     for (int number = 0; number < HYBRID_STEP_MAX_CORRECTIONS; number++) {
-        hybrid_direction *indefinite = &run->other;
+        hybrid_direction *second = &run->other;
         int verdict;
-        if (hybrid_direction_for(run, residual, indefinite)) return NONE;
-        complete(run, it, indefinite);
-        if (try_at(run, indefinite->alpha, indefinite, run->corrected)) return NONE;
+        if (hybrid_direction_for(run, residual, second)) return NONE;
+        complete(run, it, second);
+        if (try_at(run, second->alpha, second, run->corrected)) return NONE;
         verdict = hybrid_filter_accepts(&run->pair, it, size, run->corrected->theta,
                                  hybrid_phi(&run->form, run->corrected, it->nu), alpha, slope);
         if (verdict) {
@@ -79,7 +79,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
         if (run->corrected->theta > HYBRID_STEP_CORRECTED * theta) return NONE;
         theta = run->corrected->theta;
         for (int i = 0; i < plan->m; i++)
-            residual[i] = indefinite->alpha * residual[i] + run->corrected->of.c[i];
+            residual[i] = second->alpha * residual[i] + run->corrected->of.c[i];
     }
     return NONE;
 }

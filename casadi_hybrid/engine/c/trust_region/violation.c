@@ -98,7 +98,7 @@ static int bend(hybrid_run *run, double shift, double size) {
 }
 
 /* A Newton step whose gain in |c| drowns in rounding, where it halves the slope A'c. */
-static int crossover(hybrid_run *run) {
+static int last_step(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -141,7 +141,7 @@ int hybrid_newton_on_violation(hybrid_run *run) {
         }
         if (!(predicted > HYBRID_VIOLATION_NEGLIGIBLE * 0.5 * size_c * size_c)) {
             one->of.reach = radius;
-            return shift == 0.0 ? crossover(run) : HYBRID_NOT_NEARER;
+            return shift == 0.0 ? last_step(run) : HYBRID_NOT_NEARER;
         }
         ratio = measure(run, one->step, predicted, run->trial);
         if (ratio != -1.0 && ratio < HYBRID_VIOLATION_MEDIOCRE && one->values[0] + shift > 0.0 &&

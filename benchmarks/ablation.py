@@ -1,0 +1,213 @@
+"""What each mechanism of the default method buys: the collections with one switched off at a time.
+
+    python benchmarks/ablation.py FOLDER [WORD ...] [--sets NAME ...] [--constants] [--list]
+
+Each mechanism is switched off by one exact change of the core's C in a copy of the package, in
+FOLDER, where the core is built and ``before_after.py`` solves the collections. ``--constants``
+doubles and halves every number of ``constants.h`` instead. What FOLDER already has is not run
+again, so an interrupted study goes on; the table, ``FOLDER/ablation.txt``, is that of what is
+there. With words, only mechanisms (or constants) whose name contains one of them.
+
+Columns: problems that are solved with and without it, lost and gained without it; of both, the
+iterations without it relative to those with it (geometric mean), and the processor time. Scatter:
+in ``noise``, the standard deviation of the number lost less gained over its four seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from before_after import GROUPS, SEEDS
+from hs_peers import align
+from wheel_peers import GOOD, mean_ratio
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = "casadi_hybrid/engine/c"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of the core.
+
+    Attributes:
+        name: what is switched off, or which constant is changed how.
+        file: below the core's folder.
+        old, new: the text that is there exactly once, and what takes its place.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+    def applied(self, text: str) -> str:
+        """The text of the file with the change.
+
+        Raises:
+            LookupError: where the text is not there, or more than once.
+        """
+        found = text.count(self.old)
+        if found != 1:
+            raise LookupError(f"{self.name}: {self.file} has {self.old!r} {found} times, not once")
+        return text.replace(self.old, self.new)
+
+
+MECHANISMS = (
+    Change("crossover to the active set", "driver/run.c",
+           "status = hybrid_crossover(run, it, &spent);", "spent = 0, status = HYBRID_NO_SET;"),
+    Change("second-order correction", "barrier/step.c",
+           "number < HYBRID_STEP_MAX_CORRECTIONS", "number < 0"),
+    Change("watchdog", "barrier/step.c",
+           "found = far ? NONE : watched_step(run, it);", "found = NONE;"),
+    Change("Levenberg-Marquardt shift where the filter blocks", "barrier/step.c",
+           "if (least > HYBRID_STEP_STIFFEST) break;", "break;"),
+    Change("memory of the singularity of K", "constants.h",
+           "#define HYBRID_INERTIA_OFTEN 3", "#define HYBRID_INERTIA_OFTEN 1000000"),
+    Change("final step on the set where rounding decides", "driver/run.c",
+           "        hybrid_refine_solution(run);\n", ""),
+    Change("extrapolation along a ray", "driver/run.c",
+           "if (hybrid_extrapolate(run))", "if (0)"),
+    Change("multipliers by least squares at the start", "barrier/start.c",
+           "hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);",
+           "memset(it->y, 0, (size_t)plan->m * sizeof(double));"),
+    Change("composite steps for equations", "driver/solve.c",
+           "if (is_composite(solver)) {", "if (0) {"),
+    Change("nonmonotone Newton step of composite steps", "trust_region/composite_step.c",
+           "nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;",
+           "nonmonotone = 0;"),
+    Change("geodesic acceleration", "trust_region/violation.c",
+           "HYBRID_VIOLATION_ACCELERATION * size)) return 0;", "0.0 * size)) return 0;"),
+    Change("dual step where rows contradict bounds", "active_set/quadratic_program.c",
+           "if (!release(model, form, at)) return HYBRID_SOLVED;", "return HYBRID_SOLVED;"),
+    Change("least squares first for more rows than unknowns", "driver/next_run.c",
+           "if (solver->equations > solver->free && !solver->options->linear) {", "if (0) {"),
+    Change("least squares where any feasible point will do", "driver/next_run.c",
+           "if (any_root && !a_run_was(solver, 0))", "if (0)"),
+    Change("least squares by short steps", "driver/next_run.c",
+           "if (!run.how.cautious) {", "if (0) {"),
+    Change("interior points after least squares", "driver/next_run.c",
+           "if (solver->plan->n_g <= solver->plan->n_x && all_were_roots(solver))", "if (0)"),
+    Change("on from the end of least squares", "driver/next_run.c",
+           "== HYBRID_STOP_LOCALLY_INFEASIBLE) return 0;\n    run.last = 1;", ") return 0;\n"
+           "    return 0;\n    run.last = 1;"),
+    Change("least squares after divergence", "driver/next_run.c",
+           "if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {", "if (0) {"),
+    Change("starts off a local minimum of the violation", "driver/next_run.c",
+           "return escape(solver, pair ? HYBRID_ESCAPES : 0);", "return pair = 0;"),
+    Change("least multipliers of a degenerate point", "driver/next_run.c",
+           "if (degenerate && !solver->tried_least && !solver->tried_perturbed) {", "if (0) {"),
+    Change("perturbed equations", "driver/next_run.c",
+           "if (last->near && !solver->tried_perturbed) {", "if (0) {"),
+    Change("restart with the scales of the end", "driver/next_run.c",
+           "if (last->stop != HYBRID_STOP_STALLED || !last->less_steep) return 0;", "return 0;"),
+    Change("wider bounds and a larger barrier", "driver/next_run.c",
+           "&& !a_run_was(solver, 1))\n        return widen", "&& 0)\n        return widen"),
+    Change("on from the best point", "driver/next_run.c",
+           "return unfinished ? go_on_from_best(solver) : 0;",
+           "return unfinished ? 0 * go_on_from_best(solver) : 0;"),
+    Change("least multipliers of a solution", "driver/solve.c",
+           "            lessen_multipliers(solver);", "            (void)lessen_multipliers;"),
+)  # fmt: skip
+
+
+def constants() -> Iterator[Change]:
+    """Every number of the core, doubled and halved; whole numbers stay whole."""
+    text = (ROOT / CORE / "constants.h").read_text(encoding="utf-8")
+    for line, name, number in re.findall(r"^(#define (HYBRID_\w+) ([\d.e+-]+))", text, re.M):
+        for factor in (2.0, 0.5):
+            value = float(number) * factor
+            whole = number.isdigit()
+            new = str(max(1, int(value))) if whole else repr(value)
+            if new != number:
+                yield Change(f"{name} x {factor:g}", "constants.h", line + "\n",
+                             f"#define {name} {new}\n")  # fmt: skip
+
+
+def solve(folder: Path, change: Change | None, sets: Sequence[str]) -> Path:
+    """The file of a run of the collections with a change, made where it is missing."""
+    name = "unchanged" if change is None else re.sub(r"\W+", "-", change.name)
+    file = folder / f"{name}.json"
+    if file.exists():
+        return file
+    copy = folder / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__", "_lib")
+    for part in ("casadi_hybrid", "benchmarks", "tests"):
+        shutil.copytree(ROOT / part, copy / part, ignore=ignored)
+    for part in ("hatch_build.py", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / part, copy)
+    if change is not None:
+        source = copy / CORE / change.file
+        source.write_text(change.applied(source.read_text("utf-8")), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    subprocess.run([sys.executable, "hatch_build.py"], cwd=copy, env=environment, check=True)
+    made = folder / "made.json"
+    command = [sys.executable, "benchmarks/before_after.py", "run", str(made), "--sets", *sets]
+    subprocess.run(command, cwd=copy, env=environment, check=True, stderr=subprocess.DEVNULL)
+    return made.rename(file)
+
+
+def line(name: str, before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -> list[str]:
+    """A change as cells of the table."""
+    old = {(row["set"], row["problem"]): row for row in before}
+    new = {(row["set"], row["problem"]): row for row in after}
+    good = [{key for key in old if rows[key]["kind"] in GOOD} for rows in (old, new)]
+    lost, gained, both = good[0] - good[1], good[1] - good[0], good[0] & good[1]
+    its = [(max(old[key]["iterations"], 1), max(new[key]["iterations"], 1)) for key in both]
+    seconds = [(old[key]["seconds"], new[key]["seconds"]) for key in both]
+    net = [
+        sum(key[0] == "noise" and key[1].endswith(f"#{seed}") for key in lost)
+        - sum(key[0] == "noise" and key[1].endswith(f"#{seed}") for key in gained)
+        for seed in range(SEEDS)
+    ]
+    return [
+        name, str(len(good[0])), str(len(good[1])), str(len(lost)), str(len(gained)),
+        mean_ratio(its), mean_ratio(seconds), f"{float(np.std(net)):.1f}",
+    ]  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is missing and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="parts of names")
+    parser.add_argument("--sets", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--constants", action="store_true", help="constants, not mechanisms")
+    parser.add_argument("--list", action="store_true", help="print the names and run nothing")
+    chosen = parser.parse_args(arguments)
+    words = [word.lower() for word in chosen.words]
+    changes = list(constants()) if chosen.constants else list(MECHANISMS)
+    changes = [c for c in changes if not words or any(word in c.name.lower() for word in words)]
+    for change in changes:
+        change.applied((ROOT / CORE / change.file).read_text(encoding="utf-8"))
+    if chosen.list:
+        print("\n".join(change.name for change in changes))
+        return
+    folder = chosen.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    before = json.loads(solve(folder, None, chosen.sets).read_text())
+    head = ["without", "solved with", "without", "lost", "gained", "it. (both)", "time", "scatter"]
+    table = [head]
+    for change in changes:
+        table.append(
+            line(change.name, before, json.loads(solve(folder, change, chosen.sets).read_text()))
+        )
+        text = align(table)
+        (folder / "ablation.txt").write_text(text + "\n", encoding="utf-8")
+        print(text.splitlines()[-1], flush=True)
+    print("\n" + align(table))
+
+
+if __name__ == "__main__":
+    main()
