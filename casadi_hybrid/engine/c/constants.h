@@ -17,8 +17,8 @@
  * Without a unit a number is in those of the standard form, whose scales make no derivative larger
  * than 100 at the start. |v| is the largest |entry| of a vector, |v|_1 and |v|_2 its norms,
  * theta = |c|_1, phi the barrier function, nu the barrier parameter (their mu), E_nu the optimality
- * error, sigma and epsilon the shifts of the KKT matrix (their delta_w, delta_c), and the ratio of a
- * step that of its actual to its predicted decrease. */
+ * error, sigma and epsilon the shifts of the KKT matrix (their delta_w, delta_c), and the ratio of
+ * a step that of its actual to its predicted decrease. */
 #ifndef HYBRID_CONSTANTS_H
 #define HYBRID_CONSTANTS_H
 
