@@ -9,8 +9,7 @@
  *
  * whose f and rows are scaled; all that goes in and comes out is in the user's units.
  *
- * Nothing is allocated; there are no globals and no input or output. The caller hands in everything.
- * To solve:
+ * Nothing is allocated; there are no globals, no input and no output. All is the caller's. To solve:
  *
  *     hybrid_plan plan;            the structure of the problem, without numbers; made once
  *     hybrid_functions functions;  f, g and their derivatives, by pointers to functions
@@ -41,8 +40,8 @@
 /* --- The functions of the problem ------------------------------------------------------------- */
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
- * output after the other. Returns 0, or another number where it could not be evaluated: such a trial
- * point is refused, as is one where a number is not finite.
+ * output after the other. Returns 0, or another number where it could not be evaluated: such a
+ * trial point is refused, as is one where a number is not finite.
  *   first:  (x, p) -> f, grad f, g, J: 1 + nnz_gradient + nnz_g + nnz_J numbers
  *   second: (x, lam_g, p) -> the Hessian of L by x, both triangles: nnz_H numbers
  * with the nonzeros of the plan, J and the Hessian column by column; self: that of the structure
@@ -122,8 +121,8 @@ typedef struct {
     const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where both bounds are infinite */
 
     /* The standard form: sizes of w and c; w = (free variables, slacks). A fixed variable is not in
-     * it, nor is one that stands in no row and not in f: it stays where it is. Each inequality has a
-     * slack. */
+     * it, nor is one that stands in no row and not in f: it stays where it is. Each inequality has
+     * a slack. */
     int n_free, n, m, n_slack;
     const int *free_at;   /* n_free: the variable of each entry of w, increasing */
     const int *row_at;    /* m: the row of g of each row of c, increasing */

@@ -1,4 +1,5 @@
-/* The observer a solve: rows of iterates, a function that sees each, and the wish to end it. */
+/* The observer of a solve: rows of iterates, a function that is called with each, and the wish to
+ * end the solve. */
 #include <string.h>
 
 #include "problem/problem.h"
