@@ -9,7 +9,7 @@
  *
  * whose f and rows are scaled; all that goes in and comes out is in the user's units.
  *
- * Nothing is allocated; there are no globals, no input and no output. All is the caller's. To solve:
+ * Nothing is allocated; there are no globals, no input and no output. To solve:
  *
  *     hybrid_plan plan;            the structure of the problem, without numbers; made once
  *     hybrid_functions functions;  f, g and their derivatives, by pointers to functions

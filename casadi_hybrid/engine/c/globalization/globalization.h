@@ -4,9 +4,9 @@
 
 #include "primal_dual/primal_dual.h"
 
-/* The functions of the problem itself at trial->of.w, with theta and the terms of the bounds. Returns
- * 0, or 1 where they are not defined. Apart from hybrid_visit, so that no function calls itself and
- * the stack has a bound. */
+/* The functions of the problem itself at trial->of.w, with theta and the terms of the bounds.
+ * Returns 0, or 1 where they are not defined. Apart from hybrid_visit, so that no function calls
+ * itself and the stack has a bound. */
 int hybrid_visit_problem(hybrid_run *run, hybrid_trial *trial);
 /* The same where the functions at `known_x` are in the trial, if that is its x. */
 int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known_x);

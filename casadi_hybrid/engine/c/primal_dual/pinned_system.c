@@ -21,9 +21,9 @@ static int exponent_of(double value) {
     return exponent;
 }
 
-/* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero, half of
- * the digits of a double, so that what is pinned moves by as little as rounding. A curvature of
- * less than 2^-31 of the largest |entry| of W is none: so the weight is no less than that. */
+/* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero, so that
+ * what is pinned moves by as little as rounding makes of it. A curvature of less than 2^-31 of the
+ * largest |entry| of W is none: so the weight is no less than that. */
 static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt *kkt) {
     const double least = ldexp(hybrid_largest(plan->nnz_W, W), -31);
     int sum = 0, count = 0;

@@ -21,7 +21,7 @@
 /* The KKT matrix with entries that are pinned. */
 typedef struct {
     double *K;                 /* nnz_K */
-    double *soft;              /* nnz_K: with pinned entries of w held by a weight, as is factored */
+    double *soft;              /* nnz_K: with pinned entries of w held by a weight, as factored */
     double weight;             /* 0 where nothing is pinned */
     int chosen;                /* whether pivots were chosen */
     int precise;               /* whether every row of a solution is to be as exact as it can be */
