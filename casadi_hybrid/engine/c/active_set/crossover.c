@@ -1,7 +1,8 @@
 /* Crossover from an iterate of the barrier method to a solution on its active set: a bound is
- * estimated to be active where its z exceeds the distance to it (the primal-dual indicator, El-Bakry,
- * Tapia and Zhang, SIAM Review 36, 1994), and Newton steps are taken on the KKT equations with these
- * bounds met. They count where the error of the whole problem says that the estimate is right. */
+ * estimated to be active where its z exceeds the distance to it (the primal-dual indicator of
+ * El-Bakry, Tapia and Zhang, SIAM Review 36, 1994), and Newton steps are taken on the KKT equations
+ * with these bounds met. They count where the error of the whole problem says that the estimate is
+ * right. */
 #include "globalization/globalization.h"
 #include "active_set/active_set.h"
 

@@ -145,7 +145,7 @@ static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_
     if (hybrid_visit_problem(run, trial)) return;
     found->trial = trial;
     actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
-    /* Near a solution both decreases are rounding, which is added to both: then the step is taken. */
+    /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
     noise = HYBRID_COMPOSITE_NOISE * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
 }

@@ -1,8 +1,8 @@
 /* The escape from a least violation: first the undamped Gauss-Newton step and then Newton steps on
- * |c|^2 / 2, which lead back from far out on an asymptote; else trial points along the weakest right
- * singular vectors of A, to both sides and at distances in geometric progression, each followed by
- * two damped Gauss-Newton corrections. Along these directions the linear model is flat, and the
- * quadratic part of c decides. The first point that at least halves |c| is taken. */
+ * |c|^2 / 2, which lead back from far out on an asymptote; else trial points along the weakest
+ * right singular vectors of A, to both sides and at distances in geometric progression, each
+ * followed by two damped Gauss-Newton corrections. Along these directions the linear model is flat,
+ * and the quadratic part of c decides. The first point that at least halves |c| is taken. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -16,7 +16,7 @@ static int is_odd(unsigned a, unsigned b) {
     return (int)odd;
 }
 
-/* shares = Q'v / |Q'v| for the first of the fixed vectors that is not orthogonal to the span; v: n. */
+/* shares = Q'v / |Q'v| for the first fixed vector v that is not orthogonal to the span; v: n. */
 static void project(int n, int count, const double *span, double *shares, double *v) {
     const double size = hybrid_norm(n * count, span);
     for (unsigned pattern = 0; pattern < 2 * (unsigned)n; pattern++) {

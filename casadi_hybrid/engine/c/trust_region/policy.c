@@ -1,6 +1,6 @@
 /* Which step is due where there are equations alone: a composite step; where |c| does not halve in
- * some steps, the penalty is raised, and then the violation alone is reduced until |c| is down to a
- * target. A penalty that is too small would let the penalty function have minimizers with c != 0. */
+ * some steps, the penalty is raised, and then the violation alone is reduced until |c| is down to
+ * a target. With a penalty that is too small the penalty function has minimizers with c != 0. */
 #include <math.h>
 
 #include "trust_region/trust_region.h"

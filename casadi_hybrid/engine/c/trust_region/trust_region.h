@@ -10,7 +10,7 @@ typedef struct hybrid_composite {
     double *rows, *tau;           /* n m, n: A', for its decomposition */
     int *order;                   /* m */
     double *directions, *reduced; /* n n: eigenvectors in w, and in ker A */
-    double *values, *slope, *t;   /* n: eigenvalues, slope of the model along them, the step in them */
+    double *values, *slope, *t;   /* n: eigenvalues; slopes and step in eigenvectors */
     double *newton, *step, *back; /* n: steps */
     double *force, *left;         /* n: the gradient of the model; room */
     double *units;                /* n: of the violation */

@@ -78,8 +78,8 @@ static double measure(hybrid_run *run, const double *step, double predicted, hyb
     return 0.5 * (hybrid_dot(m, c, c) - hybrid_dot(m, trial->of.c, trial->of.c)) / predicted;
 }
 
-/* The step one->step corrected along a curved valley, in one->back: less the damped solution for the
- * part of c at its end that is not linear. Returns whether that is short enough. */
+/* The step one->step corrected along a curved valley, in one->back: less the damped solution for
+ * the part of c at its end that is not linear. Returns whether that is short enough. */
 static int bend(hybrid_run *run, double shift, double size) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
