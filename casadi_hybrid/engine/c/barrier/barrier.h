@@ -6,7 +6,7 @@
 
 /* The barrier parameter after nu, nu_min at least. */
 double hybrid_next_nu(double nu, double nu_min);
-/* Lowers nu as far as the error, run->error, allows, and renews the reference of the progress test. */
+/* Lowers nu as far as run->error allows, and renews the reference of the progress test. */
 void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t);
 
 /* The functions at trial->of.w. Returns 0, or 1 where they are not defined. */

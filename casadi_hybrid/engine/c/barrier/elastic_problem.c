@@ -3,7 +3,7 @@
  *
  *     min  rho sum(p + n) + zeta/2 |R(w - w_R)|^2   s.t.   c(w) - p + n = 0,  p, n >= 0,
  *
- * with zeta = sqrt(nu) and R = 1 / max(1, |w_R|)^2 entry by entry. It is solved by the same Newton
+ * with zeta = sqrt(nu) and R = 1 / max(1, |w_R|) entry by entry. It is solved by the same Newton
  * step: `inner` is a run on (w, p, n), whose KKT matrix is that of the problem with p and n
  * eliminated. */
 #include <math.h>

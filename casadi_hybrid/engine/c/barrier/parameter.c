@@ -11,7 +11,7 @@ double hybrid_next_nu(double nu, double nu_min) {
     return next > nu_min ? next : nu_min;
 }
 
-/* The nu of a start without multipliers, where after one from given ones the Hessian is indefinite. */
+/* After a start from given multipliers: the nu of one without, where the Hessian is indefinite. */
 static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;

@@ -210,7 +210,7 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     }
     if (found == HYBRID_SOLVED) {
         if (run->next.watching == 2) {
-            /* The point of the iterate becomes the saved one, and the saved one's memory is free. */
+            /* The point of the iterate becomes the saved one, whose memory is free for it. */
             swap_trials(&run->saved, &run->at);
             run->next.watching = 1;
         }

@@ -1,4 +1,5 @@
-/* Runs by composite steps, where there are equations alone in variables without bounds. */
+/* Runs by composite steps, where there are equations alone in variables without bounds: see
+ * trust_region/policy.c. */
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ static void begin(hybrid_run *run) {
     hybrid_fit_multipliers(run, &run->at->of, &one->here, run->now.y);
 }
 
+/* Inspects the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
 static int advance(hybrid_run *run) {
     hybrid_inspection seen;
     int status;
