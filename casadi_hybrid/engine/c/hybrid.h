@@ -153,8 +153,8 @@ typedef struct {
     int n_blocks;
     const int *block_starts, *members; /* n_blocks + 1; the variables of each, increasing */
     const int *H_starts;               /* n_x + 1: where each column of the Hessian begins */
-    hybrid_ldl ldl;     /* K factored with chosen pivots: made by hybrid_ldl_analyse */
-    hybrid_fixed fixed; /* K factored in a fixed order, by hybrid_fixed_analyse; size 0 for none */
+    hybrid_ldl ldl;                    /* of K, for chosen pivots: made by hybrid_ldl_analyse */
+    hybrid_fixed fixed; /* of K, for a fixed order: by hybrid_fixed_analyse; size 0 for none */
 } hybrid_plan;
 
 /* --- The numbers of one solve ----------------------------------------------------------------- */
@@ -268,26 +268,28 @@ typedef struct {
     int factors;                   /* factorizations of K */
     int chosen;                    /* of them those that chosen pivots have decided, where a
                                     * solution asked for them too */
-    int doubts;     /* of a run: factorizations and solutions in doubt, which counted as singular */
+    int doubts;                    /* of a run: factorizations and solutions in doubt, which
+                                    * counted as singular */
     double in_firsts, in_seconds;  /* seconds in the two functions */
     double elapsed;                /* seconds of the solve */
     double moved;                  /* of SQP: largest |x - x0| */
     double reach;                  /* largest |x|; of SQP that of the first iterate too */
     double largest_lam;            /* the largest of |lam_x| and |lam_g| */
-    int huge;   /* whether that is far more than the largest |gradient| at x asks for */
-    int stop;   /* HYBRID_STOP_...: why the solve has stopped */
-    int point;  /* HYBRID_KKT_POINT, ...: what x is */
-    int method; /* HYBRID_INTERIOR, ...: what has found it */
-    int runs;   /* that were made */
-    int cause;  /* HYBRID_TINY_STEPS, ...: where the run that has found x ended so; else 0 */
-    int stepped;        /* whether `step` is one */
-    double certificate; /* the slope of the violation at x, between 0 (stationary) and 1; NaN where
-                         * x is feasible */
-    int undefined;      /* trial points where a function was not defined */
-    int placed;         /* where the first point of a solve is: 0 as given; where a function is not
-                         * defined there, 1 within the bounds, 2 a little off them */
-    int ended;          /* steps of the solve until the end of the run whose point this is */
-    int rows;           /* iterates that the observer was shown */
+    int huge;                      /* whether that is far more than the gradient of f needs */
+    int stop;                      /* HYBRID_STOP_...: why the solve has stopped */
+    int point;                     /* HYBRID_KKT_POINT, ...: what x is */
+    int method;                    /* HYBRID_INTERIOR, ...: what has found it */
+    int runs;                      /* that were made */
+    int cause;                     /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
+    int stepped;                   /* whether `step` is one */
+    double certificate;            /* the slope of the violation at x, between 0 (stationary) and
+                                    * 1; NaN where x is feasible */
+    int undefined;                 /* trial points where a function was not defined */
+    int placed;                    /* where the first point of a solve is: 0 as given; where a
+                                    * function is not defined there, 1 within the bounds, 2 a
+                                    * little off them */
+    int ended;                     /* steps of the solve until the end of the run that found x */
+    int rows;                      /* iterates that the observer was shown */
 } hybrid_answer;
 
 /* --- The solve: all runs, one after another --------------------------------------------------- */
@@ -340,8 +342,8 @@ typedef struct {
 
 /* Many solves: of each a row of numbers, and one of outputs, whose parts lie side by side. */
 typedef struct {
-    const double *numbers; /* x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 */
-    double *outputs;       /* x, f, g, lam_x, lam_g, lam_p, gradient, J, gradient0, J0 */
+    const double *numbers;                /* x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 */
+    double *outputs; /* x, f, g, lam_x, lam_g, lam_p, gradient, J, gradient0, J0 */
     long long numbers_each, outputs_each; /* from one row to the next */
     const signed char *sides;             /* n_x + n_g of each: the working set to try first */
     const signed char *with_sides;        /* of each: 0 where the multipliers are to name it */
@@ -389,7 +391,7 @@ typedef struct {
     double shift;                      /* sigma, the last one of the inertia correction */
     double theta_start;                /* theta = |c|_1 that has set the filter's scale */
     double theta_cut;                  /* theta before the first of the steps that were cut */
-    double alpha, alpha_z; /* the parts of the last Newton step taken, if it was one */
+    double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
     hybrid_progress reference;
     int entries;          /* of the filter */
     int flat, dependent;  /* steps in a row in which K was singular without sigma, or epsilon */

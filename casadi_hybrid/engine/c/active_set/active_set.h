@@ -34,7 +34,7 @@ typedef struct {
     double until;             /* the clock's time from which on nothing begins */
     double *first_dw, *first_z;
     int *first_lower, *first_upper, *first_wrong; /* the same of the first set */
-    double *homotopy_w, *homotopy_z; /* n: the present point of the homotopy */
+    double *homotopy_w, *homotopy_z;              /* n: the present point of the homotopy */
 } hybrid_model;
 
 void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model);

@@ -1,5 +1,5 @@
-/* What every run from x0 does with an iterate: residuals and error, a row for the observer, the best
- * iterates so far, and the termination test. */
+/* What every run by steps does with an iterate: residuals and error, a row for the observer, the
+ * best iterates so far, and the termination test. */
 #include <math.h>
 #include <string.h>
 

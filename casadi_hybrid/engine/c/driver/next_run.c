@@ -11,8 +11,8 @@
  *   minimum is found twice, and then from x0. Where g is affine there is no other minimum; with an
  *   objective only small problems have these runs, by short steps;
  * - diverged along infeasible points: least squares first;
- * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger first
- *   barrier parameter;
+ * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
+ *   first barrier parameter;
  * - at last: on from the best point, with the bounds as they are and scales taken there. */
 #include <math.h>
 #include <string.h>

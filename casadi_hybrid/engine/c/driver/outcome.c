@@ -1,8 +1,8 @@
-/* The outcome of a run: its best point, what that is, and whether it is better than those of others.
+/* The outcome of a run: its best point, what that is, and whether it is the best of all runs.
  *
  * The point of a run is its iterate with the least residuals, each in units of its tolerance; of a
- * proof of infeasibility that is contradicted by a feasible iterate, the feasible one with the least
- * f. A feasible point is degenerate (Fritz John) where |lam|_2 > 1e3 and
+ * proof of infeasibility that is contradicted by a feasible iterate, the feasible one with the
+ * least f. A feasible point is degenerate (Fritz John) where |lam|_2 > 1e3 and
  * |J'lam_g + lam_x|_2 <= 1e-2 |lam|_2. */
 #include <math.h>
 #include <string.h>
@@ -164,8 +164,8 @@ void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outco
     outcome->violation = violation_of(solver);
 }
 
-/* Whether, in a run from given multipliers, the start with these has smaller residuals than its best
- * iterate: then they are in *first, and its w in the trial. */
+/* Whether, in a run from given multipliers, the start with these has smaller residuals than the
+ * best iterate: then they are in *first, and its w in the trial. */
 static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_trial *trial) {
     hybrid_run *run = solver->memory;
     hybrid_form *form = &run->form;
@@ -179,7 +179,7 @@ static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_tr
     for (int k = 0; k < plan->n_slack; k++) {
         const int i = plan->n_free + k, row = plan->slack_row[k];
         trial->of.w[i] = hybrid_between(trial->of.raw_g[plan->row_at[row]] * form->scale_c[row],
-                                       form->lower[i], form->upper[i]);
+                                        form->lower[i], form->upper[i]);
     }
     hybrid_clear(first);
     hybrid_multipliers_in(form, first->y, first->z_lower, first->z_upper, 0);

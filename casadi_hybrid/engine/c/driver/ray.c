@@ -50,7 +50,7 @@ static int land(hybrid_run *run) {
         form->answer->factors++;
         if (found == 2) return 1;
         if (hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, run->direction.dw,
-                         run->direction.dy))
+                             run->direction.dy))
             return 1;
         for (int i = 0; i < plan->n; i++) w[i] = at->w[i] + run->direction.dw[i];
     }

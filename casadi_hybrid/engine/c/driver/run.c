@@ -1,5 +1,5 @@
 /* The interior-point run: a primal-dual barrier method with a filter line search (Waechter and
- * Biegler, Math. Program. 106, 2006), with restorations, crossover and the extrapolation along rays.
+ * Biegler, Math. Program. 106, 2006), restorations, crossover and the extrapolation along rays.
  *
  * Where no step leads on it ends with a status, and the state has the iterate whose step could not
  * be taken. */

@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     int stop, point;
     int steps;
-    int near;         /* whether there may be a KKT point of perturbed equations next to its point */
+    int near;         /* whether there is a start for perturbed equations next to its point */
     int less_steep;   /* whether rows there are far less steep than at its start */
     double violation; /* of g, in the two-norm */
 } hybrid_outcome;
@@ -67,14 +67,14 @@ typedef struct {
     hybrid_rank rank;      /* of that */
     hybrid_answer found;   /* of the present run, or the last */
     hybrid_run_start run;  /* the present one */
-    /* The runs on which the choice of the next one rests: not openings, nor those by SQP on from the
-     * point of one. The last of them, and its point. */
+    /* The runs on which the choice of the next one rests: not openings, nor those by SQP on from
+     * the point of one. The last of them, and its point. */
     hybrid_run_start before;
     double *x;
     hybrid_run_start runs[HYBRID_RUNS];
     hybrid_outcome outcomes[HYBRID_RUNS];
     int count;
-    int tried_least, tried_perturbed; /* at that point */
+    int tried_least, tried_perturbed;         /* at that point */
     double *near_x, *near_lam_x, *near_lam_g; /* n_x, n_x, n_g: the start for perturbed equations */
     int equations, free; /* rows that are equations, and variables that are not fixed */
     int opening;         /* whether the run is one */

@@ -137,8 +137,8 @@ static int by_steps(hybrid_solver *solver) {
     return status;
 }
 
-/* Whether a bound is active: its multiplier exceeds the distance to it, or that is within `near` and
- * the sign is right. */
+/* Whether a bound is active: its multiplier exceeds the distance to it, or has no wrong sign and
+ * the distance is at most `near`, relative. */
 static int is_active(double distance, double bound, double lam, double near) {
     if (!isfinite(bound)) return 0;
     return lam > distance || (lam >= 0.0 && distance <= near * fmax(1.0, fabs(bound)));
@@ -315,8 +315,8 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
     }
 }
 
-/* Dependent rows share one multiplier in any parts, however large: takes the least ones on the active
- * set of the solution, where they are found. */
+/* Dependent rows share one multiplier in any parts, however large: takes the least ones on the
+ * active set of the solution, where they are found. */
 static void lessen_multipliers(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     hybrid_outcome outcome;

@@ -1,5 +1,6 @@
-/* Singular values by one-sided rotations after a pivoted QR, eigenvectors by the QL iteration on a
- * tridiagonal matrix: of matrices so small that calls of LAPACK would take longer than these. */
+/* Singular values by one-sided Jacobi rotations after a pivoted QR, eigenvectors by the implicit QL
+ * iteration on a tridiagonal matrix (Golub and Van Loan, Matrix Computations, 4th ed., sections 8.6
+ * and 8.3): of matrices so small that calls of LAPACK would take longer. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

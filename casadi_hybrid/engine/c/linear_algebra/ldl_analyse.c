@@ -8,8 +8,9 @@
 #include "linear_algebra/ldl_dense.h"
 #include "linear_algebra/ldl_graph.h"
 
-int hybrid_ldl_analysis(int size, int entries) { return 2 + HYBRID_LDL_PARTS * (size + 1) +
-    entries; }
+int hybrid_ldl_analysis(int size, int entries) {
+    return 2 + HYBRID_LDL_PARTS * (size + 1) + entries;
+}
 
 /* About how long a front takes, in nanoseconds: to begin with it, to choose its pivots, to
    eliminate them, and to add what is left to the parent. */

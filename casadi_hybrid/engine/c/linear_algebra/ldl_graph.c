@@ -55,7 +55,8 @@ static void neighbours(int size, const int *starts, const int *rows, const int *
     p->begin[0] = 0;
 }
 
-/* The elimination tree (Liu), with shortcuts to the roots in mark; then the rows under a group. */
+/* The elimination tree (Liu, SIAM J. Matrix Anal. Appl. 11, 1990), with shortcuts to the roots in
+ * `reference`; then the rows under a group. */
 static void grow(hybrid_graph *p) {
     int k, t, groups = *p->groups;
     for (k = 0; k < groups; k++) {

@@ -1,7 +1,8 @@
 /* Pairs each row of A with a variable that it can be solved for: see ldl.h.
 
-   A matching along alternating paths (Duff's MC21), first with entries that are large in their row
-   alone, then with smaller ones as well, at last with all that are not zero. */
+   A matching along alternating paths (MC21: Duff, ACM Trans. Math. Software 7, 1981), first with
+   entries that are large in their row alone, then with smaller ones as well, at last with all that
+   are not zero. */
 #include <math.h>
 #include "ldl.h"
 
@@ -13,10 +14,10 @@ typedef struct pairing {
     const double *values; /* of the entries of K, or NULL */
     int *begin;           /* [m + 1] */
     int *column, *entry;  /* [entries] */
-    int *next;            /* [m] entry to look at next */
-    int *path;            /* [m] rows on the way */
-    int *through;         /* [m] column by which the path went on from a row */
-    int *reference;            /* [n] the search that came by a column */
+    int *next;            /* [m] entry to test next */
+    int *path;            /* [m] rows of the path */
+    int *through;         /* [m] column by which the path goes on from a row */
+    int *reference;       /* [n] the last search that has reached a column */
     int *crowd;           /* [n] entries of A in a column */
     int *partner;         /* [n + m] */
 } pairing;
@@ -48,7 +49,7 @@ static int vacant(const pairing *p, int row, double limit) {
     return found;
 }
 
-/* Looks for a path from a free row to a free column; takes it. Returns whether there was one. */
+/* Finds a path from a free row to a free column, and takes it. Returns whether there is one. */
 static int extend(const pairing *p, int row, double level, int search) {
     int depth = 0;
     double limit = least(p, row, level);
@@ -114,7 +115,7 @@ int hybrid_ldl_pair(int size, int variables, const int *starts, const int *rows,
             }
     for (level = 0; level < (int)(sizeof levels / sizeof *levels); level++)
         for (k = 0; k < m; k++)
-            /* Columns that a search came by in vain are of no use to the next one either. */
+            /* Columns that a search has reached in vain are of no use to the next one either. */
             if (partner[n + k] < 0 && extend(&p, k, levels[level], 3 * search + level))
                 search++, paired++;
     return paired;
