@@ -90,7 +90,7 @@
 
 /* --- problem/quasi_newton.c: the Hessian from first derivatives ------------------------------- */
 
-/* Secant pairs that are kept [M] */
+/* Most secant pairs [M] */
 #define HYBRID_QUASI_NEWTON_MEMORY 20
 /* Pairs with |r's| below this part of |r||s| are left out [NW eq. 6.26] */
 #define HYBRID_QUASI_NEWTON_SKIPPED 1e-8
@@ -113,7 +113,7 @@
 #define HYBRID_RESIDUALS_NEGLIGIBLE 1e-9
 /* Rounding of a distance of two numbers, relative to their size: 2 u [u] */
 #define HYBRID_RESIDUALS_HALF_DIGIT 4.440892098500626e-16
-/* Multipliers excuse at most so many times |grad f| [M] */
+/* Terms of grad L explain its rounding up to so many times |grad f| [M] */
 #define HYBRID_RESIDUALS_PULL 100.0
 /* Largest violation of a row that rounding explains [M] */
 #define HYBRID_RESIDUALS_CONSTANT 0.01
@@ -320,7 +320,7 @@
  * first one, 16 found a solution with one, 8 with two, 1 with three [form: C; M] */
 #define HYBRID_SQP_WATCHDOG 2
 /* A chord step is tried where so many times error^2 / (error before) <= tol: ten times what is
- * expected, since a step in vain costs more than one saved [M] */
+ * expected, since a failed step costs more than one saved [M] */
 #define HYBRID_SQP_CHORD 20.0
 /* Error at which steps gain nothing any more [M] */
 #define HYBRID_SQP_EXACT 1e-11
@@ -473,15 +473,15 @@
 #define HYBRID_BARRIER_THETA_NU 1.5
 /* The least nu whatever the tolerances [M] */
 #define HYBRID_BARRIER_NU_LEAST 1e-15
-/* Factor of the floor of nu where unscaled residuals ask for less [M] */
+/* Factor of the floor of nu where the unscaled residuals are not met [M] */
 #define HYBRID_BARRIER_LOWER 0.1
 /* So many times the floor, nu is on it [u] */
 #define HYBRID_BARRIER_AT_NU_MIN 1.001
 /* Least E_nu / nu at which nu is held while the Hessian is indefinite [M] */
 #define HYBRID_BARRIER_SADDLE_SHARE 0.1
-/* Factorizations of an indefinite Hessian in a row after which nu is that of a cold start [M] */
+/* Indefinite Hessians in a row after which a warm start goes on with the nu of one from x0 [M] */
 #define HYBRID_BARRIER_SADDLE 8
-/* nu of a cold start ["mu_init"] */
+/* nu of a start from x0 alone ["mu_init"] */
 #define HYBRID_ITERATE_NU_START 0.1
 
 /* --- barrier/inertia_correction.c: sigma and epsilon ------------------------------------------ */

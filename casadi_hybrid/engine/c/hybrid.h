@@ -267,7 +267,7 @@ typedef struct {
     int firsts, seconds;           /* evaluations of the two functions */
     int factors;                   /* factorizations of K */
     int chosen;                    /* of them those that chosen pivots have decided, where a
-                                    * solution asked for them too */
+                                    * solution needed them too */
     int doubts;                    /* of a run: factorizations and solutions in doubt, which
                                     * counted as singular */
     double in_firsts, in_seconds;  /* seconds in the two functions */
@@ -419,7 +419,7 @@ typedef struct {
 /* What composite steps carry from one to the next: see trust_region/policy.c. */
 typedef struct {
     double radius, penalty;  /* of the trust region; of |c|_2 in the penalty function */
-    double reference;        /* |c|_2 that the progress test asks for next */
+    double reference;        /* |c|_2 that the progress test needs next */
     double promised;         /* part of |c|_2 that the linear model of the last step removed */
     double error;            /* the least error at which a Newton step was taken for it */
     double target_violation; /* |c|_2 at which the reduction of the violation alone ends, */

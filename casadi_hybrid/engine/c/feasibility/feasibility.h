@@ -14,9 +14,9 @@ void hybrid_begin_root(hybrid_run *run, double theta);
  * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_root_step(hybrid_run *run);
 
-/* Whether the restoration is under way, and not a root asked for. */
+/* Whether the restoration is under way, and not the search for a root. */
 static inline int hybrid_is_restoration(const hybrid_run *run) { return run->restoring != 0; }
-/* Squared norms of the columns of A; their mean in the place of each where steps are cautious. */
+/* Squared norms of the columns of A; their mean in the place of each where steps are short. */
 void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
                          double *units);
 /* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on

@@ -3,7 +3,7 @@
  *
  *     |c(w)|^2 / 2 + zeta/2 |R(w - w_R)|^2 - nu sum log(distances),    R = 1 / max(1, |w_R|),
  *
- * with zeta = 0 where a root is asked for, by damped steps of Gauss and Newton, or with the
+ * with zeta = 0 where a root is wanted, by damped steps of Gauss and Newton, or with the
  * curvature of c where these are slow (Fletcher and Xu, IMA J. Numer. Anal. 7, 1987), by the KKT
  * matrix with E = I. The damping is that of Levenberg and Marquardt in the units of the columns of
  * A (More, Lecture Notes in Mathematics 630, 1978). */

@@ -20,7 +20,7 @@ static double duration(double pivots, double below) {
     return 150.0 + 30.0 * pivots + 2.0 * pivots * all / 4 + work / 6 + below * below;
 }
 
-/* Merges fronts with their parents where it saves time; head says with whom each group went. */
+/* Merges fronts with their parents where it saves time; head: the group each has joined. */
 static void merge(hybrid_graph *p) {
     int k, c, groups = *p->groups;
     for (k = 0; k < groups; k++) p->first[k] = -1, p->head[k] = k, p->columns[k] = p->weight[k];

@@ -74,7 +74,7 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
                         const double *force, const double *c, hybrid_kkt *kkt, double *dw,
                         double *dy);
 
-/* A point with what the filter asks of it. */
+/* A point with what the filter needs of it. */
 typedef struct hybrid_trial {
     hybrid_point of;
     struct hybrid_trial *base; /* of the elastic problem: the point of the problem itself */

@@ -73,7 +73,7 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
 /* Scales, bounds and the first w (in `start`, where the user's derivatives are those at x0).
  * Returns a status. */
 int hybrid_make_form(hybrid_form *form, hybrid_point *start);
-/* What the interior-point method asks of every bound: has_lower, has_upper, room. */
+/* What the interior-point method needs of every bound: has_lower, has_upper, room. */
 void hybrid_find_bounds(hybrid_form *form);
 /* And of every iterate: its distances to them. */
 void hybrid_distances(const hybrid_form *form, hybrid_point *point);
@@ -127,7 +127,7 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
 
 /* Seconds, 0 where there is no clock. */
 double hybrid_time(const hybrid_functions *functions);
-/* Whether that is `until`, or later; the clock is not asked where that is INFINITY. */
+/* Whether that is `until`, or later; the clock is not read where that is INFINITY. */
 int hybrid_late(const hybrid_functions *functions, double until);
 
 /* Entry j of A'y: here, since a call for each would take as long again. */

@@ -1,11 +1,11 @@
 /* The Hessian from first derivatives: symmetric rank-one updates in every block, limited memory.
  *
- * Of the last points x_0, ..., x_q of a solve the gradient of f and J are kept, not slopes of one
+ * Of the last points x_0, ..., x_q of a solve the gradient of f and J are saved, not slopes of one
  * Lagrangian. So the secant pairs
  *
  *     s_k = x_k+1 - x_k,    y_k = sigma (grad f_k+1 - grad f_k) + (J_k+1 - J_k)' lam
  *
- * fit whatever multipliers and weight sigma of f are asked for. The matrix is made anew at each
+ * fit whatever multipliers lam and weight sigma of f are given. The matrix is made anew at each
  * point, from the oldest pair to the newest, by the symmetric rank-one formula (Nocedal and Wright,
  * Numerical Optimization, 2nd ed., section 6.2; Conn, Gould and Toint, Math. Program. 50, 1991):
  *

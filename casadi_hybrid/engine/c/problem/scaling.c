@@ -61,7 +61,7 @@ void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double
     }
 }
 
-/* Scales so that no gradient of f or of a row exceeds the goal at the start. */
+/* Scales so that no gradient of f or of a row exceeds 100 at the start. */
 static void make_scales(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const double least = form->only_steep ? HYBRID_FORM_STEEP : HYBRID_FORM_SCALE_GOAL;
