@@ -51,12 +51,16 @@ typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, c
                              double *out);
 
 /* The numbers of one row, which describe an iterate:
- *   0 iter        steps of the solve              6 d_norm    largest |x - x before|
- *   1 obj         f                               7 alpha_pr  part of the primal step taken
- *   2 inf_pr      violation of bounds and rows    8 alpha_du  part of the dual step taken
- *   3 inf_du      largest |grad f + J'lam_g + lam_x|
- *   4 compl       largest |multiplier * distance| 9 regularization_size  sigma, the shift of W
- *   5 mu          barrier parameter, 0 for none   10          seconds since the solve began */
+ *   0  iter                 steps of the solve
+ *   1  obj                  f
+ *   2  inf_pr               largest violation of bounds and rows
+ *   3  inf_du               largest |grad f + J'lam_g + lam_x|
+ *   4  compl                largest |multiplier * distance to its bound|
+ *   5  mu                   barrier parameter; 0 after a step on an active set
+ *   6  d_norm               largest |x - x before|
+ *   7  alpha_pr, 8 alpha_du parts of the primal and the dual step taken; NaN in a restoration
+ *   9  regularization_size  sigma, the shift of W
+ *   10                      seconds since the solve began */
 #define HYBRID_ROW 11
 
 /* One iterate as it is shown to an observer, in the user's units. */
