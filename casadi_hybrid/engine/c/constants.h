@@ -176,7 +176,7 @@
 #define HYBRID_LINE_SEARCH_S_PHI 2.3
 /* eta_phi: decrease of phi, relative to alpha times its slope [WB eq. 20; value of "eta_phi"] */
 #define HYBRID_LINE_SEARCH_ETA 1e-8
-/* gamma_alpha: shortest step, relative to the least useful one [WB eq. 23, "alpha_min_frac"] */
+/* gamma_alpha: shortest step, relative to the least useful one [WB 2.3, "alpha_min_frac"] */
 #define HYBRID_LINE_SEARCH_SHORTEST 0.05
 /* The least useful step is no less than this [u] */
 #define HYBRID_LINE_SEARCH_LEAST 1e-14
@@ -214,7 +214,7 @@
 
 /* --- feasibility/least_squares.c: damped Gauss-Newton steps for the least |c|_2 --------------- */
 
-/* zeta = this sqrt(nu) [form: WB eq. 30; M] */
+/* zeta = this sqrt(nu) [form: WB 3.3; M] */
 #define HYBRID_RESTORATION_PROXIMITY 1e-4
 /* Cosine between c and a column of A that counts as zero [M] */
 #define HYBRID_RESTORATION_FLAT 1e-11

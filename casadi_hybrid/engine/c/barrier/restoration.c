@@ -34,7 +34,7 @@ static double eased(hybrid_run *run) {
 static double at_most(double value, double most) { return value < most ? value : most; }
 
 /* Begins the elastic problem at the present point, with the minimizing p and n for it (Waechter and
- * Biegler 2006, eq. 33). */
+ * Biegler 2006, section 3.3). */
 static void begin_elastic(hybrid_run *outer) {
     const hybrid_plan *plan = outer->plan;
     hybrid_run *inner = outer->elastic.inner;

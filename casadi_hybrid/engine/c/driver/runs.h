@@ -10,7 +10,7 @@
 #define HYBRID_PATIENCE 200
 #define HYBRID_PATIENCE_AT_FIRST 400
 /* How far bounds are widened, relative, where there may be no interior (Waechter and Biegler 2006,
- * eq. 35, "bound_relax_factor"), and the first nu and the distance from the bounds then. */
+ * section 3.5, "bound_relax_factor"), and the first nu and the distance from the bounds then. */
 #define HYBRID_RELAXATION 1e-8
 #define HYBRID_RELAXED_NU 100.0
 #define HYBRID_RELAXED_PUSH 0.25

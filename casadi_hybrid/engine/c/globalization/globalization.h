@@ -17,7 +17,7 @@ double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu)
 /* theta, phi_nu and its gradient at an iterate. */
 void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, double nu,
                            hybrid_filter_pair *pair);
-/* alpha_min: the shortest step of the line search (Waechter and Biegler 2006, eq. 23). */
+/* alpha_min: the shortest step of the line search (Waechter and Biegler 2006, section 2.3). */
 double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope);
 /* 'f' or 'h' for an accepted trial point, which has decreased phi or else theta or phi, 0 for a
  * refused one. `pair`: of the iterate; `size`: |w| there. */
