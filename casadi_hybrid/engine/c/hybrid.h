@@ -1,13 +1,30 @@
-/* The engine: the method of casadi_hybrid in C.
+/* The solver of casadi_hybrid as a library in C99: the public header.
  *
- * No allocation, no globals, no input or output: everything is handed in. A plan says what of a
- * problem does not depend on numbers; it is read only, plain arrays, and may be shared by threads
- * or lie in read-only memory. A space is the memory of one solve at a time. Functions of the
- * problem are called through pointers.
+ *     min f(x, p)   s.t.   lbg <= g(x, p) <= ubg,   lbx <= x <= ubx
  *
- * Signs and names are those of the Python package: L = f + lam_g'g + lam_x'x; the standard form is
- * min f(w) s.t. c(w) = 0, lower <= w <= upper with w = (free variables, slacks).
- */
+ * with L = f + lam_g'g + lam_x'x: a multiplier is positive at an active upper bound and negative at
+ * an active lower one. An equation is a row with lbg = ubg. The solver works on the standard form
+ *
+ *     min f(w)   s.t.   c(w) = 0,   lower <= w <= upper,   w = (free variables, slacks),
+ *
+ * whose f and rows are scaled; all that goes in and comes out is in the user's units.
+ *
+ * Nothing is allocated; there are no globals, no input and no output. To solve:
+ *
+ *     hybrid_plan plan;            the structure of the problem, without numbers; made once
+ *     hybrid_functions functions;  f, g and their derivatives, by pointers to functions
+ *     hybrid_options options;      how runs begin; made once
+ *     hybrid_numbers numbers;      start, parameters, bounds, multipliers, tolerances, limits
+ *     hybrid_answer answer;        its arrays are the caller's
+ *
+ *     hybrid_solve_memory(&plan, &options, &n_bytes, &n_doubles, &n_ints);
+ *     status = hybrid_solve(&plan, &functions, &numbers, &options, bytes, doubles, ints, &answer);
+ *
+ * with bytes (aligned as malloc does), doubles and ints of at least these lengths, which may hold
+ * anything before. Threads may share a plan and options, which are only read, and constant memory
+ * will do for them; each needs memory, functions and an answer of its own. Arrays are plain and
+ * indices begin at 0. A pointer of which nothing else is said may not be NULL, unless its array is
+ * empty. Times are in seconds. */
 #ifndef HYBRID_H
 #define HYBRID_H
 
@@ -20,46 +37,63 @@
 /* Raised whenever a structure or the meaning of a field changes. */
 #define HYBRID_INTERFACE_VERSION 13
 
+/* --- The functions of the problem ------------------------------------------------------------- */
+
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
- * output after the other. Returns 0, or another number where it could not be evaluated.
- *   first:  (x, p) -> f, grad f, g, J        second: (x, lam_g, p) -> the Hessian of L */
+ * output after the other. Returns 0, or another number where it could not be evaluated: such a
+ * trial point is refused, as is one where a number is not finite.
+ *   first:  (x, p) -> f, grad f, g, J: 1 + nnz_gradient + nnz_g + nnz_J numbers
+ *   second: (x, lam_g, p) -> the Hessian of L by x, both triangles: nnz_H numbers
+ * with the nonzeros of the plan, J and the Hessian column by column; self: that of the structure
+ * below. */
 typedef int (*hybrid_first)(void *self, const double *x, const double *p, double *out);
 typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, const double *p,
                              double *out);
 
-/* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
- * regularization_size, and the seconds since the start of the solve. */
+/* The numbers of one row, which describe an iterate:
+ *   0  iter                 steps of the solve
+ *   1  obj                  f
+ *   2  inf_pr               largest violation of bounds and rows
+ *   3  inf_du               largest |grad f + J'lam_g + lam_x|
+ *   4  compl                largest |multiplier * distance to its bound|
+ *   5  mu                   barrier parameter; 0 after a step on an active set
+ *   6  d_norm               largest |x - x before|
+ *   7  alpha_pr, 8 alpha_du parts of the primal and the dual step taken; NaN in a restoration
+ *   9  regularization_size  sigma, the shift of W
+ *   10                      seconds since the solve began */
 #define HYBRID_ROW 11
 
-/* One iterate as an observer sees it, in the user's units. */
+/* One iterate as it is shown to an observer, in the user's units. */
 typedef struct {
-    const double *row, *x, *g, *lam_x, *lam_g;
+    const double *row, *x, *g, *lam_x, *lam_g; /* HYBRID_ROW, n_x, n_g, n_x, n_g */
     int restoring; /* whether the violation alone is being reduced */
 } hybrid_view;
 
-/* The observer. Rows of iterates are written one after another; where there is no room for another
- * one, `full` is called, which makes some, or says otherwise, and then they are not written.
- *   look: called with each iterate. Returns 0, or another number to end the solve
- *   interrupted: called every 0.1 s or so. Returns as look */
+/* The observer of a solve. Rows of iterates are written one after another into `rows`; where there
+ * is no room for another one, `full` is called, which empties them (count = 0) or hands over others
+ * and returns 0, or returns another number, and then no more are written. The caller sets what
+ * stands before `before`, hybrid_solve the rest.
+ *   look:        called with each iterate; another number than 0 ends the solve
+ *   interrupted: called every 0.1 s or so; likewise */
 typedef struct {
-    int (*look)(void *self, const hybrid_view *view); /* NULL: nobody asks */
-    int (*interrupted)(void *self);                   /* likewise */
-    int (*full)(void *self);                          /* likewise */
+    int (*look)(void *self, const hybrid_view *view); /* NULL: none */
+    int (*interrupted)(void *self);                   /* NULL: none */
+    int (*full)(void *self);                          /* NULL: later rows are lost */
     void *self;
-    double *rows;
-    int capacity, count;
-    int before;    /* steps of the solve before this run */
-    int last;      /* the step of the last row */
-    int shown;     /* rows of this solve */
-    int ended;     /* whether the solve is to end */
-    double seconds; /* of the solve before this run */
-    double asked;   /* the clock when `interrupted` was called */
+    double *rows;        /* HYBRID_ROW * capacity */
+    int capacity, count; /* rows that there is room for, and that are written */
+    int before;          /* steps of the solve before this run */
+    int last;            /* the step of the last row */
+    int shown;           /* rows of this solve */
+    int ended;           /* whether the solve is to end */
+    double seconds;      /* of the solve before this run */
+    double asked;        /* the clock when `interrupted` was called last */
 } hybrid_observer;
 
 /* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
- * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. Memory of the
- * caller's, between whose runs it is kept: hybrid_sqp begins without points, and so does a run,
- * but for one from multipliers nearby, which goes on with those of the hybrid_sqp before it. */
+ * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. The caller's
+ * memory. hybrid_sqp begins without points, and so does a run, but for one from multipliers nearby,
+ * which goes on with those of the hybrid_sqp before it. */
 typedef struct {
     double *doubles; /* as many as hybrid_secants_doubles says */
     int count, last; /* points that are known, and the place of the last */
@@ -67,113 +101,119 @@ typedef struct {
 
 typedef struct {
     hybrid_first first;
-    hybrid_second second;
-    void *self;
-    double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
-    hybrid_observer *observer; /* NULL: nobody looks on */
-    hybrid_secants *secants; /* where there are no second derivatives; NULL: `second` is called */
+    hybrid_second second;      /* NULL where the plan has limited_memory */
+    void *self;                /* handed to both */
+    double (*now)(void);       /* a clock in seconds; NULL: no time is measured or limited */
+    hybrid_observer *observer; /* NULL: none */
+    hybrid_secants *secants;   /* where the plan has limited_memory, else NULL */
 } hybrid_functions;
 
-/* What a row or a variable is: it decides the standard form's structure. */
+/* --- The structure of the problem ------------------------------------------------------------- */
+
+/* The kinds of variables and rows: they decide the structure of the standard form. */
 enum { HYBRID_OPEN = 0, HYBRID_EQUAL = 1, HYBRID_ABSENT = 2 };
 
+/* What of a problem does not depend on numbers, for bounds of certain kinds. */
 typedef struct {
     /* The user's problem: variables, rows, parameters. */
     int n_x, n_g, n_p;
     /* Nonzeros of the outputs of the first function, after the one of f, and of the second. */
     int nnz_gradient, nnz_g, nnz_J, nnz_H;
-    const int *gradient_at, *g_at; /* the entry of each nonzero */
-    const int *J_rows, *J_cols;    /* of each nonzero, column by column */
-    const signed char *kind_x;     /* n_x: HYBRID_OPEN, or HYBRID_EQUAL where fixed */
-    const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where there is no bound */
+    const int *gradient_at, *g_at; /* nnz_gradient, nnz_g: the entry of each nonzero, increasing */
+    const int *J_rows, *J_cols;    /* nnz_J: of each nonzero, column by column */
+    const signed char *kind_x;     /* n_x: HYBRID_OPEN, or HYBRID_EQUAL where lbx = ubx */
+    const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where both bounds are infinite */
 
-    /* The standard form: sizes of w and c; w = (free variables, slacks). A variable that stands in
-     * no row and not in f is none of them, and stays where it is. */
+    /* The standard form: sizes of w and c; w = (free variables, slacks). A fixed variable is not in
+     * it, nor is one that stands in no row and not in f: it stays where it is. Each inequality has
+     * a slack. */
     int n_free, n, m, n_slack;
-    const int *free_at;   /* n_free: the variable of each entry of w */
-    const int *row_at;    /* m: the row of g of each row of c */
+    const int *free_at;   /* n_free: the variable of each entry of w, increasing */
+    const int *row_at;    /* m: the row of g of each row of c, increasing */
     const int *slack_row; /* n_slack: the row of c that has the slack */
     /* A = dc/dw: the nonzeros of J in it, then one of -1 for every slack. */
     int kept_A, nnz_A;
-    const int *A_of_J; /* kept_A: which nonzero of J */
-    const int *A_rows, *A_cols;   /* column by column */
-    const int *A_starts;          /* n + 1: where each column begins */
-    /* W: the free part of the Hessian, both triangles. */
+    const int *A_of_J;          /* kept_A: which nonzero of J */
+    const int *A_rows, *A_cols; /* nnz_A: column by column */
+    const int *A_starts;        /* n + 1: where each column begins */
+    /* W: the Hessian of L by w, both triangles. */
     int nnz_W;
-    const int *W_of_H, *W_rows, *W_cols; /* column by column */
+    const int *W_of_H, *W_rows, *W_cols; /* nnz_W: which nonzero of the Hessian; column by column */
     const int *W_starts;                 /* n + 1: where each column begins */
     const int *W_by_row, *row_starts;    /* nnz_W, n + 1: its nonzeros row by row */
 
-    /* The KKT matrix K = [W + D, A'; A, -E], its lower triangle. */
+    /* The KKT matrix K = [W + D, A'; A, -E], its lower triangle in compressed columns, every
+     * diagonal entry present and the first of its column; its pattern: ldl.starts and ldl.rows. */
     int nnz_K;
-    int lower_W;                     /* nonzeros of W in the lower triangle */
-    const int *lower_of_W, *K_of_W;  /* lower_W: which nonzero of W, and where it goes in K */
-    const int *K_of_A;               /* nnz_A */
-    const int *K_diagonal;           /* n + m */
+    int lower_W;                    /* nonzeros of W in the lower triangle */
+    const int *lower_of_W, *K_of_W; /* lower_W: which nonzero of W, and which of K it is */
+    const int *K_of_A;              /* nnz_A: which nonzero of K */
+    const int *K_diagonal;          /* n + m: which nonzero of K */
     /* Where there are no second derivatives: blocks of variables that the Lagrangian couples by
-     * more than a sum. Of most all entries are nonzeros of the Hessian, of large ones the
+     * more than a sum. Of a small one all entries are nonzeros of the Hessian, of a large one the
      * diagonal. */
     int limited_memory; /* whether there are none */
     int differenced;    /* whether first derivatives are finite differences */
     int n_blocks;
     const int *block_starts, *members; /* n_blocks + 1; the variables of each, increasing */
     const int *H_starts;               /* n_x + 1: where each column of the Hessian begins */
-    hybrid_ldl ldl;     /* with pivots that are chosen */
-    hybrid_fixed fixed; /* in a fixed order */
+    hybrid_ldl ldl;                    /* of K, for chosen pivots: made by hybrid_ldl_analyse */
+    hybrid_fixed fixed; /* of K, for a fixed order: by hybrid_fixed_analyse; size 0 for none */
 } hybrid_plan;
 
-/* The numbers of one solve, in the user's units. */
+/* --- The numbers of one solve ----------------------------------------------------------------- */
+
 typedef struct {
+    /* n_x, n_p, n_x, n_x, n_g, n_g, n_x, n_g. Bounds may be infinite, and are of the plan's kinds;
+     * multipliers that are all zero are none. */
     const double *x0, *p, *lbx, *ubx, *lbg, *ubg, *lam_x0, *lam_g0;
-    /* The working set to try first by side, -1, 0, 1 or 2 for both; NULL: that of the multipliers.
-     * */
+    /* n_x, n_g: the working set to try first; for each bound -1 at the lower one, 1 at the upper
+     * one, 2 where both are equal, 0 at none. NULL, both of them: that of the multipliers. */
     const signed char *side_x, *side_g;
-    double tol;                                        /* scaled error */
-    double feasibility, stationarity, complementarity; /* unscaled residuals */
-    int max_iter;
-    double max_time; /* seconds; 0: no limit */
-    int perturbed;   /* steps of a search by active sets for a KKT point where equations keep the
-                      * values they have at x0; 0: they do not */
+    double tol;                                        /* of the scaled optimality error E_0 */
+    double feasibility, stationarity, complementarity; /* of the residuals, in the user's units */
+    int max_iter;                                      /* Newton steps of the solve */
+    double max_time;                                   /* seconds; 0: no limit */
+    int perturbed; /* of hybrid_sqp: steps of a search for a KKT point where equations keep the
+                    * values that they have at x0; 0, as for hybrid_solve: they do not */
 } hybrid_numbers;
 
-/* How a solve ended. */
+/* --- The answer ------------------------------------------------------------------------------- */
+
+/* How a solve ended, or a run: what is returned. */
 enum {
     HYBRID_SOLVED = 0,
-    HYBRID_OTHER_PATTERN = 1,   /* bounds of other kinds than the plan was made for */
-    HYBRID_UNDEFINED = 2,       /* a function is not defined where it was needed */
-    HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
-    HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
-    HYBRID_LIMIT = 7,           /* max_iter, or patience */
-    HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
-    HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
-    HYBRID_NO_GUESS = 10,           /* neither multipliers nor a working set to begin with */
-    HYBRID_PAUSED = 11,         /* of a run: a step is due */
-    HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
-    HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
-    HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
-    HYBRID_UNBOUNDED = 18, /* f falls without bound: the last iterate of the run is the proof */
-    HYBRID_DIVERGED = 19,       /* the iterates go to infinity along points that prove nothing */
-    HYBRID_LATE = 20,           /* max_time */
-    HYBRID_STOPPED = 21         /* the observer has ended it */
+    HYBRID_OTHER_PATTERN = 1, /* bounds of other kinds than the plan was made for */
+    HYBRID_UNDEFINED = 2,     /* a function is not defined where it was needed */
+    HYBRID_NO_SET = 3,        /* no active set of the quadratic model was found */
+    HYBRID_NOT_NEARER = 4,    /* steps did not get nearer */
+    HYBRID_LIMIT = 7,         /* max_iter, or patience */
+    HYBRID_LARGE = 8,         /* a solution, with multipliers so large that there may be smaller */
+    HYBRID_BAD_NUMBERS = 9,   /* numbers that are not finite, or bounds that cross */
+    HYBRID_NO_GUESS = 10,     /* neither multipliers nor a working set to begin with */
+    HYBRID_PAUSED = 11,       /* of a run, within the core: a step is due */
+    HYBRID_BLOCKED = 12,      /* the filter accepts no step, or nothing improves any more */
+    HYBRID_INFEASIBLE = 16,   /* the violation is stationary: at the last iterate of the run */
+    HYBRID_STALLED = 17,      /* no step leads on from the last iterate of the run */
+    HYBRID_UNBOUNDED = 18,    /* f falls without bound: the last iterate of the run is the proof */
+    HYBRID_DIVERGED = 19,     /* the iterates go to infinity along points that prove nothing */
+    HYBRID_LATE = 20,         /* max_time */
+    HYBRID_STOPPED = 21       /* the observer has ended it */
 };
 
 /* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
 enum {
-    HYBRID_TINY_STEPS = 1,      /* the steps have become tiny */
-    HYBRID_WRONG_INERTIA = 2,   /* no shift of the Hessian gives K m negative eigenvalues */
-    HYBRID_NO_PROGRESS = 3,     /* nothing improves any more */
-    HYBRID_NO_DESCENT = 4,      /* no step decreases the barrier function */
-    HYBRID_OTHER_SCALES = 5,    /* the scales of the start do not fit any more */
-    HYBRID_SLOW_VIOLATION = 6,  /* the violation hardly falls any more */
+    HYBRID_TINY_STEPS = 1,        /* the steps have become tiny */
+    HYBRID_WRONG_INERTIA = 2,     /* no shift of the Hessian gives K m negative eigenvalues */
+    HYBRID_NO_PROGRESS = 3,       /* nothing improves any more */
+    HYBRID_NO_DESCENT = 4,        /* no step decreases the barrier function */
+    HYBRID_OTHER_SCALES = 5,      /* the scales of the start do not fit any more */
+    HYBRID_SLOW_VIOLATION = 6,    /* the violation hardly falls any more */
     HYBRID_ROUNDED_VIOLATION = 7, /* what is left of it is rounding */
-    HYBRID_LEAST_SQUARES = 8,   /* |c|_2 is stationary */
-    HYBRID_LEAST_SUM = 9,       /* |c|_1 is */
-    HYBRID_NO_GAIN = 10         /* no step decreases the penalty function of composite steps */
+    HYBRID_LEAST_SQUARES = 8,     /* |c|_2 is stationary */
+    HYBRID_LEAST_SUM = 9,         /* |c|_1 is stationary */
+    HYBRID_NO_GAIN = 10           /* no step decreases the penalty function of composite steps */
 };
-
-typedef struct {
-    double f, feasibility, stationarity, complementarity;
-} hybrid_residuals;
 
 /* Why a solve has stopped. */
 enum {
@@ -192,197 +232,245 @@ enum {
 /* What its point is. */
 enum {
     HYBRID_KKT_POINT = 0,
-    HYBRID_FRITZ_JOHN_POINT = 1,
+    HYBRID_FRITZ_JOHN_POINT = 1, /* feasible, with multipliers that grow without bound */
     HYBRID_FEASIBLE_NOT_STATIONARY = 2,
     HYBRID_STATIONARY_NOT_FEASIBLE = 3,
-    HYBRID_INFEASIBLE_STATIONARY = 4,
+    HYBRID_INFEASIBLE_STATIONARY = 4, /* a stationary point of the violation */
     HYBRID_NOT_CONVERGED = 5,
-    HYBRID_UNDEFINED_POINT = 6
+    HYBRID_UNDEFINED_POINT = 6 /* a function is not defined there */
 };
 
-/* Writes the row of an iterate, its steps counted through the solve, and asks the observer. Returns
- * whether the solve is to end. */
-int hybrid_observe(hybrid_observer *observer, const hybrid_view *view);
-/* Whether it is, as far as that is known without an iterate: asked now and then at a time. */
-int hybrid_is_interrupted(hybrid_observer *observer, double now);
-
-/* How a run moves. */
+/* The method of a run. */
 enum {
-    HYBRID_INTERIOR = 0,   /* the interior-point method */
-    /* SQP from given multipliers, then the interior-point method from them */
-    HYBRID_ACTIVE_SET = 1,
-    HYBRID_COMPOSITE_STEP = 2,
+    HYBRID_INTERIOR = 0,          /* the interior-point method */
+    HYBRID_ACTIVE_SET = 1,        /* SQP from given multipliers, then that method from them */
+    HYBRID_COMPOSITE_STEP = 2,    /* composite steps in a trust region */
     HYBRID_LEAST_MULTIPLIERS = 3, /* SQP on the active set of a point, from no multipliers */
-    /* SQP for equations that keep the values they have at the start */
-    HYBRID_PERTURBED = 4
+    HYBRID_PERTURBED = 4          /* SQP for equations that keep their values at the start */
 };
 
-/* The answer; the arrays are the caller's. */
+/* f, and the largest violation of bounds and rows, |grad f + J'lam_g + lam_x|, and product of a
+ * multiplier and the distance to its bound. What rounding explains is left out. */
+typedef struct {
+    double f, feasibility, stationarity, complementarity;
+} hybrid_residuals;
+
+/* The answer of a solve; its arrays are the caller's. Of a run, or of hybrid_sqp, what belongs to a
+ * whole solve is left as it was: stop, point, method, runs, cause, stepped, step, x_undefined,
+ * certificate, undefined, ended and rows. */
 typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
-    double *gradient0, *J0;        /* the same at the start */
-    double *step; /* n_x: the last step to x that was not zero; NULL: not asked for */
-    double *x_undefined; /* n_x: a trial point where a function was not defined; likewise */
-    hybrid_residuals start, end;
-    int status;
-    int steps;      /* Newton steps */
-    int firsts, seconds;
-    int factors;
-    int chosen;     /* of them those that chosen pivots have decided, where a solution asked for
-                     * them too */
-    int doubts;     /* factorizations and solutions in doubt, which counted as singular */
-    double in_firsts, in_seconds, elapsed; /* seconds */
-    double moved;   /* largest |x - x0| from the first iterate to the last */
-    double reach;   /* largest |x| of both */
-    double largest_lam; /* the largest of |lam_x| and |lam_g| */
-    int huge;           /* whether that is far more than the largest |gradient| at x asks for */
-    int stop, point;    /* why the solve has stopped, and what x is */
-    int method;         /* what has found it: HYBRID_INTERIOR, ... */
-    int runs;           /* that were made */
-    int cause;          /* why no step led on, where the run that has found x ended so */
-    int stepped;        /* whether `step` is one */
-    double certificate; /* the slope of the violation at x; NaN where x is feasible */
-    int undefined;      /* trial points where a function was not defined */
-    int placed;         /* where the first point of a solve is: 0 as given; where a function is
-                         * not defined there, 1 within the bounds, 2 a little off them */
-    int ended;          /* steps until the end of the run whose point this is */
-    int rows;           /* iterates that the observer was shown */
+    double *gradient0, *J0;        /* n_x, nnz_J: the same at the start */
+    double *step;                  /* n_x: the last step to x that was not zero; NULL: unwanted */
+    double *x_undefined;           /* n_x: the last trial point where a function was not defined,
+                                    * NaN for none; NULL: unwanted */
+    hybrid_residuals start, end;   /* at the start, and at x */
+    int status;                    /* what is returned */
+    int steps;                     /* Newton steps */
+    int firsts, seconds;           /* evaluations of the two functions */
+    int factors;                   /* factorizations of K */
+    int chosen;                    /* of them those that chosen pivots have decided, where a
+                                    * solution needed them too */
+    int doubts;                    /* of a run: factorizations and solutions in doubt, which
+                                    * counted as singular */
+    double in_firsts, in_seconds;  /* seconds in the two functions */
+    double elapsed;                /* seconds of the solve */
+    double moved;                  /* of SQP: largest |x - x0| */
+    double reach;                  /* largest |x|; of SQP that of the first iterate too */
+    double largest_lam;            /* the largest of |lam_x| and |lam_g| */
+    int huge;                      /* whether that is far more than the gradient of f needs */
+    int stop;                      /* HYBRID_STOP_...: why the solve has stopped */
+    int point;                     /* HYBRID_KKT_POINT, ...: what x is */
+    int method;                    /* HYBRID_INTERIOR, ...: what has found it */
+    int runs;                      /* that were made */
+    int cause;                     /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
+    int stepped;                   /* whether `step` is one */
+    double certificate;            /* the slope of the violation at x, between 0 (stationary) and
+                                    * 1; NaN where x is feasible */
+    int undefined;                 /* trial points where a function was not defined */
+    int placed;                    /* where the first point of a solve is: 0 as given; where a
+                                    * function is not defined there, 1 within the bounds, 2 a
+                                    * little off them */
+    int ended;                     /* steps of the solve until the end of the run that found x */
+    int rows;                      /* iterates that the observer was shown */
 } hybrid_answer;
 
-/* Numbers of memory that secant pairs need; 0 where there are second derivatives. */
-long long hybrid_secants_doubles(const hybrid_plan *plan);
+/* --- The solve: all runs, one after another --------------------------------------------------- */
 
-/* Numbers and whole numbers of memory that a solve needs. */
-void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *ints);
+/* How a run starts and ends. hybrid_solve itself sets relaxation, max_time, t0, unscaled, root,
+ * cautious and rescale of its runs: for it they are 0. */
+typedef struct {
+    double nu;         /* the first barrier parameter: 0.1 from x0, 1e-6 from multipliers */
+    double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
+    double push;       /* least distance of the start from its bounds, relative: 1e-2 */
+    double divergence; /* largest |x| and -f of an iterate: 1e20 */
+    double relaxation; /* how far bounds are widened, relative */
+    double max_time;   /* seconds of this run; infinite: no limit */
+    int t0;            /* steps that were taken before the first iterate */
+    int patience;      /* steps of this run: 400 from x0, 200 from multipliers, 40 composite ones */
+    int near;          /* whether the multipliers are those of a problem nearby */
+    int dense;         /* whether the rank of A at the start is found: for n_x + n_g <= 150 or so */
+    int feasibility;   /* whether there is no objective */
+    int unscaled;      /* whether rows are not scaled */
+    int root;          /* whether a root of the rows is found first */
+    int cautious;      /* whether by short steps, which stay in the basin of the start */
+    int rescale;       /* whether the run ends where rows ask for other scales */
+    int composite;     /* of hybrid_options.composite: whether there are such runs */
+} hybrid_run_options;
 
-/* SQP: full Newton steps on an active set that is predicted anew at every step.
- * Returns answer->status. */
-int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
-                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
+/* The runs of a solve; `dense` is the same for all. */
+typedef struct {
+    hybrid_run_options first;     /* from x0 alone */
+    hybrid_run_options near;      /* from multipliers that did not lead on by active sets */
+    hybrid_run_options composite; /* by composite steps, for equations in variables without bounds:
+                                   * .composite is 1 up to some 200 variables and rows, else 0 */
+    int linear;                   /* whether g is affine */
+    int alone;                    /* whether the one run is by composite steps from x0 */
+} hybrid_options;
 
-/* The slope of L by the parameters, for lam_p: as the second function is called. */
+/* Bytes, doubles and ints of memory that hybrid_solve needs. */
+void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
+                         long long *doubles, long long *ints);
+/* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
+ * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
+ * was begun, the latter also where `alone` meets more than equations; else the status of the run
+ * that has found the point. */
+int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
+                 const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
+                 double *doubles, int *ints, hybrid_answer *answer);
+
+/* The gradient of L by the parameters, n_p numbers, called as the second function is. */
 typedef struct {
     hybrid_second evaluate;
     void *self;
 } hybrid_slope;
 
-/* Many solves: of each a row of numbers, and one of outputs. */
+/* Many solves: of each a row of numbers, and one of outputs, whose parts lie side by side. */
 typedef struct {
-    const double *numbers; /* x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 */
-    double *outputs;       /* x, f, g, lam_x, lam_g, lam_p, gradient, J, gradient0, J0 */
-    long long numbers_each, outputs_each; /* numbers of a row */
-    const signed char *sides;             /* of each n_x + n_g: the working set to try first */
+    const double *numbers;                /* x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 */
+    double *outputs; /* x, f, g, lam_x, lam_g, lam_p, gradient, J, gradient0, J0 */
+    long long numbers_each, outputs_each; /* from one row to the next */
+    const signed char *sides;             /* n_x + n_g of each: the working set to try first */
     const signed char *with_sides;        /* of each: 0 where the multipliers are to name it */
-    hybrid_answer *answers;
+    hybrid_answer *answers;               /* of each, with step and x_undefined set */
 } hybrid_batch;
 
-/* --- The interior-point method: the barrier method
- * ------------------------------------------------------- */
+/* The solves from `begin` to before `end`, each as if it were alone: what it ends with stands in
+ * its answer. `common` has tolerances and limits. lam_p is minus the gradient of L by p, NaN where
+ * that is not defined. Threads share a plan and a batch, and each needs functions and memory of its
+ * own, as of hybrid_solve_memory. */
+void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functions,
+                        const hybrid_slope *slope, const hybrid_numbers *common,
+                        const hybrid_options *options, void *bytes, double *doubles, int *ints,
+                        const hybrid_batch *batch, long long begin, long long end);
+
+/* --- SQP alone -------------------------------------------------------------------------------- */
+
+/* Doubles that secant pairs need; 0 where there are second derivatives. */
+long long hybrid_secants_doubles(const hybrid_plan *plan);
+
+/* Doubles and ints of memory that hybrid_sqp needs. */
+void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *ints);
+
+/* SQP from given multipliers: full Newton steps on an active set that is predicted anew at every
+ * step. Returns answer->status. */
+int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
+               const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
+
+/* --- One run of the interior-point method or by composite steps ------------------------------- */
 
 /* Pairs that a filter holds at most. */
 #define HYBRID_FILTER 128
 
-/* When something last improved. */
+/* The reference of the progress test: when something last improved, and what it was then. */
 typedef struct {
     double nu, theta, f, error;
-    int t, made, rounds; /* rounds: restorations since then */
+    int t, made, rounds; /* its step; whether there is one; restorations since then */
 } hybrid_progress;
 
-/* One iterate. A state of the method is one of these and what hybrid_state has besides. */
+/* One iterate, in the units of the standard form. */
 typedef struct {
-    double *w, *y, *z_lower, *z_upper; /* n, m, n, n */
+    double *w, *y, *z_lower, *z_upper; /* n, m, n, n: variables, multipliers of c and of bounds */
     double *filter;                    /* 2 HYBRID_FILTER: pairs (theta, phi) */
-    double nu, nu_min, shift;
-    double theta_start;    /* theta that set the filter's scale */
-    double theta_cut;      /* theta before the first of the steps that were cut */
-    double alpha, alpha_z; /* the parts of the last Newton step taken, if it was one */
+    double nu, nu_min;                 /* the barrier parameter and its floor */
+    double shift;                      /* sigma, the last one of the inertia correction */
+    double theta_start;                /* theta = |c|_1 that has set the filter's scale */
+    double theta_cut;                  /* theta before the first of the steps that were cut */
+    double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
     hybrid_progress reference;
-    int entries;           /* of the filter */
-    int flat, dependent;   /* steps in a row in which K was singular without sigma, or epsilon */
-    int indefinite;              /* factorizations in a row with too many negative eigenvalues */
-    int tiny, cut;         /* tiny steps in a row, steps that the search cut to a small part */
-    int fresh;             /* whether nu has just fallen */
-    int estimated;           /* whether there is an active set of before */
-    int stepped, crossed;  /* whether a Newton step, or one on an active set, has led here */
-    int watching;          /* whether there is an iterate to go back to */
-    int t;
+    int entries;          /* of the filter */
+    int flat, dependent;  /* steps in a row in which K was singular without sigma, or epsilon */
+    int indefinite;       /* factorizations in a row with too many negative eigenvalues */
+    int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
+    int fresh;            /* whether nu has just fallen */
+    int estimated;        /* whether there is an estimate of the active set */
+    int stepped, crossed; /* whether a Newton step, or one on an active set, has led here */
+    int watching;         /* whether there is an iterate to go back to */
+    int t;                /* steps so far */
 } hybrid_iterate;
 
-/* How a run starts and ends. */
-typedef struct {
-    double nu, nu_min, push; /* barrier parameter, its floor, relative distance from the bounds */
-    double divergence;      /* largest |x| and -f */
-    double relaxation;      /* how far bounds are widened, relative */
-    double max_time;
-    int t0;                 /* steps that were taken before the first iterate */
-    int patience;           /* steps of this run */
-    int near;               /* whether the multipliers are those of a problem nearby */
-    int dense;              /* whether to look at the rank of A */
-    int feasibility;        /* whether there is no objective */
-    int unscaled;           /* whether rows are as they are */
-    int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
-    int rescale;            /* whether it ends where rows ask for other scales */
-    int composite;          /* whether it is by composite steps: for who begins it */
-} hybrid_run_options;
-
-/* The search for a root, where one is under way:. */
+/* The search for the least |c|_2, where one is under way: see feasibility/least_squares.c. */
 typedef struct {
     double *z_lower, *z_upper; /* n: its own multipliers of the bounds */
     double *units;             /* n: squared norms of the columns of A */
-    double nu, damping;
-    double reference;               /* |c|^2 when it was last looked at */
-    int cautious, curved, steps;
+    double nu, damping;        /* its barrier parameter; the damping in those units */
+    double reference;          /* |c|_2^2 when the progress was tested last */
+    int cautious;              /* whether by short steps */
+    int curved;                /* whether the next step uses the curvature of c */
+    int steps;
     int begun;                 /* whether it is under way */
 } hybrid_root;
 
-/* What composite steps carry:. */
+/* What composite steps carry from one to the next: see trust_region/policy.c. */
 typedef struct {
-    double radius, penalty, reference, promised, error;
-    double target_violation, reach; /* of the reduction of the violation alone; negative for none */
-    int patience, raised, escapes, saddles;
+    double radius, penalty;  /* of the trust region; of |c|_2 in the penalty function */
+    double reference;        /* |c|_2 that the progress test needs next */
+    double promised;         /* part of |c|_2 that the linear model of the last step removed */
+    double error;            /* the least error at which a Newton step was taken for it */
+    double target_violation; /* |c|_2 at which the reduction of the violation alone ends, */
+    double reach;            /* and its radius; both negative while there is none */
+    int patience;            /* steps left until the progress test fails */
+    int raised;              /* whether the penalty was raised since the last progress */
+    int escapes, saddles;    /* least violations, and saddle points, that were left */
 } hybrid_policy;
 
-/* What the ray test remembers of iterates, infinity at first: see ray.c. */
+/* What the ray test remembers of iterates, infinity at first: see problem/ray_test.c. */
 typedef struct {
     double reach; /* |x| of the last one */
     double least; /* the least f < 0 of feasible ones that are large */
     int beyond;   /* iterates in a row that go on outwards, and prove nothing */
 } hybrid_ray;
 
-/* What a run leaves behind. Arrays are the caller's. */
+/* What a run leaves behind; its arrays are the caller's, put there by hybrid_state_attach. */
 typedef struct {
     /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
-     * feasible: of the feasible ones that with the least f; beside: the one a little outside whose
+     * feasible: of the feasible ones that with the least f; nearby: the one a little outside whose
      * multipliers fit. t < 0 where there is none. */
     hybrid_iterate now, best, feasible, nearby;
-    double *last_step;             /* n_x: the last step not zero */
-    double *x_undefined;           /* n_x: the last trial point where a function was not defined,
-        NaN
-                                    * where there was none */
+    double *last_step;   /* n_x: the last step not zero */
+    double *x_undefined; /* n_x: the last trial point where a function was not defined, NaN where
+                          * there was none */
     hybrid_ray ray;
     hybrid_residuals of_best, of_nearby;
-    double least_f;                /* f of feasible */
-    int stepped;                   /* whether last_step is one */
-    int rows_dependent;
-    int undefined;                 /* trial points where a function was not defined */
-    int cause;                     /* why no step led on, where that has ended the run */
-    int proved;                    /* whether |c|_1 is stationary at now: then */
-    double *infeasibility;         /* m: y, its subgradient there, with A'y = z_lower - z_upper */
-    /* Of best: x and the functions there, which may not be asked again where they run Python. */
-    double best_f, *best_x, *best_gradient, *best_g, *best_J; /* n_x, n_x, n_g, nnz_J */
+    double least_f;        /* f of feasible */
+    int stepped;           /* whether last_step is one */
+    int rows_dependent;    /* whether A at the start has dependent rows, if that was to be found */
+    int undefined;         /* trial points where a function was not defined */
+    int cause;             /* HYBRID_TINY_STEPS, ...: where that has ended the run */
+    int proved;            /* whether |c|_1 is stationary at now: then */
+    double *infeasibility; /* m: y, its subgradient there, with A'y = z_lower - z_upper */
+    /* Of best: x and the functions there, which may not be called again where they run Python. */
+    double best_f, *best_x, *best_gradient, *best_g, *best_J; /* 1, n_x, n_x, n_g, nnz_J */
 } hybrid_state;
 
-/* Bytes of its own, numbers and whole numbers of memory that a run needs; `dense`: whether
- * some will look at the rank of A. */
-void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
-                                  long long *doubles,
-                        long long *ints);
-
-/* The numbers of arrays that the state of a run needs; hybrid_state_attach puts them there. */
+/* Doubles of the arrays of a state; hybrid_state_attach puts them there. */
 long long hybrid_state_doubles(const hybrid_plan *plan);
 void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
 
+/* Bytes, doubles and ints of memory that a run needs; `dense`: that of its options. */
+void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
+                                  long long *doubles, long long *ints);
 /* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
  * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
 int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
@@ -399,50 +487,30 @@ int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *func
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer);
 
-/* --- The solve: all runs, one after another --------------------------------------------------- */
+/* --- For who calls the core ------------------------------------------------------------------- */
 
-typedef struct {
-    hybrid_run_options first;     /* from x0 alone */
-    hybrid_run_options near;      /* from multipliers that did not lead on by active sets */
-    /* by composite steps; .composite is 0 where they are not for this */
-    hybrid_run_options composite;
-    int linear;               /* whether g is affine */
-    int alone;                /* whether the one run is by composite steps from x0 */
-} hybrid_options;
+/* Writes the row of an iterate, its steps counted through the solve, and calls the observer.
+ * Returns whether the solve is to end. */
+int hybrid_observe(hybrid_observer *observer, const hybrid_view *view);
+/* Whether it is, as far as that is known without an iterate: calls `interrupted` now and then. */
+int hybrid_is_interrupted(hybrid_observer *observer, double now);
 
-void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
-                             long long *bytes, long long *doubles, long long *ints);
-/* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
- * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
- * was begun, the latter also where `alone` meets more than equations; else the status of the run that
- * has found the point. */
-int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
-                 double *doubles, int *ints, hybrid_answer *answer);
-
-/* The solves from `begin` to before `end`, each as if it were alone: what it ends with stands in
- * its answer. `common` has the tolerances. Threads share a plan and a batch, and each needs
- * functions and memory of its own. */
-void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functions,
-                        const hybrid_slope *slope, const hybrid_numbers *common,
-                        const hybrid_options *options, void *bytes, double *doubles, int *ints,
-                        const hybrid_batch *batch, long long begin, long long end);
-
-/* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
+/* A function behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
  * `raw`, and the outputs lie in `out`. */
 typedef struct {
     void (*evaluate)(void *raw);
     void *raw;
     double *inputs[3];
-    int sizes[3];
+    int sizes[3]; /* of the inputs */
     const double *out;
-    int size;
+    int size; /* of the outputs */
 } hybrid_buffer;
 
 typedef struct {
     hybrid_buffer first, second;
 } hybrid_buffers;
 
+/* `self` is a hybrid_buffers. */
 int hybrid_buffered_first(void *self, const double *x, const double *p, double *out);
 int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
                            double *out);
@@ -453,7 +521,7 @@ int hybrid_buffered_slope(void *self, const double *x, const double *lam_g, cons
 /* HYBRID_INTERFACE_VERSION of the sources that the library was compiled from. */
 int hybrid_interface_version(void);
 
-/* a*b - c with the product rounded before the difference is taken: what a self-test asks for. */
+/* a*b - c with the product rounded before the difference is taken: for a self-test. */
 double hybrid_rounded_difference(double a, double b, double c);
 
 /* Seconds of a clock that only goes forward. */

@@ -31,20 +31,19 @@
    eliminated if none were delayed. A front is what is eliminated together: its own rows, and those
    of its children that were delayed; below them the rows that they act on. */
 typedef struct hybrid_ldl {
-    int size;     /* rows of K */
-    int entries;  /* entries of its lower triangle */
-    int fronts;   /* children come before their parents */
-    int deepest;  /* largest height of a front */
-    int stack;    /* doubles for the blocks that wait for their parent */
-    int factor;   /* doubles for the factor */
-    int pivots;   /* integers for the order of the pivots */
-    int room;     /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
+    int size;    /* rows of K */
+    int entries; /* entries of its lower triangle */
+    int fronts;  /* children come before their parents */
+    int deepest; /* largest height of a front */
+    int stack;   /* doubles for the blocks that wait for their parent */
+    int factor;  /* doubles for the factor */
+    int pivots;  /* integers for the order of the pivots */
+    int room;    /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
     const int *starts;    /* [size + 1] the pattern as it was given */
     const int *rows;      /* [entries] */
     const int *position;  /* [size] of a row of K */
     const int *first;     /* [fronts + 1] position of a front's first row */
-    /* [fronts + 1] sum of the candidates that the fronts before have place for */
-    const int *places;
+    const int *places;    /* [fronts + 1] sum of the candidates that fronts before have room for */
     const int *below;     /* [fronts + 1] where in rest and local a front's rows begin */
     const int *rest;      /* [below[fronts]] positions of the rows below, rising */
     const int *local;     /* [below[fronts]] where they are among the parent's rows, its own and
@@ -54,14 +53,13 @@ typedef struct hybrid_ldl {
     const int *parent;    /* [fronts] or -1 */
     const int *children;  /* [fronts + 1] where in child a front's begin */
     const int *child;     /* [children[fronts]] */
-    /* [size + 1] where in entry and home those of a position's column begin */
-    const int *assembled;
+    const int *assembled; /* [size + 1] where in entry and home a position's column begins */
     const int *entry;     /* [entries] which entry of K */
     const int *home;      /* [entries] in which row of the front, counted as in local */
 } hybrid_ldl;
 
-/* A pivot of the equilibrated K that is as small as this has no sign. Less than where pivots are
-   chosen from all rows that are left: those of one front may be small for want of better ones. */
+/* A pivot of the equilibrated K that is as small as this has no sign. That is less than usual where
+   pivots are chosen from all rows that are left: one front may have no larger ones. */
 #define HYBRID_LDL_ROUNDING 1e-16
 /* A residual that is not refined any more, relative to b. */
 #define HYBRID_LDL_EXACT 1e-13
@@ -113,12 +111,12 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
                         int refinements);
 
 /* K in an order that is fixed beforehand: no pivot is chosen, nothing scaled and nothing delayed,
- * so    that small fronts, as those of optimal control, cost a tenth. Pairs of rows are pivots of
- * two,    other rows pivots of one. */
+   so that small fronts, as those of optimal control, cost a tenth. Pairs of rows are pivots of two,
+   other rows pivots of one. */
 typedef struct hybrid_fixed {
-    int size, entries; /* as in hybrid_ldl; size 0: there is no such analysis */
-    int vertices;      /* pairs and single rows */
-    int factor;        /* doubles for the factor */
+    int size, entries;   /* as in hybrid_ldl; size 0: there is no such analysis */
+    int vertices;        /* pairs and single rows */
+    int factor;          /* doubles for the factor */
     const int *position; /* [size] of a row of K */
     const int *first;    /* [vertices + 1] position of a vertex's first row */
     const int *begin;    /* [vertices + 1] where in below those of a vertex begin */

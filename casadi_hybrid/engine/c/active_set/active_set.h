@@ -10,10 +10,10 @@
 /* What the set that was factored last, the base, says of others: see schur_complement.c. */
 typedef struct {
     double *base;     /* n: dw where free, the slope where pinned */
-    double *columns;  /* n each: how the base answers to a unit of each change */
-    double *sizes;    /* the largest number of each */
+    double *columns;  /* n each: what a unit of each change adds to the base */
+    double *sizes;    /* the largest |number| of each */
     int *of, known;   /* the entries whose columns are known */
-    int *used, count; /* the columns of the changes of now */
+    int *used, count; /* the columns of the present changes */
     double *L;        /* the factors of their Schur complement */
     double *units;    /* how much of each */
     int usable;       /* whether there is a base */
@@ -29,12 +29,12 @@ typedef struct {
     double *z;                /* n: multipliers of pinned bounds */
     int *at_lower, *at_upper; /* n: the set */
     int *wrong, count;        /* n: what is wrong with it, and how much */
-    int regularization; /* the first of the remedies for a singular KKT matrix that is of use */
+    int regularization;       /* the first one of a singular KKT matrix that serves */
     double shift;             /* what that adds to the diagonal of W */
     double until;             /* the clock's time from which on nothing begins */
     double *first_dw, *first_z;
     int *first_lower, *first_upper, *first_wrong; /* the same of the first set */
-    double *homotopy_w, *homotopy_z;                      /* how far the walk has come */
+    double *homotopy_w, *homotopy_z;              /* n: the present point of the homotopy */
 } hybrid_model;
 
 void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model);
@@ -44,8 +44,8 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
 void hybrid_place_schur(const hybrid_plan *plan, hybrid_arena *arena, hybrid_schur *schur);
 /* The set that was factored last, and its dw and z, become the base. */
 void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model);
-/* dw and z of the set by the base. Returns 0, or 1 with nothing changed but z where it needs a
- * factorization of its own. */
+/* dw and z of the set by the base and the Schur complement of what has changed since. Returns 0, or
+ * 1 with nothing changed but z where the set needs a factorization of its own. */
 int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
  * hybrid_solve_pinned. */
@@ -53,15 +53,16 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
 /* Whether w + dw violates a bound by more than rounding; model->z is lost. */
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 
-/* Bounds whose multiplier exceeds the distance to them: 1 for the lower, 2 for the upper. */
+/* The estimate of the active set: bounds whose multiplier exceeds the distance to them, 1 for the
+ * lower, 2 for the upper. */
 void hybrid_estimate_active_set(const hybrid_form *form, const hybrid_point *at,
-                         const hybrid_iterate *it, int *sides);
-/* Tries the active set once it was guessed twice. *spent: the steps it took. Returns
+                                const hybrid_iterate *it, int *sides);
+/* Takes steps on the active set once two estimates in a row agree. *spent: these steps. Returns
  * HYBRID_SOLVED with the solution in run->next at *run->trial, HYBRID_NO_SET where there is
  * none, or what stops the method. */
 int hybrid_crossover(hybrid_run *run, hybrid_iterate *it, int *spent);
-/* Goes on from a solution, of which rounding explains a part of the residuals, by a step or two on
- * its active set as long as these leave less to explain. */
+/* Goes on from a solution of whose residuals rounding explains a part, by a step or two on its
+ * active set as long as these leave less to explain. */
 void hybrid_refine_solution(hybrid_run *run);
 
 #endif

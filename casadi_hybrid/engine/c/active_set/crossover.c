@@ -1,12 +1,13 @@
-/* Crossover: the active set is guessed where z exceeds the distance to the
- * bound, and Newton steps are taken on the KKT equations with these bounds met. They are kept where
- * the error of the whole problem says that the guess was right. */
-
+/* Crossover from an iterate of the barrier method to a solution on its active set: a bound is
+ * estimated to be active where its z exceeds the distance to it (the primal-dual indicator of
+ * El-Bakry, Tapia and Zhang, SIAM Review 36, 1994), and Newton steps are taken on the KKT equations
+ * with these bounds met. They count where the error of the whole problem says that the estimate is
+ * right. */
 #include "globalization/globalization.h"
 #include "active_set/active_set.h"
 
 void hybrid_estimate_active_set(const hybrid_form *form, const hybrid_point *at,
-                         const hybrid_iterate *it, int *sides) {
+                                const hybrid_iterate *it, int *sides) {
     for (int i = 0; i < form->plan->n; i++) {
         int lower = form->has_lower[i] && it->z_lower[i] > at->below[i];
         int upper = form->has_upper[i] && it->z_upper[i] > at->above[i];
@@ -28,7 +29,8 @@ static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybr
     return 1;
 }
 
-/* The step with the active bounds pinned, by the first of the remedies for K that is of use. */
+/* The step with the active bounds pinned, by the first regularization of K that serves. Returns a
+ * status. */
 static int solved(hybrid_run *run, const hybrid_point *at, hybrid_direction *d) {
     /* (epsilon, shift) */
     static const double regularizations[][2] = HYBRID_CROSSOVER_REGULARIZATIONS;
@@ -36,11 +38,10 @@ static int solved(hybrid_run *run, const hybrid_point *at, hybrid_direction *d) 
     if (!(largest > 1.0)) largest = 1.0;
     for (int number = 0; number < HYBRID_CROSSOVER_REGULARIZATIONS_COUNT; number++) {
         double epsilon = regularizations[number][0], shift = regularizations[number][1] * largest;
-        int found = hybrid_factor_pinned(run->plan, run->W, at->A, shift, epsilon,
-                                         &run->kkt);
+        int found = hybrid_factor_pinned(run->plan, run->W, at->A, shift, epsilon, &run->kkt);
         if (found == 0)
-            found = hybrid_solve_pinned(run->plan, run->W, at->A, run->force, at->c,
-                                        &run->kkt, d->dw, d->dy);
+            found = hybrid_solve_pinned(run->plan, run->W, at->A, run->force, at->c, &run->kkt,
+                                        d->dw, d->dy);
         run->form.answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
         if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
@@ -48,7 +49,8 @@ static int solved(hybrid_run *run, const hybrid_point *at, hybrid_direction *d) 
     return HYBRID_NO_SET;
 }
 
-/* The multipliers of the bounds that are active, where they have the right sign. */
+/* The multipliers of the bounds that are active. Returns HYBRID_NO_SET where one has the wrong
+ * sign. */
 static int multipliers(hybrid_run *run, const hybrid_point *at, hybrid_iterate *next) {
     const int *sides = run->estimate;
     hybrid_times_At(run->plan, at->A, next->y, run->work);
@@ -75,8 +77,8 @@ static int step(hybrid_run *run, const hybrid_trial *from, hybrid_trial *to) {
         int side = run->estimate[i];
         kkt->pinned[i] = side != 0;
         kkt->move[i] = side == 1   ? form->lower[i] - at->w[i]
-                          : side == 2 ? form->upper[i] - at->w[i]
-                                      : 0.0;
+                       : side == 2 ? form->upper[i] - at->w[i]
+                                   : 0.0;
     }
     hybrid_times_At(plan, at->A, next->y, run->force);
     for (int i = 0; i < plan->n; i++) run->force[i] += at->gradient[i];

@@ -2,10 +2,11 @@
  *
  *     min force'd + d'W d / 2  s.t.  c + A d = 0,  lower <= w + d <= upper.
  *
- * Bounds of the guessed set are met with equality; all that is wrong with it is exchanged at once
- * as long as it becomes less (Hintermueller, Ito and Kunisch, SIAM J. Optim. 13, 2003), and then
- * one bound after the other on the line from the iterate's data to the model's (Ferreau, Bock and
- * Diehl, Int. J. Robust Nonlinear Control 18, 2008). */
+ * Bounds of the working set are met with equality; all that is wrong with it is exchanged at once
+ * as long as it becomes less (the primal-dual active-set method of Hintermueller, Ito and Kunisch,
+ * SIAM J. Optim. 13, 2003), and then one bound after the other by a parametric homotopy from the
+ * iterate's data to the model's (Ferreau, Bock and Diehl, Int. J. Robust Nonlinear Control 18,
+ * 2008). */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
 
 static const double convex[][2] = HYBRID_SQP_REGULARIZATIONS; /* (epsilon, shift) */
 
-/* Rounding violates no bound. */
+/* How far w may be outside a bound by rounding. */
 static double room_at(double w) {
     double size = fabs(w);
     return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
@@ -48,12 +49,12 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
         int i = model->kkt.pins[p];
         model->kkt.move[i] = (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
     }
-    return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kkt,
-                               model->dw, model->dy);
+    return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kkt, model->dw,
+                               model->dy);
 }
 
-/* (dw, dy) with the bounds pinned, by the first of the remedies for K that is of use, which is
- * kept. Returns a status. */
+/* (dw, dy) with the bounds pinned, by the first regularization of K that serves, with which the
+ * next set begins. Returns a status. */
 static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
      * rows. */
@@ -64,7 +65,7 @@ static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_poin
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;
-    double largest = 0.0; /* of W, or 1; found where it is asked for */
+    double largest = 0.0; /* of W, or 1; found where it is needed */
     int indefinite = 0;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
     for (int i = 0; i < n; i++) kkt->pinned[i] = model->at_lower[i] | model->at_upper[i];
@@ -155,8 +156,8 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     return HYBRID_SOLVED;
 }
 
-/* The same by the last factorization where that serves; a set with which nothing is wrong has one
- * of its own. Returns a status. */
+/* The same by the last factorization and the Schur complement where these serve; a set with which
+ * nothing is wrong has a factorization of its own. Returns a status. */
 static int changed(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     int status;
     if (!hybrid_solve_schur(model, form, at)) {
@@ -168,7 +169,7 @@ static int changed(hybrid_model *model, hybrid_form *form, const hybrid_point *a
     return status;
 }
 
-/* Changes all that is wrong, as long as it becomes less. Returns a status. */
+/* Exchanges all that is wrong at once, as long as it becomes less. Returns a status. */
 static int exchange_sets(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     for (int sets = 0; sets < HYBRID_SQP_SETS; sets++) {
         int before = model->count, status;
@@ -185,8 +186,8 @@ static int exchange_sets(hybrid_model *model, hybrid_form *form, const hybrid_po
     return HYBRID_NO_SET;
 }
 
-/* The first wrong entry on the way from (walk_w, walk_z) to the solution, and the part of the way
- * to it in *least. */
+/* The first wrong entry on the line from (homotopy_w, homotopy_z) to the solution, and the part of
+ * the line up to it in *least. */
 static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at,
                double *least) {
     int first = 0;
@@ -208,17 +209,17 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
 }
 
 /* Where rows and bounds of the set contradict each other, epsilon dy is what K leaves of the rows
- * and the multipliers run along a direction without an end: the bound whose multiplier is the
- * first to become negative on it leaves the set, as in dual methods (Goldfarb and Idnani, Math.
- * Program. 27, 1983). Returns whether there was such a bound. */
+ * and the multipliers grow along a direction without end: the bound whose multiplier is the first
+ * to become negative on it leaves the set, as in dual methods (Goldfarb and Idnani, Math. Program.
+ * 27, 1983). Returns whether there was such a bound. */
 static int release(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
     const double epsilon = form->numbers->perturbed ? 0.0 : convex[model->regularization][0];
     double *dw = model->homotopy_w, *dy = model->along, *rows = model->left, least = INFINITY;
     int first = -1;
-    if (epsilon == 0.0 ||
-        epsilon * hybrid_largest(plan->m, model->dy) <= form->numbers->tol) return 0;
+    if (epsilon == 0.0 || epsilon * hybrid_largest(plan->m, model->dy) <= form->numbers->tol)
+        return 0;
     for (int i = 0; i < plan->m; i++) rows[i] = epsilon * model->dy[i];
     memset(model->homotopy_z, 0, (size_t)plan->n * sizeof(double));
     memset(kkt->move, 0, (size_t)plan->n * sizeof(double));
@@ -237,10 +238,10 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
     return 1;
 }
 
-/* Changes what is met first on the way from the iterate, one after the other, from the first set
- * and what it gave. Returns a status. */
+/* The parametric homotopy from the iterate to the model's solution: from the first set on, changes
+ * what is met first on it, one bound after the other. Returns a status. */
 static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
-                const double *z_lower, const double *z_upper) {
+                    const double *z_lower, const double *z_upper) {
     size_t numbers = (size_t)form->plan->n * sizeof(double);
     size_t integers = (size_t)form->plan->n * sizeof(int);
     int last = -1;
@@ -253,9 +254,9 @@ static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *
     memcpy(model->homotopy_w, at->w, numbers);
     for (int i = 0; i < form->plan->n; i++)
         model->homotopy_z[i] = model->at_lower[i]   ? z_lower[i]
-                           : model->at_upper[i] ? z_upper[i]
-                                                : 0.0;
-    for (int schur = 0; schur < HYBRID_SQP_HOMOTOPY; schur++) {
+                               : model->at_upper[i] ? z_upper[i]
+                                                    : 0.0;
+    for (int changes = 0; changes < HYBRID_SQP_HOMOTOPY; changes++) {
         double least;
         int status, first = met(model, form, at, &least);
         /* One that was just met: only rounding gives its multiplier this sign. */
@@ -271,7 +272,7 @@ static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *
         model->at_upper[first] = model->wrong[first] == 3;
         status = changed(model, form, at);
         if (status) return status;
-        if (model->count == 0 && schur + 1 < HYBRID_SQP_HOMOTOPY) return HYBRID_SOLVED;
+        if (model->count == 0 && changes + 1 < HYBRID_SQP_HOMOTOPY) return HYBRID_SOLVED;
     }
     return HYBRID_NO_SET;
 }

@@ -1,15 +1,15 @@
 /* Small changes of the active set without another factorization: the Schur complement of what is
  * pinned or let go since the last one (Bartlett and Biegler, Optim. Eng. 7, 2006).
  *
- * Of each entry of w the base knows dw where it is free there, and the slope of L where it is
- * pinned. A bound that is added is a force on a free entry, one that is dropped a displacement of a
- * pinned one; the column of a change says how the base answers to one unit of it. So many units of
- * each are asked for that the added bounds are met and the dropped ones have no multiplier. */
+ * Of each entry of w the base has dw where it is free there, and the slope of L where it is pinned.
+ * A bound that is added is a force on a free entry, one that is dropped a displacement of a pinned
+ * one; the column of a change is what one unit of it adds to the base. The units of each are those
+ * with which the added bounds are met and the dropped ones have no multiplier. */
 #include <string.h>
 
 #include "active_set/active_set.h"
 
-/* A pivot is trusted while it is such a part of the largest number of its column. */
+/* A pivot is trusted while it is this part of the largest |number| of its column at least. */
 #define TRUST 1e-9
 
 void hybrid_place_schur(const hybrid_plan *plan, hybrid_arena *arena, hybrid_schur *schur) {
@@ -37,7 +37,7 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
     }
 }
 
-/* How the base answers to a unit of a change of entry j, into `column`. */
+/* What a unit of a change of entry j adds to the base, into `column`. */
 static void answer_to(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j,
                       double *column) {
     hybrid_kkt *kkt = &model->kkt;
@@ -85,24 +85,23 @@ static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_fo
     for (int dropped = 0; dropped < 2; dropped++) {
         for (int i = 0; i < plan->n; i++) {
             int was = model->kkt.pinned[i], is = model->at_lower[i] || model->at_upper[i], k;
-            double target_violation = (model->at_lower[i] ? form->lower[i] : form->upper[i]) -
-                at->w[i];
-            /* to the other side */
-            if (was && is && target_violation != model->kkt.move[i]) return -1;
+            double goal =
+                (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
+            if (was && is && goal != model->kkt.move[i]) return -1; /* other side */
             if (was == is || was != dropped) continue;
             k = column_of(plan, model, at, i);
             if (k < 0) return -1;
             schur->used[schur->count] = k;
-            schur->units[schur->count++] = (is ? target_violation : 0.0) - schur->base[i];
+            schur->units[schur->count++] = (is ? goal : 0.0) - schur->base[i];
         }
         if (!dropped) added = schur->count;
     }
     return added;
 }
 
-/* The units of each change by L D L', the sign of each pivot that of its kind: so it is where and
- * only where bounds are independent and the model is convex along what is free. Returns 0, or 1
- * where it is not so. */
+/* The units of each change by L D L' of the Schur complement. Its pivots have the signs of their
+ * kinds, added or dropped, where and only where bounds are independent and the model is convex
+ * along what is free. Returns 0, or 1 where they have not. */
 static int weigh(const hybrid_plan *plan, hybrid_schur *schur, int added) {
     const int count = schur->count;
     double *L = schur->L, *t = schur->units;
@@ -139,7 +138,7 @@ int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybri
     const hybrid_plan *plan = form->plan;
     const hybrid_kkt *kkt = &model->kkt;
     hybrid_schur *schur = &model->schur;
-    double *u = model->z; /* what the base says, answered to all changes */
+    double *u = model->z; /* the base with all changes */
     int added;
     if (!schur->usable) return 1;
     added = collect(plan, model, form, at);

@@ -1,7 +1,7 @@
-/* SQP: full steps of sequential quadratic programming. Each takes the
- * solution of the quadratic model at the iterate, whose active set is predicted anew. The scaled
- * error has to fall, but not at once (the watchdog of Chamberlain, Powell, Lemarechal and Pedersen,
- * Math. Program. Study 16, 1982). */
+/* SQP: full steps of sequential quadratic programming (Nocedal and Wright, Numerical Optimization,
+ * 2nd ed., section 18.1). Each takes the solution of the quadratic model at the iterate, whose
+ * active set is predicted anew. The scaled error has to fall, but not at once (the watchdog of
+ * Chamberlain, Powell, Lemarechal and Pedersen, Math. Program. Study 16, 1982). */
 #include <math.h>
 #include <string.h>
 
@@ -21,13 +21,13 @@ typedef struct {
     hybrid_model model;
     hybrid_point points[2];
     hybrid_point *at, *trial;
-    double *y, *y_before; /* y_before: before the last move */
-    hybrid_bound_multipliers held;     /* the multipliers of bounds */
-    double *slope, *work; /* the model's force; work: as long as w, x or g */
-    double *terms;        /* work: as long as x or g */
-    hybrid_sizes sizes;   /* at the iterate */
-    double *began;        /* x of the first iterate */
-    double start;         /* the clock at the start */
+    double *y, *y_before;          /* y_before: before the last move */
+    hybrid_bound_multipliers held; /* the multipliers of bounds */
+    double *slope, *work;          /* the model's force; work: as long as w, x or g */
+    double *terms;                 /* work: as long as x or g */
+    hybrid_sizes sizes;            /* at the iterate */
+    double *began;                 /* x of the first iterate */
+    double start;                  /* the clock at the start */
 } sqp;
 
 static int longer(int a, int b) { return a > b ? a : b; }
@@ -139,8 +139,9 @@ static int model_step(sqp *h) {
     return status ? status : move(h);
 }
 
-/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, or HYBRID_NOT_NEARER where it
- * is no solution. Where rounding may explain a residual each of its entries is asked. */
+/* The termination test at h->at, of which error_at has found `error`: HYBRID_SOLVED, or
+ * HYBRID_NOT_NEARER where it is no solution. Where rounding may explain a residual it is computed
+ * entry by entry. */
 static int judge(sqp *h, double error, hybrid_residuals *residuals) {
     const hybrid_form *form = &h->form;
     double *lam_x = form->answer->lam_x, *lam_g = form->answer->lam_g;
@@ -160,8 +161,8 @@ static double error_at(sqp *h) {
 /* The largest |c| at h->at, which error_at has found. */
 static double violation_at(const sqp *h) { return h->sizes.c; }
 
-/* One more step on the same set and factorization, into the model's dw and dy. Returns 0 where
- * the set holds there, another number where it does not or nothing is known. */
+/* A chord step: one more on the same set and factorization, into the model's dw and dy. Returns 0,
+ * or another number where a bound outside the set is violated, or the solution is in doubt. */
 static int chord_step(sqp *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
@@ -184,14 +185,14 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
     double reference = INFINITY;
-    int watched = 0; /* steps that left more than half of the error before them, the mark */
+    int watched = 0; /* steps in a row that left more than half of the reference error */
     int most = numbers->max_iter < HYBRID_SQP_STEPS ? numbers->max_iter : HYBRID_SQP_STEPS;
     while (answer->steps < most) {
         const double violation = answer->steps ? 0.0 : violation_at(h);
         double now = INFINITY;
         int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (answer->steps == numbers->max_iter) break; /* none is left to do better */
+        if (answer->steps == numbers->max_iter) break;
         if (violation > HYBRID_SQP_OUTSIDE && violation_at(h) > HYBRID_SQP_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
@@ -216,8 +217,8 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
     return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
 }
 
-/* The same where equations are perturbed: next to a double root steps get nearer by halves, and the
- * way there may be long. */
+/* The same where equations are perturbed: next to a double root each step halves the distance, and
+ * many may be needed. */
 static int follow_perturbed(sqp *h, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
@@ -269,8 +270,7 @@ static int deliver(sqp *h, int status) {
 }
 
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
-                const hybrid_numbers *numbers, double *doubles, int *ints,
-                hybrid_answer *answer) {
+               const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
     sqp h;
     hybrid_ray ray = {INFINITY, INFINITY, 0};
@@ -284,20 +284,20 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.numbers = numbers;
     h.form.answer = answer;
     h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
-    /* Where there are no multipliers inside, bounds too are moved to have some. */
+    /* Where constraints have no multipliers bounds too are moved to have some. */
     h.form.relaxation = numbers->perturbed ? HYBRID_PROGRESS_PERTURBATION : 0.0;
     h.form.unscaled = numbers->perturbed > 0;
     h.form.only_steep = h.form.placing = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->doubts = 0;
-    answer->start.f = NAN; /* nothing is known of it yet */
+    answer->start.f = NAN; /* unknown yet */
     answer->start.feasibility = answer->start.stationarity = INFINITY;
     answer->start.complementarity = INFINITY;
     h.model.kkt.answer = answer;
     h.model.kkt.low_rank = &h.form.low_rank;
     if (functions->secants) functions->secants->count = 0;
-    /* Next to a point without multipliers what is left of a row is small beside its terms. */
+    /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
     h.model.kkt.precise = numbers->perturbed > 0;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)

@@ -4,23 +4,25 @@
 
 #include "globalization/globalization.h"
 
+/* The barrier parameter after nu, nu_min at least. */
 double hybrid_next_nu(double nu, double nu_min);
-/* Lowers nu as far as the error, run->error, allows and marks progress. */
+/* Lowers nu as far as run->error allows, and renews the reference of the progress test. */
 void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t);
 
 /* The functions at trial->of.w. Returns 0, or 1 where they are not defined. */
 int hybrid_visit(hybrid_run *run, hybrid_trial *trial);
 /* hybrid_solve_kkt for run->force, of the elastic problem too. */
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d);
-/* The least shift that leaves m negative eigenvalues and solves for (dw, dy) of run->direction
- * accurately; it is kept in the iterate. */
+/* The inertia correction: the least shift, `least` at least, that leaves m negative eigenvalues and
+ * solves for (dw, dy) of run->direction accurately; the iterate remembers it. Returns a status. */
 int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least);
 
 /* One step: run->next at *run->trial is the new iterate. Returns a status. */
 int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it);
 
+/* The memory of the elastic problem. */
 void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer);
-/* What visits, factors and solves in the place of the ordinary ones. */
+/* hybrid_visit, hybrid_factor and hybrid_solve_kkt of the elastic problem. */
 int hybrid_elastic_visit(hybrid_run *inner, hybrid_trial *trial);
 int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon);
 int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c, double *dw,
@@ -33,7 +35,7 @@ int hybrid_restore(hybrid_run *run, int t);
 
 /* The patterns and the bounds of (w, p, n): made once a run. */
 void hybrid_make_elastic(hybrid_run *outer);
-/* What nu makes of the distance from the reference. */
+/* zeta R^2 for this nu, the weights of the distance from the reference. */
 void hybrid_set_proximity(hybrid_run *outer, double nu);
 /* The functions at (w, p, n), whose w is that of trial->base, which is known. */
 void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial);

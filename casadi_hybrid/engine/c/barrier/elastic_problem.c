@@ -1,9 +1,11 @@
-/* Restoration by the elastic problem, the least |c|_1 near a point:
+/* The elastic problem of the restoration, the least |c|_1 near a point (Waechter and Biegler 2006,
+ * section 3.3),
  *
- *     min  rho sum(p + n) + zeta/2 |R(w - w_R)|^2   s.t.   c(w) - p + n = 0,  p, n >= 0.
+ *     min  rho sum(p + n) + zeta/2 |R(w - w_R)|^2   s.t.   c(w) - p + n = 0,  p, n >= 0,
  *
- * It is solved by the same Newton step: `inner` is a mode of its own on (w, p, n), whose KKT
- * matrix is that of the problem with p and n eliminated. */
+ * with zeta = sqrt(nu) and R = 1 / max(1, |w_R|) entry by entry. It is solved by the same Newton
+ * step: `inner` is a run on (w, p, n), whose KKT matrix is that of the problem with p and n
+ * eliminated. */
 #include <math.h>
 #include <string.h>
 
@@ -142,7 +144,7 @@ int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c
     int found;
     for (int i = 0; i < m; i++)
         outer->elastic.reduced[i] = c[i] + of_p[i] / (D[i] + inner->elastic.shift) -
-                            of_n[i] / (D[m + i] + inner->elastic.shift);
+                                    of_n[i] / (D[m + i] + inner->elastic.shift);
     found = hybrid_solve_kkt(outer->plan, force, outer->elastic.reduced, &inner->kkt, dw, dy);
     if (found) return found;
     for (int i = 0; i < m; i++) {

@@ -1,7 +1,7 @@
-/* The least shift sigma with which the KKT matrix has n positive and m negative eigenvalues, so
- * that the step descends: a third of the last one that served, then eight times as much each
- * time, and epsilon = 1e-8 nu^(1/4) where rows are dependent (Waechter and Biegler, Math. Program.
- * 106, 2006, section 3.1);. */
+/* The inertia correction: the least shift sigma with which the KKT matrix has n positive and m
+ * negative eigenvalues, so that the step descends; a third of the last one that served, then eight
+ * times as much each time, and epsilon = 1e-8 nu^(1/4) where rows are dependent (Waechter and
+ * Biegler, Math. Program. 106, 2006, section 3.1). */
 #include <math.h>
 
 #include "barrier/barrier.h"
@@ -11,7 +11,7 @@ static double lower(double shift) {
     return shift > HYBRID_INERTIA_LEAST ? shift : HYBRID_INERTIA_LEAST;
 }
 
-/* The shift to try after one that did not do. */
+/* The shift to try after one that did not serve. */
 static double larger(const hybrid_iterate *it, double shift, double least) {
     double next;
     if (shift != least)
@@ -21,20 +21,20 @@ static double larger(const hybrid_iterate *it, double shift, double least) {
     return next == least && least > 0.0 ? HYBRID_INERTIA_STEEPER * least : next;
 }
 
-/* Keeps in the iterate what was learned. */
+/* Saves in the iterate what the next one begins with. */
 static void keep(hybrid_iterate *it, double shift, double epsilon, int singular,
                  double plain_epsilon, int indefinite) {
     int mended = singular && shift == 0.0 && epsilon > plain_epsilon;
-    if (it->flat < HYBRID_INERTIA_OFTEN)
-        it->flat = singular && shift > 0.0 ? it->flat + 1 : 0;
+    if (it->flat < HYBRID_INERTIA_OFTEN) it->flat = singular && shift > 0.0 ? it->flat + 1 : 0;
     if (it->dependent < HYBRID_INERTIA_OFTEN) it->dependent = mended ? it->dependent + 1 : 0;
     if (shift > 0.0) it->shift = shift;
     it->indefinite = indefinite ? it->indefinite + 1 : 0;
 }
 
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d) {
-    return run->elastic.outer ? hybrid_elastic_solve(run, run->force, c, d->dw, d->dy)
-                       : hybrid_solve_kkt(run->plan, run->force, c, &run->kkt, d->dw, d->dy);
+    return run->elastic.outer
+               ? hybrid_elastic_solve(run, run->force, c, d->dw, d->dy)
+               : hybrid_solve_kkt(run->plan, run->force, c, &run->kkt, d->dw, d->dy);
 }
 
 int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least) {
@@ -44,7 +44,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     double small = HYBRID_INERTIA_SMALL * pow(it->nu, HYBRID_INERTIA_POWER);
     double shift = least, first, epsilon, plain_epsilon;
     double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
-                                                              : HYBRID_INERTIA_LARGEST;
+                                                               : HYBRID_INERTIA_LARGEST;
     int singular = 0;
     if (it->flat >= HYBRID_INERTIA_OFTEN && lower(it->shift) > least) shift = lower(it->shift);
     first = shift;
@@ -54,9 +54,9 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     hybrid_stiffness(form, at, it->z_lower, it->z_upper, run->D);
     for (int i = 0; i < plan->n && run->identity; i++) run->D[i] += 1.0;
     for (;;) {
-        int found = run->elastic.outer ? hybrid_elastic_factor(run, shift, epsilon)
-                                : hybrid_factor(plan, run->W, run->D, shift, at->A, epsilon, 0,
-                                                &run->kkt);
+        int found = run->elastic.outer
+                        ? hybrid_elastic_factor(run, shift, epsilon)
+                        : hybrid_factor(plan, run->W, run->D, shift, at->A, epsilon, 0, &run->kkt);
         form->answer->factors++;
         if (found == 0) found = hybrid_direction_for(run, at->c, &run->direction);
         if (found == 0) {
@@ -68,7 +68,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
             epsilon = small;
             continue;
         }
-        if (shift == least && found == 2) epsilon = plain_epsilon; /* rows were not to blame */
+        if (shift == least && found == 2) epsilon = plain_epsilon; /* rows are not the reason */
         shift = larger(it, shift, least);
         if (!(shift <= largest))
             return hybrid_no_way_on(run, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);

@@ -11,7 +11,7 @@ double hybrid_next_nu(double nu, double nu_min) {
     return next > nu_min ? next : nu_min;
 }
 
-/* The nu of a cold start where the Lagrangian bends downwards at a warm one. */
+/* After a start from given multipliers: the nu of one without, where the Hessian is indefinite. */
 static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
@@ -29,14 +29,14 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
     int held;
     off_saddle(run, it);
     nu = it->nu;
-    /* Unscaled residuals ask for more. */
+    /* Where the scaled error is met and the unscaled residuals are not, the floor falls. */
     if (hybrid_error_at(error, 0.0) <= run->numbers->tol &&
         nu <= it->nu_min * HYBRID_BARRIER_AT_NU_MIN) {
         it->nu_min *= HYBRID_BARRIER_LOWER;
         if (it->nu_min < HYBRID_BARRIER_NU_LEAST) it->nu_min = HYBRID_BARRIER_NU_LEAST;
     }
     of_nu = hybrid_error_at(error, nu);
-    /* Where f still bends downwards a small error is that of a saddle. */
+    /* Where the Hessian is still indefinite a small error is that of a saddle point. */
     held = it->indefinite && of_nu > HYBRID_BARRIER_SADDLE_SHARE * nu;
     while (!held && nu > it->nu_min && of_nu <= HYBRID_BARRIER_KAPPA_EPSILON * nu) {
         nu = hybrid_next_nu(nu, it->nu_min);

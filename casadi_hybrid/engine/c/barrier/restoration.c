@@ -1,10 +1,11 @@
-/* Restoration: the violation alone is reduced, until the filter takes a point again.
+/* Restoration: the violation alone is reduced, until the filter accepts a point again.
  *
- * First the least |c|_1 near the point, by steps of the barrier method on the elastic problem,
- * whose own parameter falls as that of the problem does. Where that leads no further, or there are
- * more equations than unknowns, the least |c|_2 (feasibility/least_squares.c). Where that leads no
- * further either, the run ends: |c|_2 is stationary, or |c|_1 was where the elastic problem ended,
- * with the elastic y as the proof; else it has stalled. */
+ * First the least |c|_1 near the point, by steps of the barrier method on the elastic problem
+ * (Waechter and Biegler 2006, section 3.3), whose own parameter falls as that of the problem does.
+ * Where that leads no further, or there are more equations than unknowns, the least |c|_2
+ * (feasibility/least_squares.c). Where that leads no further either, the run ends: |c|_2 is
+ * stationary, or |c|_1 was where the elastic problem ended, with the elastic y as the proof; else
+ * it has stalled. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 /* Kinds of restoration. */
 enum { ELASTIC = 1, SQUARES = 2 };
 
-/* The largest factor by which a row would be scaled less with the scales of now. */
+/* The largest factor by which a row would be scaled less with the scales of the present point. */
 static double eased(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     double *old = run->residual, *now = run->elastic.penalty, found = 0.0;
@@ -32,7 +33,8 @@ static double eased(hybrid_run *run) {
 
 static double at_most(double value, double most) { return value < most ? value : most; }
 
-/* Begins the elastic problem at the present point, with the best p and n for it. */
+/* Begins the elastic problem at the present point, with the minimizing p and n for it (Waechter and
+ * Biegler 2006, section 3.3). */
 static void begin_elastic(hybrid_run *outer) {
     const hybrid_plan *plan = outer->plan;
     hybrid_run *inner = outer->elastic.inner;
@@ -79,15 +81,14 @@ static void begin_elastic(hybrid_run *outer) {
     it->theta_start = inner->at->theta;
 }
 
-/* Lowers the inner barrier parameter. Returns 0 next to a stationary violation. */
+/* Lowers the barrier parameter of the elastic problem. Returns 0 next to a stationary violation. */
 static int lower(hybrid_run *outer) {
     hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate *it = &inner->now;
     hybrid_error error;
     double nu = it->nu, violation = hybrid_largest(outer->plan->m, outer->at->of.c);
     hybrid_kkt_error(&inner->form, &inner->at->of, it, inner->Aty, &error);
-    while (nu > it->nu_min &&
-           hybrid_error_at(&error, nu) <= HYBRID_BARRIER_KAPPA_EPSILON * nu)
+    while (nu > it->nu_min && hybrid_error_at(&error, nu) <= HYBRID_BARRIER_KAPPA_EPSILON * nu)
         nu = hybrid_next_nu(nu, it->nu_min);
     if (nu == it->nu) return 1;
     if (nu <= HYBRID_ELASTIC_SMALL * (violation < 1.0 ? violation : 1.0)) return 0;
@@ -97,7 +98,7 @@ static int lower(hybrid_run *outer) {
     return 1;
 }
 
-/* One step of it: outer->at is the new point. Returns a status. */
+/* A Newton step of the elastic problem: outer->at is the new point. Returns a status. */
 static int elastic_newton(hybrid_run *outer) {
     hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate saved;
@@ -116,7 +117,8 @@ static int elastic_newton(hybrid_run *outer) {
     return HYBRID_SOLVED;
 }
 
-/* Leaves it: outer->at is one of the points of the problem again, with the same numbers. */
+/* Leaves the elastic problem: outer->at is one of the points of the problem again, with the same
+ * numbers. */
 static void leave_elastic(hybrid_run *outer) {
     hybrid_trial *base = outer->at, saved = *outer->elastic.saved_base;
     *outer->elastic.saved_base = *base;
@@ -124,15 +126,15 @@ static void leave_elastic(hybrid_run *outer) {
     outer->at = outer->elastic.saved_base;
 }
 
-/* The barrier method goes on from step t: it has been restored once more. */
+/* The barrier method goes on from step t after a restoration. */
 static void go_on(hybrid_run *run, int t) {
     run->restoring = 0;
     run->now.reference.t = t;
     run->now.reference.rounds++;
 }
 
-/* The elastic problem has led to a point that the filter takes: new multipliers, since the old
- * ones belong to another place. */
+/* The elastic problem has led to a point that the filter accepts: new multipliers, since the old
+ * ones belong to a point far from it. */
 static void end_elastic(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     hybrid_iterate *it = &run->now;
@@ -145,7 +147,7 @@ static void end_elastic(hybrid_run *run) {
     it->tiny = 0;
 }
 
-/* Whether |c|_2 is, or with its subgradient y |c|_1. */
+/* Whether |c|_2 is stationary, or with its subgradient y |c|_1. */
 static int is_stationary(hybrid_run *run, const double *y) {
     return hybrid_violation_slope(&run->form, &run->at->of, run->answer->J0, y, run->W,
                                   run->search.slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
@@ -163,7 +165,8 @@ static void look_for_proof(hybrid_run *run) {
     hybrid_set(plan->m, y, run->state->infeasibility);
 }
 
-/* A step of the elastic problem. Returns HYBRID_BLOCKED where that leads no further. */
+/* A step of the elastic problem; ends it where the filter accepts the point. Returns
+ * HYBRID_BLOCKED where it leads no further. */
 static int elastic_step(hybrid_run *run, int t) {
     int status = elastic_newton(run);
     if (status == HYBRID_NOT_NEARER) return HYBRID_BLOCKED;
@@ -188,8 +191,8 @@ static int least_violation(hybrid_run *run, int status) {
 /* A step of the search for the least |c|_2. */
 static int squares_step(hybrid_run *run, int t) {
     int status = hybrid_root_step(run);
-    if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED) return least_violation(run,
-                                                                                        status);
+    if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED)
+        return least_violation(run, status);
     if (!status && !run->search.root.begun) {
         hybrid_iterate saved = run->now;
         run->now = run->next;
@@ -231,7 +234,7 @@ int hybrid_begin_restoration(hybrid_run *run, int t) {
     it->cut = it->watching = 0;
     run->search.has_least = 0;
     run->elastic.theta_began = run->pair.theta;
-    /* More equations than unknowns: their least squares are what is asked for. */
+    /* More equations than unknowns: their least squares are what is wanted. */
     run->restoring = plan->m > plan->n ? SQUARES : ELASTIC;
     if (run->restoring == ELASTIC) begin_elastic(run);
     else hybrid_begin_root(run, run->elastic.theta_began);

@@ -1,5 +1,6 @@
-/* The first iterate of the barrier method, strictly inside the bounds: w_i at least
- * push*max(1, |bound|) from each, z = 1 where there is a bound, and y of least squares,
+/* The first iterate of the barrier method (Waechter and Biegler 2006, section 3.6), strictly inside
+ * the bounds: w_i at least push*max(1, |bound|) from each, z = 1 where there is a bound, and y of
+ * least squares,
  *
  *     min_y |grad f + A'y - z_lower + z_upper|. */
 #include <math.h>
@@ -7,7 +8,8 @@
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 
-/* Inside the bounds; less far where a function is not defined there. */
+/* The first point, inside the bounds; less far where a function is not defined there. Returns a
+ * status. */
 static int first_point(hybrid_run *run) {
     static const double shares[] = HYBRID_BARRIER_SHARES;
     for (int k = 0; k < HYBRID_BARRIER_SHARES_COUNT; k++) {
@@ -50,8 +52,7 @@ int hybrid_first_iterate(hybrid_run *run) {
         it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
     }
     if (run->dense)
-        run->state->rows_dependent =
-            hybrid_rows_are_dependent(plan, run->at->of.A, run->dense);
+        run->state->rows_dependent = hybrid_rows_are_dependent(plan, run->at->of.A, run->dense);
     if (options->near) {
         nearby(run);
         return HYBRID_SOLVED;

@@ -4,13 +4,15 @@
  *
  * and alpha halved until the filter accepts (Waechter and Biegler, Math. Program. 106, 2006,
  * section 2.3), with second-order corrections of c (section 2.4), tiny steps (section 3.9) and a
- * full step that is taken unseen where steps stay short, with the way back kept. */
+ * watchdog: where steps stay short a full step is taken without the filter, and the iterate before
+ * it is saved, to go back to (Chamberlain, Powell, Lemarechal and Pedersen, Math. Program. Study
+ * 16, 1982). */
 #include <math.h>
 #include <string.h>
 
 #include "barrier/barrier.h"
 
-/* That the filter accepts no step is no status of the method: there are remedies. */
+/* That the filter accepts no step is no status of the method, which goes on in other ways. */
 enum { NONE = -1 };
 
 static void swap_trials(hybrid_trial **a, hybrid_trial **b) {
@@ -26,8 +28,7 @@ static void complete(hybrid_run *run, const hybrid_iterate *it, hybrid_direction
 }
 
 /* Evaluates at w + alpha dw. Returns 0, or 1 where a function is not defined. */
-static int try_at(hybrid_run *run, double alpha, const hybrid_direction *d,
-                  hybrid_trial *trial) {
+static int try_at(hybrid_run *run, double alpha, const hybrid_direction *d, hybrid_trial *trial) {
     const double *w = run->at->of.w;
     for (int i = 0; i < run->plan->n; i++) trial->of.w[i] = w[i] + alpha * d->dw[i];
     return hybrid_visit(run, trial);
@@ -52,15 +53,14 @@ static void move(hybrid_run *run, const hybrid_iterate *it, double alpha) {
     next->crossed = 0;
 }
 
-/* Second-order corrections on the same factor. Returns the filter's word, with the point and the
- * direction in place of those that were refused, or NONE. */
+/* Second-order corrections on the same factorization. Returns as hybrid_filter_accepts, with the
+ * point and the direction in place of those that were refused, or NONE. */
 static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     double alpha = run->direction.alpha, theta = run->trial->theta;
     double *residual = run->residual, size = hybrid_largest(plan->n, at->w);
-    for (int i = 0; i < plan->m; i++)
-        residual[i] = alpha * at->c[i] + run->trial->of.c[i];
+    for (int i = 0; i < plan->m; i++) residual[i] = alpha * at->c[i] + run->trial->of.c[i];
     for (int number = 0; number < HYBRID_STEP_MAX_CORRECTIONS; number++) {
         hybrid_direction *second = &run->other;
         int verdict;
@@ -68,7 +68,8 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
         complete(run, it, second);
         if (try_at(run, second->alpha, second, run->corrected)) return NONE;
         verdict = hybrid_filter_accepts(&run->pair, it, size, run->corrected->theta,
-                                 hybrid_phi(&run->form, run->corrected, it->nu), alpha, slope);
+                                        hybrid_phi(&run->form, run->corrected, it->nu), alpha,
+                                        slope);
         if (verdict) {
             hybrid_direction saved = run->direction;
             run->direction = run->other;
@@ -84,7 +85,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
     return NONE;
 }
 
-/* A step of no more than rounding is taken as it is. */
+/* A step of no more than rounding is taken without the filter. Returns a status. */
 static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     double alpha = run->direction.alpha;
     if (it->tiny >= HYBRID_STEP_TINY_STEPS && it->nu <= it->nu_min)
@@ -95,12 +96,12 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
         return HYBRID_UNDEFINED;
     move(run, it, alpha);
     run->next.tiny = it->tiny + 1;
-    /* At the end of the path for this nu, whatever the error there says. */
+    /* The second in a row: no more can be reached for this nu. */
     if (it->tiny) hybrid_with_barrier(&run->next, hybrid_next_nu(it->nu, it->nu_min));
     return HYBRID_SOLVED;
 }
 
-/* The full step unseen, with the way back kept. Returns NONE where it is not taken. */
+/* The full step without the filter, with the iterate saved. Returns NONE where it is not taken. */
 static int watched_step(hybrid_run *run, const hybrid_iterate *it) {
     double scale = it->theta_start > 1.0 ? it->theta_start : 1.0;
     double alpha = run->direction.alpha;
@@ -112,7 +113,7 @@ static int watched_step(hybrid_run *run, const hybrid_iterate *it) {
     hybrid_copy(run->plan, it, 0, &run->watched);
     run->watched.cut = -HYBRID_STEP_REST;
     run->watched.watching = 0;
-    run->next.watching = 2; /* the point of now has to be kept */
+    run->next.watching = 2; /* the point of the iterate has to be saved */
     return HYBRID_SOLVED;
 }
 
@@ -127,8 +128,8 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
     least = hybrid_smallest_step(pair, it->theta_start, slope);
     if (it->cut >= HYBRID_STEP_MAX_SHORT && plan->m) {
-        /* The filter lets the iterate crawl: far from feasibility the restoration's work, where
-         * it has led away from there. */
+        /* The filter keeps steps short: far from feasibility, where theta has grown meanwhile, a
+         * restoration is due, near it a full step. */
         int far = pair->theta > HYBRID_PROGRESS_FEASIBLE, found;
         if (far && pair->theta > it->theta_cut) return NONE;
         found = far ? NONE : watched_step(run, it);
@@ -139,7 +140,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         int verdict;
         if (try_at(run, alpha, &run->direction, run->trial)) continue;
         verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta,
-                                 hybrid_phi(&run->form, run->trial, it->nu), alpha, slope);
+                                        hybrid_phi(&run->form, run->trial, it->nu), alpha, slope);
         if (!verdict && first && run->trial->theta >= pair->theta) {
             int word = corrected(run, it, slope);
             if (word != NONE) {
@@ -152,8 +153,8 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         run->next.tiny = 0;
         run->next.watching = 0;
         run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1
-                         : cut < 0                                             ? cut
-                                                                               : 0;
+                        : cut < 0                                         ? cut
+                                                                          : 0;
         if (run->next.cut == 1) run->next.theta_cut = pair->theta;
         if (verdict == 'h') hybrid_filter_add(pair, &run->next);
         return HYBRID_SOLVED;
@@ -172,7 +173,7 @@ static double distance(const hybrid_run *run) {
     return found / (1.0 + hybrid_largest(run->plan->n, w));
 }
 
-/* Goes back to the iterate from which a full step was taken unseen. */
+/* Goes back to the iterate from which a full step was taken without the filter. */
 static int back(hybrid_run *run) {
     hybrid_copy(run->plan, &run->watched, 0, &run->next);
     swap_trials(&run->trial, &run->saved);
@@ -196,21 +197,20 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         complete(run, it, &run->direction);
         found = search(run, it);
         if (found > 0) return found;
-        if (found == HYBRID_SOLVED && least > 0.0 &&
-            distance(run) <= HYBRID_STEP_LEAST_STIFF) {
+        if (found == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_STEP_LEAST_STIFF) {
             found = NONE;
             break;
         }
         if (found == HYBRID_SOLVED || run->pair.theta > HYBRID_PROGRESS_FEASIBLE || it->watching)
             break;
-        /* Only the objective is at stake, and its model misleads: a shorter, steeper step. */
+        /* Only the objective counts, and its model fails: a shorter, steeper step. */
         least *= HYBRID_STEP_STIFFER;
         if (least < HYBRID_STEP_STIFF) least = HYBRID_STEP_STIFF;
         if (least > HYBRID_STEP_STIFFEST) break;
     }
     if (found == HYBRID_SOLVED) {
         if (run->next.watching == 2) {
-            /* The point of now stays where it is, and the trial's place becomes that of now. */
+            /* The point of the iterate becomes the saved one, whose memory is free for it. */
             swap_trials(&run->saved, &run->at);
             run->next.watching = 1;
         }

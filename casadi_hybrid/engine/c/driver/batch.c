@@ -1,9 +1,10 @@
-/* Many solves on one plan, one after the other; threads have shares of them and nothing in common
- * but what is read. */
+/* Many solves on one plan, one after the other. Threads that share them have nothing in common but
+ * what is read. */
 #include <math.h>
 
 #include "hybrid.h"
 
+/* Points the numbers at their row. */
 static void row_in(const hybrid_plan *plan, const double *at, hybrid_numbers *numbers) {
     numbers->x0 = at;
     numbers->p = numbers->x0 + plan->n_x;

@@ -1,7 +1,7 @@
-/* The one thing that C99 has no word for. */
+/* The clock, for which C99 has no function. */
 #ifdef _WIN32
 
-#include "hybrid.h" /* first: windows.h makes `near` an empty word */
+#include "hybrid.h" /* first: windows.h defines `near` as nothing */
 
 #include <windows.h>
 

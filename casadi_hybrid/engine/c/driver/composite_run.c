@@ -1,4 +1,5 @@
-/* Runs by composite steps, where there are equations alone in variables without bounds. */
+/* Runs by composite steps, where there are equations alone in variables without bounds: see
+ * trust_region/policy.c. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static void begin(hybrid_run *run) {
     hybrid_fit_multipliers(run, &run->at->of, &one->here, run->now.y);
 }
 
-/* Whether multipliers, which are the user's where rows are as they are, have grown beyond the limit. */
+/* Whether multipliers, the user's own where rows are as they are, have grown beyond the limit. */
 static int is_without_multipliers(const hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     double slope = hybrid_largest(run->plan->n, at->gradient);
@@ -23,6 +24,7 @@ static int is_without_multipliers(const hybrid_run *run) {
     return hybrid_largest(run->plan->m, run->now.y) > run->options->divergence * slope;
 }
 
+/* Inspects the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
 static int advance(hybrid_run *run) {
     hybrid_inspection seen;
     int status;

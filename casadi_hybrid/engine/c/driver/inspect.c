@@ -1,5 +1,5 @@
-/* What every cold search does with an iterate: residuals and error, a row of the record, the best
- * iterates so far, whether it is a solution or a limit is met. */
+/* What every run by steps does with an iterate: residuals and error, a row for the observer, the
+ * best iterates so far, and the termination test. */
 #include <math.h>
 #include <string.h>
 
@@ -41,6 +41,7 @@ static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     return show(run, row, restoring);
 }
 
+/* Saves the functions at the best iterate. */
 static void keep_best(const hybrid_plan *plan, const hybrid_point *at, hybrid_state *state) {
     state->best_f = at->raw_f;
     hybrid_set(plan->n_x, at->x, state->best_x);
@@ -49,7 +50,7 @@ static void keep_best(const hybrid_plan *plan, const hybrid_point *at, hybrid_st
     hybrid_set(plan->nnz_J, at->raw_J, state->best_J);
 }
 
-/* Keeps the iterates that are asked for where the run ends: see outcome.c. */
+/* Saves the iterates that are needed where the run ends: see outcome.c. */
 static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     hybrid_state *state = run->state;
     const hybrid_plan *plan = run->plan;
@@ -136,7 +137,7 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     }
     if (!status)
         status = hybrid_divergence_test(plan, run->numbers, at, run->options->divergence,
-                                    run->sizes);
+                                        run->sizes);
     if (!status && end) status = HYBRID_STOPPED;
     if (!status) status = limit_test(run, seen->merit);
     if (status) return hybrid_end_run(run, status);

@@ -15,7 +15,7 @@ static void place_direction(const hybrid_plan *plan, hybrid_arena *arena, hybrid
     d->dz_upper = hybrid_allocate(arena, plan->n);
 }
 
-/* What the method works on; `inner` shares K and the Hessian with the problem's. */
+/* What the method works on, but for K and the Hessian, which both runs share. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run) {
     run->plan = run->form.plan = plan;
     hybrid_place_form(plan, arena, &run->form);
@@ -38,8 +38,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run)
 }
 
 /* All memory of a run: the method on the problem, and that on the elastic one. */
-static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
-                       hybrid_run *run) {
+static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, hybrid_run *run) {
     hybrid_run *inner = run->elastic.inner;
     place(plan, arena, run);
     hybrid_place_kkt(plan, arena, &run->kkt);
@@ -66,7 +65,7 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
 }
 
 void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
-                        long long *doubles, long long *ints) {
+                                  long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_run both[2];
     memset(both, 0, sizeof both);
@@ -105,7 +104,7 @@ void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state 
     place_state(plan, &arena, state);
 }
 
-/* |start| with slacks where their rows are, inside or not. */
+/* |start| with slacks at the values of their rows, inside their bounds or not. */
 static double size_of_start(const hybrid_run *run, const hybrid_point *start) {
     const hybrid_plan *plan = run->plan;
     double size = hybrid_largest(plan->n_free, start->w);

@@ -1,24 +1,25 @@
-/* What is tried after a run that found no solution.
+/* Which run is next after one that has found no solution.
  *
  * In this order, each at most once unless said otherwise:
  * - a point without multipliers: the least ones on its active set; then a KKT point of equations
- *   that are moved by less than the tolerances, since there are multipliers next to it;
+ *   that are perturbed by less than the tolerances, since there are multipliers next to it;
  * - blocked where rows are far less steep than at the start: on from there, with its scales;
- * - no feasible point, where any would do (no objective, or no freedom for one): least squares of
- *   the constraints first; by short steps, which stay in the basin of the start; then with the
+ * - no feasible point, where any is a solution (no objective, or no freedom for one): least squares
+ *   of the constraints first; by short steps, which stay in the basin of the start; then with the
  *   objective;
- * - a local minimum of the violation: least squares from some way off, up to three times, until one
- *   minimum is found twice, and then from x0. Where g is affine there is nothing to escape from;
- *   with an objective only small problems try it, by short steps that stay where they are led;
- * - gone to infinity along infeasible points: least squares first;
- * - no interior, the central path lost early, or the domain of the functions left: wider bounds and
- *   a larger first barrier parameter;
+ * - a local minimum of the violation: least squares from other starts, up to three times, until one
+ *   minimum is found twice, and then from x0. Where g is affine there is no other minimum; with an
+ *   objective only small problems have these runs, by short steps;
+ * - diverged along infeasible points: least squares first;
+ * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
+ *   first barrier parameter;
  * - at last: on from the best point, with the bounds as they are and scales taken there. */
 #include <math.h>
 #include <string.h>
 
 #include "driver/runs.h"
 
+/* A run as the first one, with another patience. */
 static hybrid_run_start run_of(const hybrid_solver *solver, int patience) {
     hybrid_run_start run;
     memset(&run, 0, sizeof run);
@@ -29,6 +30,7 @@ static hybrid_run_start run_of(const hybrid_solver *solver, int patience) {
     return run;
 }
 
+/* A run that finds a root of the constraints first. */
 static hybrid_run_start root_of(const hybrid_solver *solver) {
     hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
     run.how.root = 1;
@@ -61,13 +63,14 @@ hybrid_run_start hybrid_first_run(const hybrid_solver *solver) {
     return run;
 }
 
-/* Affine equations are met by one full step; any feasible point will do where there is no
- * objective, or no freedom for one. */
+/* Whether any feasible point is a solution, as where there is no objective, or no freedom for one;
+ * affine equations are met by one full step. */
 static int any_root_will_do(const hybrid_solver *solver) {
     return !solver->options->linear &&
            (solver->options->first.feasibility || solver->equations >= solver->free);
 }
 
+/* Whether there was a run with relaxed bounds, or else one that found a root first. */
 static int a_run_was(const hybrid_solver *solver, int relaxed) {
     for (int k = 0; k < solver->count; k++)
         if (relaxed ? solver->runs[k].how.relaxation > 0.0 : solver->runs[k].how.root) return 1;
@@ -102,7 +105,7 @@ static void move_away(const double *x, int number, int n, double *out) {
     }
 }
 
-/* A root from some way off, or on from the feasible point that such a search has found. */
+/* A root from another start, or on from the feasible point that such a search has found. */
 static int escape(hybrid_solver *solver, int candidates) {
     const hybrid_run_start *before = &solver->before;
     const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
@@ -127,7 +130,7 @@ static int escape(hybrid_solver *solver, int candidates) {
     return begin_at(solver, solver->work, run);
 }
 
-/* What takes a point further before anything begins anew; returns 0 where nothing does. */
+/* A run on from the present point, before one begins anew. Returns 0 where there is none. */
 static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
     const hybrid_plan *plan = solver->plan;
     const int degenerate = last->near || last->point == HYBRID_FRITZ_JOHN_POINT;
@@ -149,7 +152,7 @@ static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
     return begin_at(solver, solver->x, run_of(solver, HYBRID_PATIENCE));
 }
 
-/* After a search for a root that was no escape. Returns 0 where that does not say what is next. */
+/* The run after a search for a root that was no escape. Returns 0 where there is none. */
 static int after_root(hybrid_solver *solver, int most) {
     hybrid_run_start run = solver->before;
     if (!run.how.root || run.escapes || solver->options->linear) return 0;
@@ -175,7 +178,7 @@ static int widen(hybrid_solver *solver, int most) {
     return begin_at_x0(solver, run);
 }
 
-/* On from the best point, from multipliers that the active-set method takes first. */
+/* On from the best point and its multipliers, with which SQP begins. */
 static int go_on_from_best(hybrid_solver *solver) {
     hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
     run.last = 1;
@@ -200,9 +203,9 @@ int hybrid_next_run(hybrid_solver *solver) {
     if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
     if (after_root(solver, most)) return 1;
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
-        int pair = any_root || (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO &&
-                                 !solver->options->linear);
-        return escape(solver, pair ? HYBRID_ESCAPES : 0);
+        int any = any_root ||
+                   (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO && !solver->options->linear);
+        return escape(solver, any ? HYBRID_ESCAPES : 0);
     }
     if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
         hybrid_run_start run = root_of(solver);

@@ -1,24 +1,25 @@
-/* What a run has come to: its best point, what that is, and how good it is beside others.
+/* The outcome of a run: its best point, what that is, and whether it is the best of all runs.
  *
- * The point of a run is its iterate with the least residuals r, each in units of its tolerance; of
- * a proof of infeasibility that was contradicted by a feasible iterate, the feasible one with the
- * least f. A feasible point is degenerate (Fritz John) where |lam| > 1e3 and
- * |J'lam_g + lam_x| <= 1e-2 |lam|. */
+ * The point of a run is its iterate with the least residuals, each in units of its tolerance; of a
+ * proof of infeasibility that is contradicted by a feasible iterate, the feasible one with the
+ * least f. A feasible point is degenerate (Fritz John) where |lam|_2 > 1e3 and
+ * |J'lam_g + lam_x|_2 <= 1e-2 |lam|_2. */
 #include <math.h>
 #include <string.h>
 
 #include "driver/runs.h"
 #include "feasibility/feasibility.h"
 
-/* Multipliers of this size, all but this part of which cancels, are those of a degenerate point. */
+/* Multipliers beyond this size, all but this part of which cancels, are those of a degenerate
+ * point. */
 #define DEGENERATE_SIZE 1e3
 #define DEGENERATE_PULL 1e-2
-/* Lengths of a step down the slope of f that are tried one after another, by tens, and the largest
- * violation that one may leave. */
+/* The lengths of a step down the gradient of f that are tried, each ten times the one before, and
+ * the largest violation that one may leave. */
 #define OUTSIDE_FROM 1e-8
 #define OUTSIDE_TO 2e-3
 #define OUTSIDE_MOST 1e-7
-/* A slope of the violation that counts as none. */
+/* The slope up to which the violation is stationary. */
 #define STATIONARY_VIOLATION 1e-5
 
 static int stop_of(int status) {
@@ -51,7 +52,7 @@ static double violation_of(const hybrid_solver *solver) {
     return largest * sqrt(sum);
 }
 
-/* Whether multipliers without bound all but cancel: constraints degenerate there. */
+/* Whether large multipliers all but cancel, as where constraints are degenerate. */
 static int is_degenerate(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_answer *found = &solver->found;
@@ -82,12 +83,11 @@ int hybrid_borne_out(int stop, int point) {
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && point != HYBRID_INFEASIBLE_STATIONARY)
         return HYBRID_STOP_STALLED;
     if (stop != HYBRID_STOP_STALLED) return stop;
-    /* no further progress was needed */
-    if (point == HYBRID_KKT_POINT) return HYBRID_STOP_CONVERGED;
+    if (point == HYBRID_KKT_POINT) return HYBRID_STOP_CONVERGED; /* it need not improve */
     return point == HYBRID_FRITZ_JOHN_POINT ? HYBRID_STOP_NO_MULTIPLIERS : stop;
 }
 
-/* A point a little down the slope of f at which a row is violated, but within tolerance. */
+/* A point a little down the gradient of f at which a row is violated, but within tolerance. */
 static int step_outside(hybrid_solver *solver, const hybrid_trial *from) {
     hybrid_run *run = solver->memory;
     const hybrid_plan *plan = solver->plan;
@@ -109,7 +109,8 @@ static int step_outside(hybrid_solver *solver, const hybrid_trial *from) {
     return 0;
 }
 
-/* An iterate next to the point whose multipliers fit, where there is one, or else one outside. */
+/* A start for perturbed equations: the iterate next to the point whose multipliers fit, where there
+ * is one, or else a point outside. Returns whether there is one. */
 static int find_near(hybrid_solver *solver, const hybrid_trial *from) {
     hybrid_run *run = solver->memory;
     const hybrid_plan *plan = solver->plan;
@@ -123,7 +124,7 @@ static int find_near(hybrid_solver *solver, const hybrid_trial *from) {
     return 1;
 }
 
-/* Where no function is defined at the first iterate there is nothing but its x. */
+/* The outcome where a function is not defined at the first iterate: nothing but its x. */
 static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     const hybrid_plan *plan = solver->plan;
     hybrid_answer *found = &solver->found;
@@ -138,7 +139,7 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     outcome->violation = INFINITY;
 }
 
-/* The functions at the best iterate, as they are known since then. Returns 1 where they are not. */
+/* The functions at the best iterate, as they were saved. Returns 1 where they are not defined. */
 static int recall_best(hybrid_solver *solver, hybrid_trial *trial) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_state *state = &solver->state;
@@ -163,23 +164,18 @@ void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outco
     outcome->violation = violation_of(solver);
 }
 
-/* Of a run from given multipliers, the start with these where that is nearer than its best iterate:
- * then they are in *first, and its w in the trial. */
+/* Whether, in a run from given multipliers, the start with these has smaller residuals than the
+ * best iterate: then they are in *first, and its w in the trial. */
 static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_trial *trial) {
-    hybrid_run *run = solver->memory;
-    hybrid_form *form = &run->form;
+    hybrid_form *form = &solver->memory->form;
     const hybrid_plan *plan = solver->plan;
     const hybrid_state *state = &solver->state;
     const double merit = hybrid_merit(solver->given, &solver->found.start);
     if (solver->run.method != HYBRID_ACTIVE_SET) return 0;
     if (state->best.t >= 0 && !(merit <= hybrid_merit(solver->given, &state->of_best))) return 0;
-    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, trial->of.w);
-    if (hybrid_visit_problem(run, trial)) return 0;
-    for (int k = 0; k < plan->n_slack; k++) {
-        const int i = plan->n_free + k, row = plan->slack_row[k];
-        trial->of.w[i] = hybrid_between(trial->of.raw_g[plan->row_at[row]] * form->scale_c[row],
-                                       form->lower[i], form->upper[i]);
-    }
+    hybrid_set(plan->n_x, form->clipped, trial->of.x);
+    if (hybrid_first_at(form, &trial->of)) return 0;
+    hybrid_first_w(form, &trial->of);
     hybrid_clear(first);
     hybrid_multipliers_in(form, first->y, first->z_lower, first->z_upper, 0);
     hybrid_set(plan->n, trial->of.w, first->w);
@@ -208,7 +204,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     hybrid_trial *trial = run->trial;
     memset(outcome, 0, sizeof *outcome);
     if (status == HYBRID_STALLED && state->ray.beyond && state->feasible.t < 0)
-        status = HYBRID_DIVERGED; /* far out rounding ends what leads nowhere */
+        status = HYBRID_DIVERGED; /* the iterates have run away, until rounding ended that */
     outcome->stop = stop_of(status);
     outcome->steps = found->steps - solver->run.how.t0;
     found->certificate = NAN;
@@ -217,7 +213,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         return;
     }
     if (is_last && outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
-        best = &state->feasible; /* the constraints can be met: that says nothing of them */
+        best = &state->feasible; /* the constraints can be met: no proof that they cannot */
         outcome->stop = HYBRID_STOP_STALLED;
     }
     if (!is_last && is_start_best(solver, &solver->state.now, trial))
@@ -244,7 +240,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     outcome->less_steep = status == HYBRID_STALLED && state->cause == HYBRID_OTHER_SCALES;
 }
 
-/* How good a point is: the class first, then the value, then whether it was run away from. */
+/* The rank of a point: its class first, then its value, then whether the iterates diverged. */
 static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_residuals *r = &solver->found.end;
     hybrid_rank rank = {4, outcome->stop == HYBRID_STOP_DIVERGED, 0.0};
@@ -254,7 +250,7 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
         rank.diverged = 0;
         return rank;
     }
-    /* Of two points that are equally good to a percent or so, one that is not run away from. */
+    /* Of two points that are equally good to two percent, the one of a run that did not diverge. */
     rank.value = isnan(merit) ? INFINITY : floor(100.0 * log10(merit) + 0.5);
     if (r->feasibility <= solver->given->feasibility) {
         rank.kind = 2;

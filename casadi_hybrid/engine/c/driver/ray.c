@@ -1,8 +1,9 @@
 /* The extrapolation along the ray of iterates that run away.
  *
- * Where equations bend ever on, as sin does, steps stay short however far the iterates are. Then
- * they are extrapolated: x is stretched to the lengths 1e7, 1e9 and 1e11, and each stretched point
- * brought back to c = 0 by steps of Gauss and Newton in the metric of the distances to the bounds,
+ * Where the curvature of equations does not fade out, as that of sin, steps stay short however far
+ * the iterates are. Then these are extrapolated: x is stretched to the lengths 1e7, 1e9 and 1e11,
+ * and each stretched point is brought back to c = 0 by steps of Gauss and Newton in the metric of
+ * the distances to the bounds,
  *
  *     min |D dw|^2   s.t.   c + A dw = 0,     D = 1 / min(1, distance).
  *
@@ -24,8 +25,8 @@ static void move_slacks(const hybrid_plan *plan, const hybrid_point *base, doubl
         w[plan->n_free + k] += base->c[plan->slack_row[k]];
 }
 
-/* run->trial becomes a feasible point near run->bent's w. Returns 0, or 1 where the steps find
- * none. */
+/* run->trial becomes a feasible point near the w of run->corrected. Returns 0, or 1 where the steps
+ * find none. */
 static int land(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
@@ -49,7 +50,7 @@ static int land(hybrid_run *run) {
         form->answer->factors++;
         if (found == 2) return 1;
         if (hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, run->direction.dw,
-                         run->direction.dy))
+                             run->direction.dy))
             return 1;
         for (int i = 0; i < plan->n; i++) w[i] = at->w[i] + run->direction.dw[i];
     }
@@ -93,7 +94,7 @@ int hybrid_extrapolate(hybrid_run *run) {
     run->history.outward_limit *= 2;
     hybrid_set(plan->n_x, state->x_undefined, run->work);
     if (!stretch(run)) {
-        hybrid_set(plan->n_x, run->work, state->x_undefined); /* that far out it says nothing */
+        hybrid_set(plan->n_x, run->work, state->x_undefined); /* that far out it means nothing */
         return 0;
     }
     far = run->trial;

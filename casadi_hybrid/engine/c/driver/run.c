@@ -1,7 +1,8 @@
-/* The interior-point method: a primal-dual barrier method with a filter.
+/* The interior-point run: a primal-dual barrier method with a filter line search (Waechter and
+ * Biegler, Math. Program. 106, 2006), restorations, crossover and the extrapolation along rays.
  *
- * A doubtful factorization or a full filter ends it with a status, and the state says where the
- * careful path goes on: at the iterate whose step could not be taken. */
+ * Where no step leads on it ends with a status, and the state has the iterate whose step could not
+ * be taken. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@
 #include "active_set/active_set.h"
 #include "driver/driver.h"
 
-/* Without an objective a feasible point is a solution, whatever the barrier still wants. */
+/* Whether the iterate is feasible where there is no objective: a solution, whatever the barrier
+ * terms are; it is run->next then. */
 static int at_root(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -61,7 +63,7 @@ static int step(hybrid_run *run) {
         status = hybrid_newton_step(run, it);
         if ((status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) &&
             hybrid_forget(run->form.functions->secants)) {
-            *it = plain; /* what points elsewhere have shown misleads here */
+            *it = plain; /* secant pairs of points far from here mislead */
             status = hybrid_newton_step(run, it);
         }
         if (status == HYBRID_NOT_NEARER && run->at->theta <= run->numbers->tol)
@@ -81,7 +83,7 @@ static int step(hybrid_run *run) {
     return HYBRID_SOLVED;
 }
 
-/* Looks at the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
+/* Inspects the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
 static int advance(hybrid_run *run) {
     hybrid_inspection seen;
     int status = hybrid_inspect(run, &seen);

@@ -1,21 +1,21 @@
-/* The runs of one solve: what each begins with, what it came to, and which is next. */
+/* The runs of one solve: what each begins with, its outcome, and which is next. */
 #ifndef HYBRID_RUNS_H
 #define HYBRID_RUNS_H
 
 #include "driver/driver.h"
 
-/* Steps of a run, but for the first from x0: after so many without an answer another start does
- * better. Of 18 solves of public scripts that were not through after 200 steps from x0, 8 were
- * after 300, 10 after 400 and 11 after 600. */
+/* Steps of a run, and of the first from x0: after so many without an answer another start does
+ * better. Of 18 solves of public scripts that had not ended after 200 steps from x0, 8 had after
+ * 300, 10 after 400 and 11 after 600. */
 #define HYBRID_PATIENCE 200
 #define HYBRID_PATIENCE_AT_FIRST 400
-/* How far bounds are widened, relative, where there may be no interior, and how the central path
- * begins then. */
+/* How far bounds are widened, relative, where there may be no interior (Waechter and Biegler 2006,
+ * section 3.5, "bound_relax_factor"), and the first nu and the distance from the bounds then. */
 #define HYBRID_RELAXATION 1e-8
 #define HYBRID_RELAXED_NU 100.0
 #define HYBRID_RELAXED_PUSH 0.25
-/* Starts away from a local minimum of the violation, tried with an objective up to so many
- * variables; two minima that differ by less are one. */
+/* Starts away from a local minimum of the violation, with an objective up to so many variables; two
+ * minima that differ by less, relative, are one. */
 #define HYBRID_ESCAPES 3
 #define HYBRID_ESCAPES_UP_TO 50
 #define HYBRID_SAME_MINIMUM 1e-3
@@ -28,22 +28,22 @@ typedef struct {
     int method;
     int at_x0;   /* whether it begins at the caller's x0 */
     int escapes; /* starts away from a local minimum of the violation, this one counted */
-    int last;    /* whether it only takes the best point further */
+    int last;    /* whether it only goes on from the best point */
 } hybrid_run_start;
 
-/* What a run has come to, as far as it says what is next. */
+/* The outcome of a run, as far as the choice of the next one needs it. */
 typedef struct {
     int stop, point;
     int steps;
-    int near;        /* whether there is a KKT point of perturbed equations next to its point */
-    int less_steep;       /* whether rows there are far less steep than at its start */
-    double violation; /* |violation|_2 */
+    int near;         /* whether there is a start for perturbed equations next to its point */
+    int less_steep;   /* whether rows there are far less steep than at its start */
+    double violation; /* of g, in the two-norm */
 } hybrid_outcome;
 
-/* Runs that are remembered at most; after so many nothing new is tried. */
+/* Runs of a solve at most, but for openings. */
 #define HYBRID_RUNS 32
 
-/* How good a point is: the class first, then the value, then whether it was run away from. */
+/* The rank of a point: its class first, then its value, then whether the iterates diverged. */
 typedef struct {
     int kind, diverged;
     double value;
@@ -65,35 +65,35 @@ typedef struct {
     signed char *side_x, *side_g;
     hybrid_answer *answer; /* the best point of all runs */
     hybrid_rank rank;      /* of that */
-    hybrid_answer found;   /* of the run that is on, or ended last */
-    hybrid_run_start run;        /* that is on */
-    /* Of the runs that say what is next; an opening does not, nor does a try to get more out of
+    hybrid_answer found;   /* of the present run, or the last */
+    hybrid_run_start run;  /* the present one */
+    /* The runs on which the choice of the next one rests: not openings, nor those by SQP on from
      * the point of one. The last of them, and its point. */
     hybrid_run_start before;
     double *x;
     hybrid_run_start runs[HYBRID_RUNS];
     hybrid_outcome outcomes[HYBRID_RUNS];
     int count;
-    int tried_least, tried_perturbed; /* at that point */
-    double *near_x, *near_lam_x, *near_lam_g; /* the KKT point next to it */
-    int equations, free;
-    int opening; /* whether the run is one */
-    int stepped; /* whether the state is that of the run: it was not by active sets alone */
-    double began;
+    int tried_least, tried_perturbed;         /* at that point */
+    double *near_x, *near_lam_x, *near_lam_g; /* n_x, n_x, n_g: the start for perturbed equations */
+    int equations, free; /* rows that are equations, and variables that are not fixed */
+    int opening;         /* whether the run is one */
+    int stepped;         /* whether the state is that of the run: it was not by SQP alone */
+    double began;        /* the clock when the solve began */
 } hybrid_solver;
 
-/* Whether the observer has ended the solve: then no function is asked again. */
+/* Whether the observer has ended the solve: then no function is called again. */
 static inline int hybrid_is_over(const hybrid_solver *solver) {
     return solver->functions->observer && solver->functions->observer->ended;
 }
 
-/* --- outcome.c: what a run has come to -------------------------------------------------------- */
+/* --- outcome.c -------------------------------------------------------------------------------- */
 
 /* Completes solver->found and *outcome after a run that ended with a status: by the interior-point
- * method or composite steps, and by the active-set method alone. */
+ * method or composite steps, and by SQP alone. */
 void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome);
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome);
-/* A reason to stop, as far as the point bears it out. */
+/* The reason to stop, corrected by what the point is. */
 int hybrid_borne_out(int stop, int point);
 /* Takes solver->found for the answer. */
 void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome);
@@ -102,7 +102,7 @@ void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome);
 
 /* --- next_run.c ------------------------------------------------------------------------------- */
 
-/* The first run that asks for nothing but x0. */
+/* The first run from x0 alone. */
 hybrid_run_start hybrid_first_run(const hybrid_solver *solver);
 /* The next run into solver->run, and its x0 into solver->start. Returns 0 where there is none. */
 int hybrid_next_run(hybrid_solver *solver);

@@ -2,12 +2,12 @@
  *
  *     openings:  SQP from given multipliers (then the interior-point method from them);
  *                composite steps where there are equations alone
- *     then:      the interior-point method from x0, and what next_run.c says
+ *     then:      the interior-point method from x0, and the runs of next_run.c
  *     at last:   the least multipliers on the active set of a solution with huge ones
  *
  * or, where the options say so, composite steps from x0 and nothing else.
  *
- * The solve ends with a solution, a proof, a limit, or where nothing is left to be tried. */
+ * The solve ends with a solution, a proof, a limit, or where no run is left. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void place_found(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ans
     found->J0 = hybrid_allocate(arena, plan->nnz_J);
 }
 
-/* The solver's own arrays; those of its runs come behind them. */
+/* The solver's own arrays; those of its runs follow them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
     const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
     solver->start = hybrid_allocate(arena, plan->n_x);
@@ -49,7 +49,7 @@ static int has_composite(const hybrid_plan *plan, const hybrid_options *options)
     return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
 }
 
-/* Bytes of the solver and of the sides; those of its runs come behind them. */
+/* Bytes of the solver and of the sides; those of its runs follow them. */
 static long long own_bytes(const hybrid_plan *plan) {
     return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
 }
@@ -72,7 +72,7 @@ void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
     *bytes += own_bytes(plan);
 }
 
-/* Lays the solver out in its memory, with none of its numbers. */
+/* Places the solver in its memory, with none of its numbers. */
 static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *options, char *bytes,
                               double *doubles, int *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
@@ -95,8 +95,8 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
 
 /* --- one run ---------------------------------------------------------------------------------- */
 
-/* Adds what a part of the solve has spent to the answer; its steps are counted by who knows where
- * they began. */
+/* Adds the evaluations and factorizations of a part of the solve to the answer; make_run counts its
+ * steps. */
 static void spend(hybrid_solver *solver) {
     const hybrid_answer *found = &solver->found;
     hybrid_answer *answer = solver->answer;
@@ -116,9 +116,9 @@ static double seconds_left(const hybrid_solver *solver) {
 /* SQP by active sets from solver->start. Returns a status. */
 static int by_active_set(hybrid_solver *solver) {
     int status = hybrid_sqp(solver->plan, solver->functions, &solver->numbers, solver->doubles,
-                             solver->ints, &solver->found);
+                            solver->ints, &solver->found);
     spend(solver);
-    if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers are looked for later */
+    if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers: after all runs */
     return status;
 }
 
@@ -139,8 +139,8 @@ static int by_steps(hybrid_solver *solver) {
     return status;
 }
 
-/* Whether a bound is active: its multiplier exceeds the distance to it, or that is next to
- * nothing. */
+/* Whether a bound is active: its multiplier exceeds the distance to it, or has no wrong sign and
+ * the distance is at most `near`, relative. */
 static int is_active(double distance, double bound, double lam, double near) {
     if (!isfinite(bound)) return 0;
     return lam > distance || (lam >= 0.0 && distance <= near * fmax(1.0, fabs(bound)));
@@ -157,7 +157,7 @@ static void active_sides(int count, const double *v, const double *lower, const 
     }
 }
 
-/* The numbers of the run: what of the caller's has to be another. */
+/* The numbers of the run: the caller's, with its own start, multipliers, set and limits. */
 static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     const hybrid_plan *plan = solver->plan;
     hybrid_numbers *numbers = &solver->numbers;
@@ -172,7 +172,7 @@ static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
     solver->run.how.max_time = seconds_left(solver);
-    if (solver->given->max_time > 0.0) /* of which zero would be no limit */
+    if (solver->given->max_time > 0.0) /* zero would be no limit */
         numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
     if (method == HYBRID_LEAST_MULTIPLIERS) {
         const double near = numbers->feasibility;
@@ -195,7 +195,7 @@ static int is_refused(int status) {
     return status == HYBRID_BAD_NUMBERS || status == HYBRID_OTHER_PATTERN;
 }
 
-/* Whether the active-set method has come to nothing, so that the interior-point method is due. */
+/* Whether SQP has led to nothing, so that the interior-point method is due. */
 static int is_in_vain(int status) {
     switch (status) {
     case HYBRID_NO_GUESS:
@@ -206,8 +206,8 @@ static int is_in_vain(int status) {
     }
 }
 
-/* Where the active-set method has come to a feasible point at least, that is a candidate: a limit
- * may end the solve before the interior-point method finds one. */
+/* Where SQP has led to a feasible point at least, that is a candidate for the answer: a limit may
+ * end the solve before the interior-point method finds one. */
 static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
     if (!(solver->found.end.feasibility <= solver->given->feasibility)) return;
@@ -217,7 +217,7 @@ static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *out
 }
 
 /* Makes the run that is due; `at`: the point whose active set it takes, if it does. Returns a
- * status; `outcome` says what it has come to. */
+ * status. */
 static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outcome *outcome) {
     const int method = solver->run.method;
     const int by_sets = method != HYBRID_INTERIOR && method != HYBRID_COMPOSITE_STEP;
@@ -245,8 +245,7 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
 
 static int is_final(int stop) {
     return stop == HYBRID_STOP_CONVERGED || stop == HYBRID_STOP_UNBOUNDED ||
-        stop == HYBRID_STOP_TIME_LIMIT ||
-           stop == HYBRID_STOP_STOPPED_BY_USER;
+           stop == HYBRID_STOP_TIME_LIMIT || stop == HYBRID_STOP_STOPPED_BY_USER;
 }
 
 static int any_nonzero(int count, const double *v) { return hybrid_sum(count, v) != 0.0; }
@@ -264,7 +263,7 @@ static int is_composite(const hybrid_solver *solver) {
     return !bounded;
 }
 
-/* The openings, in their order, and the first run behind them. Returns how many openings. */
+/* The openings, in their order, and the first run after them. Returns how many openings. */
 static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
@@ -287,7 +286,7 @@ static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
     return count;
 }
 
-/* Remembers a run that says what is next. */
+/* Saves a run on which the choice of the next one rests. */
 static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
     solver->before = solver->runs[solver->count] = solver->run;
     solver->outcomes[solver->count++] = *outcome;
@@ -320,8 +319,8 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
     }
 }
 
-/* Rows that say the same twice share one multiplier in any parts, however large: the least ones on
- * the active set of the solution, where they are found. */
+/* Dependent rows share one multiplier in any parts, however large: takes the least ones on the
+ * active set of the solution, where they are found. */
 static void lessen_multipliers(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     hybrid_outcome outcome;
@@ -333,7 +332,7 @@ static void lessen_multipliers(hybrid_solver *solver) {
         hybrid_accept_found(solver, &outcome);
 }
 
-/* What the answer says after the last run, which has come to `last`. */
+/* Completes the answer after the last run, whose outcome is `last`. */
 static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
     hybrid_answer *answer = solver->answer;
     const hybrid_numbers *given = solver->given;
@@ -347,11 +346,11 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
         (last->stop == HYBRID_STOP_ITERATION_LIMIT || last->stop == HYBRID_STOP_TIME_LIMIT))
         answer->stop = last->stop;
     else if (answer->stop == HYBRID_STOP_ITERATION_LIMIT && answer->steps < given->max_iter)
-        /* one run's limit alone */
+        /* a limit of one run alone */
         answer->stop = hybrid_borne_out(HYBRID_STOP_STALLED, answer->point);
 }
 
-/* What no run has said yet: the start, where it ends before there is anything else. */
+/* The solver and the answer before the first run. */
 static void begin(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;

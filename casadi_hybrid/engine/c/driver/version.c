@@ -1,4 +1,4 @@
-/* What a loaded library says about itself. */
+/* The version of a loaded library, and whether its products are rounded. */
 #include "hybrid.h"
 
 int hybrid_interface_version(void) { return HYBRID_INTERFACE_VERSION; }

@@ -7,7 +7,7 @@
  *
  *     sum |u_i| max(|J_i|, |J0_i|)   and   max_i sum_k |sum_j u_j (nabla^2 g_j)_ik| max(1, |w_k|):
  *
- * what the rows pull at all, and what they will after a move of the size of w. */
+ * the size of the terms of J'u, and of what they change by after a move of the size of w. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* v, without what is rounding beside the largest. */
+/* v, without what is rounding of the largest. */
 static void violations(const hybrid_form *form, const hybrid_point *at, double *v) {
     const int count = form->plan->n_g;
     const double *lower = form->numbers->lbg, *upper = form->numbers->ubg;
@@ -27,7 +27,8 @@ static void violations(const hybrid_form *form, const hybrid_point *at, double *
         if (!(fabs(v[i]) > least)) v[i] = 0.0;
 }
 
-/* Whether y pulls at every violated row with one force, and at the others with no more. */
+/* Whether y is a subgradient of |v|_1: of one size and the sign of v at every violated row, and no
+ * larger at the others. */
 static int is_subgradient(const hybrid_form *form, const double *v, const double *y) {
     const hybrid_plan *plan = form->plan;
     double force = hybrid_largest(plan->m, y), most = 0.0;
@@ -57,20 +58,20 @@ static double size_of_pulls(const hybrid_plan *plan, const double *J, const doub
     return sum;
 }
 
-/* max_i sum_k |sum_j u_j (nabla^2 g_j)_ik| max(1, |w_k|); y and bent have m and n numbers. */
+/* max_i sum_k |sum_j u_j (nabla^2 g_j)_ik| max(1, |w_k|); work: y, m, and `row_sums`, n. */
 static double bend_of_pulls(hybrid_form *form, const hybrid_point *at, const double *u, double *W,
-                            double *y, double *indefinite) {
+                            double *y, double *row_sums) {
     const hybrid_plan *plan = form->plan;
     for (int i = 0; i < plan->m; i++) y[i] = u[plan->row_at[i]] / form->scale_c[i];
     if (hybrid_curvature(form, at, y, W)) return 0.0;
-    for (int i = 0; i < plan->n; i++) indefinite[i] = 0.0;
+    for (int i = 0; i < plan->n; i++) row_sums[i] = 0.0;
     for (int k = 0; k < plan->nnz_W; k++)
-        indefinite[plan->W_rows[k]] += fabs(W[k]) * larger(1.0, fabs(at->w[plan->W_cols[k]]));
-    return hybrid_largest(plan->n, indefinite);
+        row_sums[plan->W_rows[k]] += fabs(W[k]) * larger(1.0, fabs(at->w[plan->W_cols[k]]));
+    return hybrid_largest(plan->n, row_sums);
 }
 
 /* The norm of the slope without what a bound blocks: x is on it, or moving onto it gains nothing.
- * Of a small variable that is near its bound in size alone, what moving onto it gains says more
+ * Of a variable that is near its bound only because both are small, the gain of that move says more
  * than the distance. `all`: what moving all violated rows onto their bounds would gain. */
 static double free_slope(const hybrid_form *form, const hybrid_point *at, const double *slope,
                          double all) {

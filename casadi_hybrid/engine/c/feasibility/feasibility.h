@@ -1,4 +1,5 @@
-/* The least violation of the rows, by least squares inside the bounds, and its certificate. */
+/* The least violation of the rows, by least squares inside the bounds, and its certificate. A root
+ * is a point where it is zero. */
 #ifndef HYBRID_FEASIBILITY_H
 #define HYBRID_FEASIBILITY_H
 
@@ -13,13 +14,13 @@ void hybrid_begin_root(hybrid_run *run, double theta);
  * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_root_step(hybrid_run *run);
 
-/* Whether the restoration is under way, and not a root asked for. */
+/* Whether the restoration is under way, and not the search for a root. */
 static inline int hybrid_is_restoration(const hybrid_run *run) { return run->restoring != 0; }
-/* Squared norms of the columns of A; their mean in the place of each where steps are cautious. */
+/* Squared norms of the columns of A; their mean in the place of each where steps are short. */
 void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
-                          double *units);
-/* Where steps lead no further: at a root; with a smaller barrier; or nowhere. Where the verdict is
- * clear the barrier has only to let go of the bounds. Returns a status. */
+                         double *units);
+/* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on
+ * with a smaller nu, by far where the violation is clearly stationary. Returns a status. */
 int hybrid_root_closer(hybrid_run *run, const double *units);
 /* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
 int hybrid_root_accept(hybrid_run *run, double alpha, double damping, const double *units);

@@ -1,11 +1,12 @@
-/* The least |c|_2 within the bounds: a root before anything else, or
- * the restoration, which ends where the filter takes a point again. It minimizes
+/* The least |c|_2 within the bounds: a root before anything else, or the restoration, which ends
+ * where the filter accepts a point again. It minimizes
  *
  *     |c(w)|^2 / 2 + zeta/2 |R(w - w_R)|^2 - nu sum log(distances),    R = 1 / max(1, |w_R|),
  *
- * with zeta = 0 where a root is asked for, by damped steps of Gauss and Newton, or with the
- * curvature of c where these are slow (Fletcher and Xu 1987), by the KKT matrix with E = I. The
- * damping is that of Levenberg and Marquardt in the units of the columns of A (More 1978). */
+ * with zeta = 0 where a root is wanted, by damped steps of Gauss and Newton, or with the
+ * curvature of c where these are slow (Fletcher and Xu, IMA J. Numer. Anal. 7, 1987), by the KKT
+ * matrix with E = I. The damping is that of Levenberg and Marquardt in the units of the columns of
+ * A (More, Lecture Notes in Mathematics 630, 1978). */
 #include <math.h>
 
 #include "feasibility/feasibility.h"
@@ -21,7 +22,7 @@ static void set_proximity(hybrid_run *run) {
     }
 }
 
-/* |c|^2 / 2 with the barrier of the search, and what it has to do with the point of reference. */
+/* The function that is minimized. */
 static double value_of(const hybrid_run *run, const hybrid_trial *trial) {
     double away = 0.0;
     if (trial->outside) return INFINITY;
@@ -49,7 +50,7 @@ static double expected(hybrid_run *run, const double *W, const double *D, const 
     return -along - 0.5 * bend;
 }
 
-/* The largest part of dw after which every distance is at least 1 - tau of what it is. */
+/* The fraction to the boundary with the least tau. */
 static double share(const hybrid_form *form, const hybrid_point *at, const double *dw) {
     double tau = HYBRID_BARRIER_TAU_LEAST;
     int n = form->plan->n;
@@ -58,8 +59,8 @@ static double share(const hybrid_form *form, const hybrid_point *at, const doubl
     return below < above ? below : above;
 }
 
-/* What pulls at w: the barrier and the reference, in run->force, and with A'c, in `slope`. Returns
- * whether that is zero. */
+/* The gradient of the function: without A'c in run->force, with it in `slope`. Returns whether that
+ * counts as zero. */
 static int is_flat(hybrid_run *run, const double *units, double *slope) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
@@ -81,7 +82,8 @@ static int is_flat(hybrid_run *run, const double *units, double *slope) {
     return flat;
 }
 
-/* The squared norms of now, and of before where those were larger by far. */
+/* The squared norms of the columns here, and a part of those before where these were larger by far.
+ * Returns the largest. */
 static double renew_units(hybrid_run *run, double *units) {
     const hybrid_root *root = &run->search.root;
     double largest = 0.0;
@@ -118,7 +120,7 @@ int hybrid_root_step(hybrid_run *run) {
     int curved = root->curved;
     set_proximity(run);
     value = value_of(run, run->at);
-    if (!isfinite(hybrid_dot(plan->m, at->c, at->c))) /* nothing is known of a slope */
+    if (!isfinite(hybrid_dot(plan->m, at->c, at->c))) /* no slope can be found */
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
     if (is_flat(run, units, slope)) return hybrid_root_closer(run, units);
     if (curved && hybrid_curvature(&run->form, at, at->c, run->W)) return HYBRID_UNDEFINED;
@@ -128,10 +130,9 @@ int hybrid_root_step(hybrid_run *run) {
         int found;
         for (int i = 0; i < plan->n; i++)
             run->D[i] = D[i] + damping * (units[i] > least_unit ? units[i] : least_unit);
-        found = hybrid_factor(plan, curved ? run->W : 0, run->D, 0.0, at->A, 1.0, 0,
-                              &run->kkt);
+        found = hybrid_factor(plan, curved ? run->W : 0, run->D, 0.0, at->A, 1.0, 0, &run->kkt);
         form->answer->factors++;
-        /* A doubtful pivot can only spoil a step, and what a step gains is looked at. */
+        /* A doubtful pivot can only spoil a step, and what a step gains is tested. */
         if (!run->kkt.inertia.singular && run->kkt.inertia.negative == plan->m) found = 0;
         if (!found)
             found = hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, dw, run->direction.dy);

@@ -1,6 +1,6 @@
-/* How the search for the least |c|_2 begins and ends: at a point with room to its bounds, with the
- * units of the columns of A; at a root, at a point that the filter takes, or where the violation
- * is stationary: steps lead no further, or hardly gain. */
+/* How the search for the least |c|_2 begins and ends. It begins strictly inside the bounds, and
+ * ends at a root, at a point that the filter accepts, or where the violation is stationary: steps
+ * lead no further, or hardly gain. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root
 }
 
 void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
-                          double *units) {
+                         double *units) {
     double sum = 0.0;
     for (int i = 0; i < plan->n; i++) units[i] = 0.0;
     for (int k = 0; k < plan->nnz_A; k++) units[plan->A_cols[k]] += at->A[k] * at->A[k];
@@ -67,7 +67,7 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
 }
 
 /* The search ends at a point, whose multipliers are those of least squares: run->next at `trial`.
- * At a root no bound has to push: without an objective it is a solution as it is. */
+ * At a root those of the bounds may be zero: without an objective it is a solution then. */
 static void end(hybrid_run *run, const hybrid_trial *trial) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
@@ -137,8 +137,9 @@ static void move_bounds(hybrid_run *run, double alpha) {
     hybrid_safe_duals(form, &run->trial->of, root->nu, root->z_lower, root->z_upper);
 }
 
-/* Where the violation hardly falls any more it tends to a limit at infinity; and from a stationary
- * |c|_1 to a stationary |c|_2 it is not far. Returns a status. */
+/* Ends the search where the violation hardly falls any more, as where it tends to a limit at
+ * infinity, and where steps from a stationary |c|_1 have found no stationary |c|_2. Returns a
+ * status. */
 static int watch(hybrid_run *run, double now, const double *units) {
     const hybrid_plan *plan = run->plan;
     const hybrid_root *root = &run->search.root;
@@ -153,9 +154,9 @@ static int watch(hybrid_run *run, double now, const double *units) {
         if (units[i] > largest) largest = units[i];
     hybrid_times_At(plan, run->trial->of.A, run->trial->of.c, run->work);
     steep = HYBRID_CERTIFICATE_STATIONARY_VIOLATION * sqrt(largest * now);
-    return hybrid_no_way_on(run, hybrid_largest(plan->n, run->work) <= steep ? HYBRID_INFEASIBLE
-                                                                               : HYBRID_STALLED,
-                            HYBRID_SLOW_VIOLATION);
+    return hybrid_no_way_on(
+        run, hybrid_largest(plan->n, run->work) <= steep ? HYBRID_INFEASIBLE : HYBRID_STALLED,
+        HYBRID_SLOW_VIOLATION);
 }
 
 int hybrid_root_accept(hybrid_run *run, double alpha, double damping, const double *units) {

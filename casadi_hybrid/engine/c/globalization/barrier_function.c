@@ -1,5 +1,6 @@
 /* The barrier function phi_nu(w) = f(w) - nu sum log(distances to the bounds), damped where there
- * is one bound alone, its gradient, and the violation theta = |c|_1. */
+ * is one bound alone (Waechter and Biegler 2006, section 3.7), its gradient, and the violation
+ * theta = |c|_1. */
 #include <math.h>
 
 #include "globalization/globalization.h"
@@ -52,7 +53,7 @@ double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu)
 }
 
 void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, double nu,
-                  hybrid_filter_pair *pair) {
+                           hybrid_filter_pair *pair) {
     const double *has_lower = form->has_lower, *has_upper = form->has_upper;
     const double *below = at->of.below, *above = at->of.above, *gradient = at->of.gradient;
     double *restrict slope = pair->gradient;

@@ -1,5 +1,4 @@
-/* The filter (Waechter and Biegler 2006, section 2.3):
- * with slope = grad phi'dw, a step for which
+/* The filter (Waechter and Biegler 2006, section 2.3): with slope = grad phi'dw, a step for which
  *
  *     alpha (-slope)^s_phi > delta theta^s_theta
  *
@@ -20,7 +19,7 @@ static double power(double slope) {
                HYBRID_LINE_SEARCH_S_PHI);
 }
 
-/* What the violation asks of a step that has to decrease phi. */
+/* The right-hand side of the switching condition. */
 static double asked(double theta) {
     return HYBRID_LINE_SEARCH_DELTA * pow(theta, HYBRID_LINE_SEARCH_S_THETA);
 }
@@ -48,8 +47,7 @@ int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, do
 }
 
 int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *it, double size,
-                          double theta,
-                   double phi, double alpha, double slope) {
+                          double theta, double phi, double alpha, double slope) {
     double noise = HYBRID_LINE_SEARCH_NOISE * fabs(pair->phi);
     double fall = phi - pair->phi - noise;
     int better, lower;

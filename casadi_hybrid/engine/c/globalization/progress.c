@@ -1,5 +1,5 @@
-/* When the violation, the objective or the error has last improved by a share of itself: a run that
- * does not improve any more ends. */
+/* The progress test: when the violation, the objective or the error has last improved by a part of
+ * itself. A run that does not improve any more ends. */
 #include <math.h>
 
 #include "globalization/globalization.h"
@@ -9,10 +9,10 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
     if (old->made && old->nu == it->nu) {
         double larger = old->theta > theta ? old->theta : theta;
         int nearer = larger > HYBRID_PROGRESS_FEASIBLE &&
-            theta < HYBRID_PROGRESS_THETA * old->theta;
+                     theta < HYBRID_PROGRESS_THETA * old->theta;
         int lower = f < old->f - HYBRID_PROGRESS_F * fabs(f);
         int better = error < HYBRID_PROGRESS_ERROR * old->error &&
-            !(it->indefinite && isinf(old->error));
+                     !(it->indefinite && isinf(old->error));
         if (!(nearer || lower || better)) {
             if (it->indefinite && f < old->f - HYBRID_PROGRESS_BELOW * fabs(f))
                 old->error = INFINITY;

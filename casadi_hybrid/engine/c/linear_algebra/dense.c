@@ -1,5 +1,6 @@
-/* Singular values by one-sided rotations after a pivoted QR, eigenvectors by the QL iteration on a
- * tridiagonal matrix: of matrices so small that calls of LAPACK would take longer than these. */
+/* Singular values by one-sided Jacobi rotations after a pivoted QR, eigenvectors by the implicit QL
+ * iteration on a tridiagonal matrix (Golub and Van Loan, Matrix Computations, 4th ed., sections 8.6
+ * and 8.3): of matrices so small that calls of LAPACK would take longer. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -71,10 +72,10 @@ static int triangular(int m, int n, double *columns, double *tau, double *diagon
 
 /* Turns two columns, and those of V that go with them, until they are orthogonal. Returns whether
  * they were not. */
-static int rotate(int m, double *a, double *b, int n, double *va, double *vb, double nu_min) {
+static int rotate(int m, double *a, double *b, int n, double *va, double *vb, double floor) {
     double aa = hybrid_dot(m, a, a), bb = hybrid_dot(m, b, b), ab = hybrid_dot(m, a, b);
     double zeta, t, c, s;
-    if (!(aa > nu_min && bb > nu_min)) return 0;
+    if (!(aa > floor && bb > floor)) return 0;
     if (!(fabs(ab) > DBL_EPSILON * sqrt((double)m) * sqrt(aa) * sqrt(bb))) return 0;
     zeta = (bb - aa) / (2.0 * ab);
     t = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
@@ -95,19 +96,19 @@ static int rotate(int m, double *a, double *b, int n, double *va, double *vb, do
 
 /* The columns of W become U sigma, those of V turn with them. */
 static void orthogonal(int m, int n, int count, double *W, double *V) {
-    double nu_min = 0.0;
+    double floor = 0.0;
     for (int j = 0; j < count; j++) {
         const double *column = W + (long long)j * m;
         double square = hybrid_dot(m, column, column);
-        if (square > nu_min) nu_min = square;
+        if (square > floor) floor = square;
     }
-    nu_min *= 1e-26; /* what is so short counts as zero whichever way it points */
+    floor *= 1e-26; /* what is so short counts as zero whichever way it points */
     for (int sweep = 0, turned = 1; turned && sweep < SWEEPS; sweep++) {
         turned = 0;
         for (int p = 0; p < count; p++)
             for (int q = p + 1; q < count; q++)
                 turned |= rotate(m, W + (long long)p * m, W + (long long)q * m, n,
-                                 V + (long long)p * n, V + (long long)q * n, nu_min);
+                                 V + (long long)p * n, V + (long long)q * n, floor);
     }
 }
 

@@ -1,6 +1,6 @@
 /* Four numbers side by side. Where each entry waits for the one before it, a sum takes as long as
- * its latencies: so four go at once, always in the same order. So many of them lie in one register
- * as the processor has room for: of one that it has not, compilers make worse code than of plain
+ * its latencies: so four are added at once, always in the same order. As many of them lie in one
+ * register as the processor's has room for: of wider ones compilers make worse code than of plain
  * numbers. The same bits everywhere. */
 #ifndef HYBRID_LANES_H
 #define HYBRID_LANES_H

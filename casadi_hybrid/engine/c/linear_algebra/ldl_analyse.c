@@ -8,8 +8,9 @@
 #include "linear_algebra/ldl_dense.h"
 #include "linear_algebra/ldl_graph.h"
 
-int hybrid_ldl_analysis(int size, int entries) { return 2 + HYBRID_LDL_PARTS * (size + 1) +
-    entries; }
+int hybrid_ldl_analysis(int size, int entries) {
+    return 2 + HYBRID_LDL_PARTS * (size + 1) + entries;
+}
 
 /* About how long a front takes, in nanoseconds: to begin with it, to choose its pivots, to
    eliminate them, and to add what is left to the parent. */
@@ -19,7 +20,7 @@ static double duration(double pivots, double below) {
     return 150.0 + 30.0 * pivots + 2.0 * pivots * all / 4 + work / 6 + below * below;
 }
 
-/* Merges fronts with their parents where it saves time; head says with whom each group went. */
+/* Merges fronts with their parents where it saves time; head: the group each has joined. */
 static void merge(hybrid_graph *p) {
     int k, c, groups = *p->groups;
     for (k = 0; k < groups; k++) p->first[k] = -1, p->head[k] = k, p->columns[k] = p->weight[k];
@@ -48,7 +49,7 @@ static void number(hybrid_graph *p) {
     for (k = groups - 1; k >= 0; k--)
         if (p->head[k] == k) {
             int up = p->parent[k] < 0 ? -1 : p->head[p->parent[k]];
-            p->reference[k] = up;
+            p->visited[k] = up;
             if (up < 0) p->next[k] = top, top = k;
             else p->next[k] = p->first[up], p->first[up] = k;
         }
@@ -56,7 +57,7 @@ static void number(hybrid_graph *p) {
         int up;
         for (k = top; p->first[k] >= 0;) k = p->first[k];
         p->front[k] = fronts++;
-        up = p->reference[k];
+        up = p->visited[k];
         if (up >= 0) p->first[up] = p->next[k];
         top = up >= 0 ? up : p->next[k];
     }
@@ -110,10 +111,10 @@ static void place(int size, const int *group, const hybrid_graph *p, const table
     hybrid_ldl_accumulate(t->first, fronts);
     hybrid_ldl_accumulate(after, *p->groups);
     for (k = 0; k < size; k++) members[after[group[k]]++] = k;
-    for (k = 0; k < fronts; k++) p->reference[k] = t->first[k];
+    for (k = 0; k < fronts; k++) p->visited[k] = t->first[k];
     for (k = 0; k < size; k++) {
         int i = members[k];
-        t->position[i] = p->reference[p->front[group[i]]]++;
+        t->position[i] = p->visited[p->front[group[i]]]++;
     }
 }
 
@@ -164,12 +165,12 @@ static void list(int f, const hybrid_graph *p, const tables *t) {
     int end = t->first[f + 1], count = t->below[f], c, k;
     for (k = t->assembled[t->first[f]]; k < t->assembled[end]; k++) {
         int row = t->home[k];
-        if (row >= end && p->reference[row] != f) p->reference[row] = f, t->rest[count++] = row;
+        if (row >= end && p->visited[row] != f) p->visited[row] = f, t->rest[count++] = row;
     }
     for (c = t->children[f]; c < t->children[f + 1]; c++)
         for (k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++) {
             int row = t->rest[k];
-            if (row >= end && p->reference[row] != f) p->reference[row] = f, t->rest[count++] = row;
+            if (row >= end && p->visited[row] != f) p->visited[row] = f, t->rest[count++] = row;
         }
     hybrid_ldl_sort(t->rest + t->below[f], count - t->below[f]);
     t->below[f + 1] = count;
@@ -247,7 +248,7 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
     gather(size, starts, rows, &t);
     made->deepest = made->stack = 0, made->factor = size;
     made->pivots = 2 * fronts + t.places[fronts];
-    for (f = 0; f < size; f++) p.reference[f] = -1;
+    for (f = 0; f < size; f++) p.visited[f] = -1;
     t.below[0] = 0;
     for (f = 0; f < fronts; f++) {
         const int columns = t.places[f + 1] - t.places[f];

@@ -15,11 +15,11 @@ typedef struct hybrid_front {
     int candidates; /* columns of the panel */
     int below;      /* rows under the candidates */
     int height;     /* of a column: q + FOUR(b) */
-    int delays;     /* candidates that the parent has place for */
+    int delays;     /* candidates that the parent has room for */
     double *panel;  /* [candidates * height] the columns, then those of L */
     double *block;  /* [below * FOUR(below)] what is left for the parent, lower triangle */
     double *scaled; /* [(BATCH + 2) * height] columns of L D */
-    double *diagonal, *off_diagonal; /* [candidates] the inverses of the pivots: diagonal, and off it */
+    double *diagonal, *off_diagonal; /* [candidates] the inverses of the pivots */
     int *order;     /* [candidates] the position of each candidate */
 } hybrid_front;
 

@@ -24,8 +24,8 @@ static void maxima(const hybrid_ldl *s, const double *values, const double *scal
     }
 }
 
-/* Scales K so that the largest entry of a row comes close to one (Ruiz): scale and the scaled
-   entries. Returns whether all is finite. */
+/* Scales K so that the largest entry of a row comes close to one (Ruiz, RAL-TR-2001-034): scale and
+   the scaled entries. Returns whether all is finite. */
 static int equilibrate(const hybrid_ldl *s, const double *values, double *scale, double *scaled,
                        double *most) {
     int sweep, i, j, k;

@@ -1,20 +1,20 @@
 /* LDL^T in an order that is fixed beforehand: see ldl.h.
 
-   The factor holds the pivots, inverted in their turn, what is beside the first of a pair, and then
-   for every vertex its columns of U = L D: an update is U D^-1 U^T. Beside the numbers goes a bound
-   of what the terms of each diagonal entry come to, by which its pivot is judged. Neither depends
-   on the units of a row. */
+   The factor holds the pivots, inverted in their turn, the off-diagonal entries of pairs, and then
+   for every vertex its columns of U = L D: an update is U D^-1 U^T. For each diagonal entry the sum
+   of the sizes of its terms is bounded, by which its pivot is judged. Neither depends on the units
+   of a row. */
 #include <math.h>
 #include <string.h>
 #include "ldl.h"
 
-/* A pivot is trusted while cancellation has left so much of the terms that it is made of. Where a
-   row is active whose variables have no curvature, its pin's weight cancels to nine digits; what
-   is left of them refinement makes whole, in a part of the time that chosen pivots take. */
+/* A pivot is trusted while cancellation has left this part of the terms that it is made of. Where a
+   row is active whose variables have no curvature, the weight of its pin cancels to nine digits;
+   refinement recovers them, in a part of the time that chosen pivots take. */
 #define TRUST 1e-12
-/* A pair may add so many times what a diagonal entry is made of. Where its rows are bound by next
- * to    nothing, as an input that does not act just here, more would drown what is there in
- * rounding, and    what is beside the diagonal with it, which nothing is judged by. */
+/* A pair may add so many times what a diagonal entry is made of. Where its rows are nearly
+   uncoupled, as of an input that has no effect here, more would lose what is there in rounding, and
+   entries off the diagonal with it, by which nothing is judged. */
 #define GROWTH 4e15
 
 static void note(double pivot, hybrid_inertia *found) {

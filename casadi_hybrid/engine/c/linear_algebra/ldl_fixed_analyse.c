@@ -44,8 +44,8 @@ static int add(int k, const int *list, int length, int count, const hybrid_graph
                const tables *t) {
     int i;
     for (i = 0; i < length; i++)
-        if (list[i] >= t->first[k + 1] && p->reference[list[i]] != k) {
-            p->reference[list[i]] = k;
+        if (list[i] >= t->first[k + 1] && p->visited[list[i]] != k) {
+            p->visited[list[i]] = k;
             t->below[count++] = list[i];
         }
     return count;
@@ -74,7 +74,7 @@ static void descend(int size, const int *starts, const int *rows, const hybrid_g
             p->next[k] = p->first[p->parent[k]];
             p->first[p->parent[k]] = k;
         }
-    for (k = 0; k < size; k++) p->reference[k] = -1;
+    for (k = 0; k < size; k++) p->visited[k] = -1;
     t->begin[0] = 0;
     for (k = 0; k < vertices; k++) {
         int count = add(k, p->list + p->begin[k], p->begin[k + 1] - p->begin[k], t->begin[k], p, t);

@@ -1,12 +1,11 @@
 /* One dense front of the sparse LDL^T: the choice of pivots and the elimination. See ldl_dense.h.
 
-   Columns are brought up to date one by one, when they are looked at (Bunch and Kaufman, blocked as
-   in LAPACK); what a batch of pivots does to the other columns is then worked out at once. */
+   Columns are brought up to date one by one, when they are tested (Bunch and Kaufman, Math. Comp.
+   31, 1977, blocked as in LAPACK); the others are then updated by a batch of pivots at once. */
 #include <math.h>
 #include "linear_algebra/ldl_dense.h"
 
-#define GOOD 0.6403882032022076 /* (1 +
-                                    sqrt(17)) / 8: a pivot this large beside its column is fine */
+#define GOOD 0.6403882032022076 /* (1 + sqrt(17)) / 8: |pivot| / |column| that is taken at once */
 #define FAIR 1e2                /* growth of an accepted pivot, at most */
 #define ROUNDING HYBRID_LDL_ROUNDING
 #define DOUBT 1e7               /* what a pivot taken against the test may add to an entry of one */
@@ -99,8 +98,8 @@ static choice both(int a, int b, double A, double B, double C, double of_a, doub
     return made;
 }
 
-/* Exchanges two numbers `step` apart from x and y, n times. */
-static void exchange_sets(double *x, double *y, int n, long step) {
+/* Exchanges n numbers of x and y that are `step` apart in each. */
+static void exchange(double *x, double *y, int n, long step) {
     for (; n > 0; n--, x += step, y += step) {
         double saved = *x;
         *x = *y;
@@ -115,14 +114,14 @@ static void swap(const hybrid_front *f, int k, int q, int batch, double *one, do
     int row;
     if (k == q) return;
     row = f->order[k], f->order[k] = f->order[q], f->order[q] = row;
-    exchange_sets(one + k, one + q, 1, 1);
-    exchange_sets(two + k, two + q, 1, 1);
-    exchange_sets(panel + k, panel + q, k, height);
-    exchange_sets(f->scaled + k, f->scaled + q, k - batch, height);
-    exchange_sets(panel + k * height + k, panel + q * height + q, 1, 1);
+    exchange(one + k, one + q, 1, 1);
+    exchange(two + k, two + q, 1, 1);
+    exchange(panel + k, panel + q, k, height);
+    exchange(f->scaled + k, f->scaled + q, k - batch, height);
+    exchange(panel + k * height + k, panel + q * height + q, 1, 1);
     for (row = k + 1; row < q; row++)
-        exchange_sets(panel + k * height + row, panel + row * height + q, 1, 1);
-    exchange_sets(panel + k * height + q + 1, panel + q * height + q + 1, f->height - q - 1, 1);
+        exchange(panel + k * height + row, panel + row * height + q, 1, 1);
+    exchange(panel + k * height + q + 1, panel + q * height + q + 1, f->height - q - 1, 1);
 }
 
 /* Notes the pivot d: its sign and size. */
@@ -149,8 +148,8 @@ static void single(const hybrid_front *f, int k, int batch, const double *column
 static void pair(const hybrid_front *f, int k, int batch, const double *one, const double *two,
                  hybrid_inertia *found) {
     double *restrict L = f->panel + (long long)k * f->height, *restrict M = L + f->height;
-    double *restrict D = f->scaled + (long long)(k - batch) * f->height, *restrict E = D +
-        f->height;
+    double *restrict D = f->scaled + (long long)(k - batch) * f->height;
+    double *restrict E = D + f->height;
     const double C = one[k + 1], p = one[k] / C, q = two[k + 1] / C;
     const double scale = 1 / ((p * q - 1) * C), a = q * scale, b = p * scale, c = -scale;
     int i;

@@ -7,7 +7,7 @@ hybrid_graph hybrid_ldl_spread(int size, int *work) {
     int **part[HYBRID_LDL_PARTS];
     int k;
     part[0] = &p.weight, part[1] = &p.parent, part[2] = &p.under, part[3] = &p.columns;
-    part[4] = &p.head, part[5] = &p.front, part[6] = &p.reference, part[7] = &p.first;
+    part[4] = &p.head, part[5] = &p.front, part[6] = &p.visited, part[7] = &p.first;
     part[8] = &p.next, part[9] = &p.where, part[10] = &p.begin;
     p.groups = work, p.fronts = work + 1;
     work += 2;
@@ -55,28 +55,29 @@ static void neighbours(int size, const int *starts, const int *rows, const int *
     p->begin[0] = 0;
 }
 
-/* The elimination tree (Liu), with shortcuts to the roots in mark; then the rows under a group. */
+/* The elimination tree (Liu, SIAM J. Matrix Anal. Appl. 11, 1990), with shortcuts to the roots in
+ * `visited`; then the rows under a group. */
 static void grow(hybrid_graph *p) {
     int k, t, groups = *p->groups;
     for (k = 0; k < groups; k++) {
-        p->parent[k] = p->reference[k] = -1;
+        p->parent[k] = p->visited[k] = -1;
         for (t = p->begin[k]; t < p->begin[k + 1]; t++) {
             int j = p->list[t];
-            while (p->reference[j] != -1 && p->reference[j] != k) {
-                int up = p->reference[j];
-                p->reference[j] = k;
+            while (p->visited[j] != -1 && p->visited[j] != k) {
+                int up = p->visited[j];
+                p->visited[j] = k;
                 j = up;
             }
-            if (p->reference[j] == -1 && j != k) p->reference[j] = k, p->parent[j] = k;
+            if (p->visited[j] == -1 && j != k) p->visited[j] = k, p->parent[j] = k;
         }
     }
-    for (k = 0; k < groups; k++) p->under[k] = 0, p->reference[k] = -1;
+    for (k = 0; k < groups; k++) p->under[k] = 0, p->visited[k] = -1;
     for (k = 0; k < groups; k++) {
-        p->reference[k] = k;
+        p->visited[k] = k;
         for (t = p->begin[k]; t < p->begin[k + 1]; t++) {
             int j;
-            for (j = p->list[t]; p->reference[j] != k; j = p->parent[j]) {
-                p->reference[j] = k;
+            for (j = p->list[t]; p->visited[j] != k; j = p->parent[j]) {
+                p->visited[j] = k;
                 p->under[j] += p->weight[k];
             }
         }

@@ -4,7 +4,7 @@
 
 /* The arrays of an analysis in the caller's work. */
 typedef struct hybrid_graph {
-    int *groups, *fronts; /* numbers kept for the second step */
+    int *groups, *fronts; /* their numbers, for the second step of the analysis */
     int *weight;          /* [size] rows in a group */
     int *parent;          /* [size] in the elimination tree, -1 for a root */
     int *under;           /* [size] rows under a group */
@@ -12,7 +12,7 @@ typedef struct hybrid_graph {
     int *head;            /* [size] the group that heads the front of a group */
     int *front;           /* [size] number of the front of a group */
     int *begin;           /* [size + 1] */
-    int *reference;            /* [size] */
+    int *visited;       /* [size] the last group or front that has met this one */
     int *first;           /* [size] first child */
     int *next;            /* [size] next child of the same parent */
     int *where;           /* [size] */

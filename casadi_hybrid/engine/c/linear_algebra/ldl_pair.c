@@ -1,7 +1,8 @@
 /* Pairs each row of A with a variable that it can be solved for: see ldl.h.
 
-   A matching along alternating paths (Duff's MC21), first with entries that are large in their row
-   alone, then with smaller ones as well, at last with all that are not zero. */
+   A matching along alternating paths (MC21: Duff, ACM Trans. Math. Software 7, 1981), first with
+   entries that are large in their row alone, then with smaller ones as well, at last with all that
+   are not zero. */
 #include <math.h>
 #include "ldl.h"
 
@@ -13,10 +14,10 @@ typedef struct pairing {
     const double *values; /* of the entries of K, or NULL */
     int *begin;           /* [m + 1] */
     int *column, *entry;  /* [entries] */
-    int *next;            /* [m] entry to look at next */
-    int *path;            /* [m] rows on the way */
-    int *through;         /* [m] column by which the path went on from a row */
-    int *reference;            /* [n] the search that came by a column */
+    int *next;            /* [m] entry to test next */
+    int *path;            /* [m] rows of the path */
+    int *through;         /* [m] column by which the path goes on from a row */
+    int *visited;       /* [n] the last search that has reached a column */
     int *crowd;           /* [n] entries of A in a column */
     int *partner;         /* [n + m] */
 } pairing;
@@ -48,7 +49,7 @@ static int vacant(const pairing *p, int row, double limit) {
     return found;
 }
 
-/* Looks for a path from a free row to a free column; takes it. Returns whether there was one. */
+/* Finds a path from a free row to a free column, and takes it. Returns whether there is one. */
 static int extend(const pairing *p, int row, double level, int search) {
     int depth = 0;
     double limit = least(p, row, level);
@@ -67,14 +68,14 @@ static int extend(const pairing *p, int row, double level, int search) {
         while (p->next[r] < p->begin[r + 1]) {
             const int k = p->next[r]++;
             c = p->column[k];
-            if (p->reference[c] != search && p->partner[c] >= 0 && magnitude(p, k) > 0 &&
+            if (p->visited[c] != search && p->partner[c] >= 0 && magnitude(p, k) > 0 &&
                 magnitude(p, k) >= limit)
                 break;
             c = -1;
         }
         if (c >= 0) {
             const int then = p->partner[c] - p->n;
-            p->reference[c] = search, p->through[r] = c;
+            p->visited[c] = search, p->through[r] = c;
             p->path[++depth] = then, p->next[then] = p->begin[then];
             limit = least(p, then, level);
         } else if (--depth >= 0) {
@@ -94,14 +95,14 @@ int hybrid_ldl_pair(int size, int variables, const int *starts, const int *rows,
     p.next = work, work += m;
     p.path = work, work += m;
     p.through = work, work += m;
-    p.reference = work, work += n;
+    p.visited = work, work += n;
     p.crowd = work, work += n;
     p.column = work, work += starts[size];
     p.entry = work;
     for (k = 0; k <= m; k++) p.begin[k] = 0;
     for (k = 0; k < size; k++) partner[k] = -1;
     for (j = 0; j < n; j++) {
-        p.crowd[j] = 0, p.reference[j] = -1;
+        p.crowd[j] = 0, p.visited[j] = -1;
         for (k = starts[j]; k < starts[j + 1]; k++)
             if (rows[k] >= n) p.crowd[j]++, p.begin[rows[k] - n + 1]++;
     }
@@ -114,7 +115,7 @@ int hybrid_ldl_pair(int size, int variables, const int *starts, const int *rows,
             }
     for (level = 0; level < (int)(sizeof levels / sizeof *levels); level++)
         for (k = 0; k < m; k++)
-            /* Columns that a search came by in vain are of no use to the next one either. */
+            /* Columns that a search has reached in vain are of no use to the next one either. */
             if (partner[n + k] < 0 && extend(&p, k, levels[level], 3 * search + level))
                 search++, paired++;
     return paired;

@@ -45,7 +45,8 @@ static factored look(const hybrid_ldl *s, int k, const double *factor, const int
     f.height = f.inner + HYBRID_LDL_FOUR(f.below);
     f.order = pivots + 2 * s->fronts + s->places[k];
     f.rest = s->rest + s->below[k];
-    f.diagonal = factor + s->panel[k], f.off_diagonal = f.diagonal + places, f.panel = f.off_diagonal + places;
+    f.diagonal = factor + s->panel[k], f.off_diagonal = f.diagonal + places;
+    f.panel = f.off_diagonal + places;
     return f;
 }
 

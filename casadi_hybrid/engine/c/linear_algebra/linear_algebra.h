@@ -28,7 +28,7 @@ void hybrid_clip(int count, const double *v, const double *lower, const double *
                  double *out);
 int hybrid_all_finite(int count, const double *v);
 
-/* Entries of a vector that a pass looks at together, and how many there are from one on. */
+/* Entries of a vector that a pass takes together, and how many there are from one on. */
 #define HYBRID_BLOCK 64
 static inline int hybrid_block(int from, int count) {
     return count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;

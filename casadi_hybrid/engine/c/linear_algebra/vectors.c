@@ -179,7 +179,7 @@ void hybrid_clip(int count, const double *v, const double *lower, const double *
 }
 
 int hybrid_all_finite(int count, const double *v) {
-    /* The sum may overflow where the numbers do not; then each is looked at. */
+    /* The sum may overflow where the numbers do not; then each is tested. */
     if (isfinite(hybrid_sum(count, v))) return 1;
     for (int i = 0; i < count; i++)
         if (!isfinite(v[i])) return 0;

@@ -1,6 +1,9 @@
-/* Iterates between their bounds: points that are strictly inside, dual steps
- * dz = (nu - z dw)/(w - l) - z, the fraction to the boundary, alpha = max {alpha <= 1: v + alpha dv
- * >= (1 - tau) v}, and z within a factor of nu/(w - l). */
+/* Iterates between their bounds (Waechter and Biegler 2006): points that are strictly inside
+ * (section 3.6), dual steps and the fraction to the boundary (eqs. 12 and 15),
+ *
+ *     dz = (nu - z dw)/(w - l) - z,    alpha = max {alpha <= 1: v + alpha dv >= (1 - tau) v},
+ *
+ * and z within a factor of nu/(w - l) (eq. 16). */
 #include <math.h>
 
 #include "primal_dual/primal_dual.h"
@@ -65,7 +68,7 @@ void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
 }
 
 double hybrid_fraction_to_zero(int count, const double *v, const double *dv, double sign,
-                            const double *has, double tau) {
+                               const double *has, double tau) {
     double rates[HYBRID_BLOCK], steepest = 0.0, share;
     int first = -1;
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
@@ -85,8 +88,7 @@ double hybrid_fraction_to_zero(int count, const double *v, const double *dv, dou
 }
 
 void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
-                                 const hybrid_iterate *it,
-                    hybrid_direction *d) {
+                                 const hybrid_iterate *it, hybrid_direction *d) {
     int n = form->plan->n;
     double other;
     d->tau = 1.0 - it->nu;

@@ -2,8 +2,8 @@
  *
  *     max(|grad f + A'y - z_lower + z_upper| / s_d, |c|, |Z (w - bound) - nu e| / s_c),
  *
- * in the largest entry, with s_d, s_c the mean multiplier in units of s_max, at least one; it is
- * kept so that it is known for any nu. And the residuals of an iterate in the user's units. */
+ * in the largest entry, with s_d, s_c the mean multiplier in units of s_max, at least one; in parts
+ * of which it is found for any nu. And the residuals of an iterate in the user's units. */
 #include <math.h>
 
 #include "primal_dual/primal_dual.h"
@@ -27,7 +27,7 @@ static void widen(int count, const double *has, const double *distance, const do
 }
 
 void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                    double *Aty, hybrid_error *found) {
+                      double *Aty, hybrid_error *found) {
     const hybrid_plan *plan = form->plan;
     double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
     double of_c, most = 0.0;
@@ -56,7 +56,7 @@ double hybrid_error_at(const hybrid_error *error, double nu) {
 }
 
 double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,
-                    hybrid_residuals *found) {
+                                hybrid_residuals *found) {
     hybrid_answer *answer = run->answer;
     double plain;
     hybrid_multipliers_out(&run->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,

@@ -89,7 +89,7 @@ int hybrid_serves(const hybrid_plan *plan, hybrid_kkt *kkt) {
 /* Corrects kkt->solution by a factor with chosen pivots until its backward error is no larger, or
  * does not halve any more. Returns whether it is no larger. */
 static int correct_rows(const hybrid_plan *plan, hybrid_kkt *kkt, double enough) {
-    double *left = kkt->room, *sizes = kkt->soft; /* which a fixed order alone asks for */
+    double *left = kkt->room, *sizes = kkt->soft; /* which the fixed order alone needs */
     double before = INFINITY;
     for (int corrections = 0; corrections <= HYBRID_CORRECTIONS; corrections++) {
         double error = backward_error(plan, kkt, left, sizes);
@@ -109,10 +109,10 @@ int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
     return 2;
 }
 
+/* Factors K with chosen pivots. */
 static void choose(const hybrid_plan *plan, hybrid_kkt *kkt) {
     kkt->chosen = 1;
-    hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room,
-                      &kkt->inertia);
+    hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room, &kkt->inertia);
 }
 
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight) {
@@ -140,8 +140,8 @@ static void hold(const hybrid_kkt *kkt, const double *to, double *step) {
 }
 
 /* step becomes the solution for it by the factor in a fixed order, with `to` in what is pinned. */
-static void solve(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *to,
-                  double *step, double *room) {
+static void solve(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *to, double *step,
+                  double *room) {
     hold(kkt, 0, step);
     hybrid_fixed_solve(&plan->fixed, kkt->factor, step, room);
     hold(kkt, to, step);
@@ -196,9 +196,8 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt) {
         if (hybrid_in_doubt(kkt)) return 2;
         if (kkt->inertia.negative != negative) return 1;
     }
-    residual = hybrid_ldl_solve(&plan->ldl, kkt->K, kkt->factor, kkt->pivots,
-                                kkt->right, kkt->solution, kkt->room,
-                                HYBRID_LINEAR_REFINEMENTS);
+    residual = hybrid_ldl_solve(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->right,
+                                kkt->solution, kkt->room, HYBRID_LINEAR_REFINEMENTS);
     if (!hybrid_refined(plan, kkt, residual)) return 3;
     if (kkt->precise && !kkt->changed) correct_rows(plan, kkt, 0.0);
     return 0;

@@ -11,8 +11,7 @@
 #include "primal_dual/primal_dual.h"
 
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
-                  const double *A, double epsilon, const double *penalty,
-                  hybrid_kkt *kkt) {
+                  const double *A, double epsilon, const double *penalty, hybrid_kkt *kkt) {
     double *K = kkt->K;
     int right;
     memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
@@ -20,21 +19,20 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
         for (int k = 0; k < plan->lower_W; k++) K[plan->K_of_W[k]] = W[plan->lower_of_W[k]];
     for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
     for (int i = 0; i < plan->n; i++) K[plan->K_diagonal[i]] += D[i] + shift;
-    for (int i = 0; i < plan->m; i++) 
+    for (int i = 0; i < plan->m; i++)
         K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
     hybrid_decompose(plan, kkt, 0.0);
     kkt->changed = W && kkt->low_rank->rank > 0;
     if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, 0);
     right = kkt->inertia.negative == plan->m;
-    /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest.
-     * */
+    /* A pivot against the test does no harm where nothing has grown: refinement does the rest. */
     if (right && !kkt->inertia.singular && kkt->inertia.growth <= HYBRID_GROWTH) return 0;
     if (hybrid_in_doubt(kkt)) return 2;
     return right ? 0 : 1;
 }
 
 int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
-                 hybrid_kkt *kkt, double *dw, double *dy) {
+                     hybrid_kkt *kkt, double *dw, double *dy) {
     int found;
     for (int i = 0; i < plan->n; i++) kkt->right[i] = -force[i];
     for (int i = 0; i < plan->m; i++) kkt->right[plan->n + i] = -c[i];

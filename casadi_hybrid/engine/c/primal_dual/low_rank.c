@@ -1,4 +1,4 @@
-/* A Hessian with a part of low rank that is full, factored by that of its sparse part.
+/* A KKT matrix whose Hessian has a full part of low rank, factored by that of its sparse part.
  *
  * With W = H + U diag(w) U', H on the plan's pattern and U of a few columns, K = K0 + V diag(w) V'
  * for the K0 of H, where V is U without the rows that are pinned, and zero in the rows of A. By the
@@ -23,7 +23,7 @@ static int resolve_K0(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int found;
     kkt->inertia.negative = kkt->low_rank->negative;
     found = hybrid_solve_sparse(plan, kkt);
-    if (found == 1) { /* solved now by a factor that knows K0's inertia better */
+    if (found == 1) { /* solved now by chosen pivots, whose inertia of K0 is the right one */
         found = hybrid_solve_sparse(plan, kkt);
         if (!found) found = 1;
     }

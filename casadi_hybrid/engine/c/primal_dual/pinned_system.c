@@ -10,7 +10,7 @@
 
 #include "primal_dual/primal_dual.h"
 
-/* That of frexp, for a finite number that is not 0. */
+/* The exponent of frexp, for a finite number that is not 0. */
 static int exponent_of(double value) {
     unsigned long long bits = 0; /* uint64_t would need another header in an export */
     int exponent;
@@ -21,9 +21,9 @@ static int exponent_of(double value) {
     return exponent;
 }
 
-/* 2^31 times the middle size of the curvatures that are there: half of what a number's digits
- * can tell apart, so that what is pinned moves by as little as rounding makes of it. A curvature of
- * less than 2^-31 of the largest |entry| of W is none: so the weight is no less than that. */
+/* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero, so that
+ * what is pinned moves by as little as rounding makes of it. A curvature of less than 2^-31 of the
+ * largest |entry| of W is none: so the weight is no less than that. */
 static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt *kkt) {
     const double least = ldexp(hybrid_largest(plan->nnz_W, W), -31);
     int sum = 0, count = 0;
@@ -86,7 +86,7 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
     int found;
     for (int i = 0; i < plan->n; i++) right[i] = 0.0;
     for (int i = 0; i < plan->m; i++) row[i] = 0.0;
-    for (int p = 0; p < kkt->n_pins; p++) { /* mostly they are where they ought to be */
+    for (int p = 0; p < kkt->n_pins; p++) { /* most are on their bounds already */
         int j = kkt->pins[p];
         if (move[j] == 0.0) continue;
         for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)

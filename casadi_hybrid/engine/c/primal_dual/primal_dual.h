@@ -4,35 +4,36 @@
 
 #include "problem/problem.h"
 
-/* A solution of K whose residual, relative to the right-hand side and to the product of
- * the largest entries of K and of the solution, is larger is in doubt. */
+/* A solution of K x = b is in doubt where its residual is larger than this, relative to b, and to
+ * |K||x| where W has a part of low rank. */
 #define HYBRID_REFINED 1e-10
 /* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
 #define HYBRID_GROWTH 1e6
-/* What the residual of a step may be, relative to the right-hand side: the filter looks at every
- * step, and an error of this size only ends quadratic convergence there. */
+/* What the residual of a step may be, relative to the right-hand side: the filter tests every step,
+ * and an error of this size only ends quadratic convergence there. */
 #define HYBRID_ROUGH 1e-6
 
-/* Of solutions in a fixed order: where the next correction is not looked at, and the most. */
+/* Solutions in a fixed order: the residual after whose correction the next is not computed, and the
+ * most corrections. */
 #define HYBRID_UNCHECKED 1e-7
 #define HYBRID_CORRECTIONS 5
 
 /* The KKT matrix with entries that are pinned. */
 typedef struct {
-    double *K;              /* nnz_K */
-    double *soft;           /* nnz_K: with pinned entries of w held by a weight, as is factored */
-    double weight;          /* 0 where nothing is pinned */
-    int chosen;             /* whether pivots were chosen */
-    int precise;            /* whether every row of a solution is to be as exact as it can be */
+    double *K;                 /* nnz_K */
+    double *soft;              /* nnz_K: with pinned entries of w held by a weight, as factored */
+    double weight;             /* 0 where nothing is pinned */
+    int chosen;                /* whether pivots were chosen */
+    int precise;               /* whether every row of a solution is to be as exact as it can be */
     hybrid_low_rank *low_rank; /* of the Hessian */
-    int changed;            /* whether K has a change of low rank beside its nonzeros */
-    hybrid_answer *answer;  /* counts what was decided by chosen pivots, and what was in doubt */
+    int changed;               /* whether K has that part beside its nonzeros */
+    hybrid_answer *answer;     /* counts what was decided by chosen pivots, and what was in doubt */
     double *factor, *room;
     int *pivots;
-    double *right, *solution; /* n + m */
-    double *move;             /* n: what pinned entries of w move by */
-    int *pinned;              /* n */
-    int *pins, n_pins;        /* n: which of them are, as the last factorization has it */
+    double *right, *solution;  /* n + m */
+    double *move;              /* n: what pinned entries of w move by */
+    int *pinned;               /* n: whether each is */
+    int *pins, n_pins;         /* n: which of them are, as the last factorization has it */
     hybrid_inertia inertia;
 } hybrid_kkt;
 
@@ -45,14 +46,14 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight);
  * of K than the fixed order did: 1 with another inertia, 2 where it is singular or in doubt; 3
  * where the solution is not accurate. */
 int hybrid_solve_refined(const hybrid_plan *plan, hybrid_kkt *kkt);
-/* Whether such a solution will do all the same: what a step brings is looked at. */
+/* Whether kkt->solution serves as a step, though it is not that accurate: the filter tests it. */
 int hybrid_serves(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Corrects it by its residual until the backward error of every row is small. Returns 0, or 2 where
- * it does not become so and will not do: then K counts as singular. */
+ * it does not become so and does not serve: then K counts as singular. */
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt);
-/* The same of K's nonzeros, without a change of low rank. */
+/* As hybrid_solve_refined, for K's nonzeros alone, without the part of low rank. */
 int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt);
-/* Completes the factorization of K's nonzeros where W has a change of low rank, with `count`
+/* Completes the factorization of K's nonzeros where W has a part of low rank, with `count`
  * entries of w pinned. Returns as hybrid_factor. */
 int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count);
 /* left = right - K x. */
@@ -65,7 +66,7 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residu
  * doubt. */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kkt *kkt);
-/* kkt->right becomes K's answer to it, once and as accurate as the weight of what is pinned. */
+/* kkt->right becomes the solution for it, uncorrected: as accurate as the weight of the pins. */
 void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, 1 with another inertia
  * than was found before, or 2 where K is singular or in doubt. */
@@ -73,19 +74,19 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
                         const double *force, const double *c, hybrid_kkt *kkt, double *dw,
                         double *dy);
 
-/* A point with what the filter asks of it. */
+/* A point with what the filter needs of it. */
 typedef struct hybrid_trial {
     hybrid_point of;
     struct hybrid_trial *base; /* of the elastic problem: the point of the problem itself */
-    double theta; /* |c|_1 */
-    double logs;  /* sum of log(w - lower) + log(upper - w) */
-    double linear; /* sum of w - lower or upper - w where there is one of the bounds alone */
-    int outside;  /* whether w is outside a bound by more than rounding */
+    double theta;              /* |c|_1 */
+    double logs;               /* sum of log(w - lower) + log(upper - w) */
+    double linear;             /* sum of w - lower or upper - w where there is one bound alone */
+    int outside;               /* whether w is outside a bound by more than rounding */
 } hybrid_trial;
 
-/* The Newton direction at an iterate and how far the bounds let it go. */
+/* The Newton direction at an iterate, and the parts of it that the bounds allow. */
 typedef struct {
-    double *dw, *dy, *dz_lower, *dz_upper;
+    double *dw, *dy, *dz_lower, *dz_upper; /* n, m, n, n */
     double tau, alpha, alpha_z;
 } hybrid_direction;
 
@@ -95,22 +96,24 @@ typedef struct {
     double *gradient; /* of phi_nu */
 } hybrid_filter_pair;
 
-/* The optimality error E_nu for any nu. */
+/* The optimality error E_nu for any nu: the least and the largest product of a multiplier and its
+ * distance, and what these are scaled by; the larger of the other two parts. */
 typedef struct {
     double least, most, rest, scale;
 } hybrid_error;
 
+/* Points of a run at one time. */
 #define HYBRID_TRIALS 4
 
 /* What a run remembers of its iterates: for the limits, the progress test and the rows. */
 typedef struct {
-    double first_size;       /* |x0| */
-    double best_merit;       /* the least of the largest residuals */
-    double began, elapsed;   /* the clock at the first call; seconds since then */
-    double merit_before;     /* of the iterate before; its x is x_before, n_x */
+    double first_size;          /* |x0| */
+    double best_merit;          /* the least of the largest residuals */
+    double began, elapsed;      /* the clock at the first call; seconds since then */
+    double merit_before;        /* of the iterate before; its x is x_before, n_x */
     double *x_before, *x_now, *w_now; /* n_x, n_x, n: _now, of the iterate whose step is due */
-    hybrid_iterate before;   /* that iterate */
-    int inspected;           /* iterates that were */
+    hybrid_iterate before;      /* that iterate */
+    int inspected;              /* iterates that were inspected */
     int outward, outward_limit; /* steps of iterates that run away; when their ray is followed */
 } hybrid_history;
 
@@ -122,16 +125,16 @@ typedef struct {
     hybrid_plan plan;
     int *rows, *cols, *starts;        /* of its A */
     hybrid_trial bases[HYBRID_TRIALS], *saved_base; /* the points of the problem in its own */
-    double *reference, *proximity;    /* n: where it began, and weights of the distance */
+    double *reference, *proximity;    /* n: w_R where it began, and zeta R^2 */
     double *penalty, *reduced;        /* m, and the longer of n and m */
-    double theta_began, shift;
+    double theta_began, shift;        /* theta where it began; sigma of the last factorization */
 } hybrid_elastic;
 
 /* The least-squares search for feasibility: see feasibility/least_squares.c. */
 typedef struct {
     hybrid_root root;
     double *units, *slope, *D; /* n */
-    int has_least;             /* whether |c|_1 was found to be stationary, */
+    int has_least;             /* whether |c|_1 was found stationary, */
     double *least;             /* n: and at which w */
     double *slopes;            /* work of hybrid_violation_slope */
 } hybrid_search;
@@ -150,13 +153,13 @@ typedef struct hybrid_run {
     hybrid_trial *at, *saved, *trial, *corrected;
     hybrid_iterate now, next, watched;
     hybrid_direction direction, other;
-    hybrid_filter_pair pair;             /* of the iterate whose step is due, and */
-    hybrid_error error;                  /* its error */
+    hybrid_filter_pair pair;             /* of the iterate whose step is due, */
+    hybrid_error error;                  /* and its error */
     double *Aty;                         /* n: its A'y */
     double *W, *D, *force, *zero, *work; /* work: as long as w or x */
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
-    int *estimate, *sides;               /* n: the active set of before, and of now */
+    int *estimate, *sides;               /* n: the last estimate of the active set, and a new one */
     double *dense;                       /* n m: for the rank of A, where it is full */
     int identity;                        /* whether the identity is to be added to W */
     int without;                         /* steps without a second derivative */
@@ -185,14 +188,14 @@ void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
                        const hybrid_iterate *it, hybrid_direction *d);
 /* The parts of the step that w and z can take. */
 void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
-                                 const hybrid_iterate *it,
-                    hybrid_direction *d);
+                                 const hybrid_iterate *it, hybrid_direction *d);
 /* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
 double hybrid_fraction_to_zero(int count, const double *v, const double *dv, double sign,
-                            const double *has, double tau);
-/* Leaves A'y in `pull`, n numbers. */
+                               const double *has, double tau);
+/* The error of an iterate; leaves A'y in Aty, n numbers. */
 void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                    double *Aty, hybrid_error *found);
+                      double *Aty, hybrid_error *found);
+/* E_nu. */
 double hybrid_error_at(const hybrid_error *error, double nu);
 /* nu becomes another one, for which the filter is empty. */
 void hybrid_with_barrier(hybrid_iterate *it, double nu);
@@ -204,8 +207,8 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
                   const double *A, double epsilon, const double *penalty, hybrid_kkt *kkt);
 /* Solves K (dw, dy) = -(force, c). Returns as hybrid_solve_pinned. */
 int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
-                 hybrid_kkt *kkt, double *dw, double *dy);
-/* D, the stiffness of the bounds; without a bound z is 0. */
+                     hybrid_kkt *kkt, double *dw, double *dy);
+/* D = z_lower/(w - lower) + z_upper/(upper - w); without a bound z is 0. */
 void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
                       const double *z_upper, double *D);
 /* Whether a full A has a rank below its number of rows, to rounding. */
@@ -225,10 +228,10 @@ void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const doub
                  hybrid_iterate *to);
 /* Copies the numbers of an iterate alone; its arrays stay where they are. */
 void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
-/* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
- * one that nothing excuses, in units of its tolerance. */
+/* Residuals of an iterate without what rounding explains; sets the answer's multipliers. Returns
+ * the largest one with it, in units of its tolerance. */
 double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,
-                    hybrid_residuals *found);
+                                hybrid_residuals *found);
 
 void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_iterate *it);
 

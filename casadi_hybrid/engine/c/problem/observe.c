@@ -1,12 +1,14 @@
-/* The observer a solve: rows of iterates, a function that sees each, and the wish to end it. */
+/* The observer of a solve: rows of iterates, a function that is called with each, and the wish to
+ * end the solve. */
 #include <string.h>
 
 #include "problem/problem.h"
 
-/* Seconds after which it is asked again whether the solve is to end. */
+/* Seconds between two calls of `interrupted`. */
 #define INTERVAL 0.1
 
-/* Before the observer is called, too: what a signal raises is lost where Python's code begins. */
+/* Calls `interrupted`; before the other functions, too: an exception that a signal raises is lost
+ * where Python's code begins. Returns whether the solve is to end. */
 static int ask(hybrid_observer *observer) {
     if (!observer->ended && observer->interrupted)
         observer->ended = observer->interrupted(observer->self);

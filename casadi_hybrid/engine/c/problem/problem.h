@@ -24,24 +24,24 @@ typedef struct {
     double f;
     double *w, *gradient, *c, *A;
     double *own_gradient, *own_A; /* where they lie if not in what the first function wrote */
-    double *below, *above; /* distances to the bounds, 1 where there is none */
+    double *below, *above;        /* distances to the bounds, 1 where there is none */
     double raw_f;
     double *x, *raw_gradient, *raw_g;
-    double *out;   /* what the first function wrote */
-    double *raw_J; /* in it */
-    double sum_J;  /* of the |entries| */
+    double *out;                  /* what the first function wrote */
+    double *raw_J;                /* in it */
+    double sum_J;                 /* of the |entries| */
 } hybrid_point;
 
-/* What W has beside its nonzeros on the plan's pattern, U diag(w) U', and a factorization with it:
- * see primal_dual/low_rank.c. There is room for nothing where all of W is on the pattern. */
+/* The part of W that is not on the plan's pattern, U diag(w) U', and a factorization with it: see
+ * primal_dual/low_rank.c. There is room for nothing where all of W is on the pattern. */
 typedef struct {
-    int rank;              /* columns of U; 0: there is nothing else */
-    int negative;          /* negative eigenvalues of K without them */
-    double *U, *V;         /* n each: columns, and the same without what is pinned */
-    double *w;             /* their weights, none 0 */
-    double *Z;             /* n + m each: K^-1 V, for that K */
-    double *T, *values;    /* rank each, rank: eigenvectors and eigenvalues of diag(w)^-1 + V'Z */
-    double *along, *turned; /* rank: room */
+    int rank;                 /* columns of U; 0: there is no such part */
+    int negative;             /* negative eigenvalues of K without them */
+    double *U, *V;            /* n each: columns, and the same without what is pinned */
+    double *w;                /* their weights, none 0 */
+    double *Z;                /* n + m each: K^-1 V, for that K */
+    double *T, *values; /* rank each, rank: eigenvectors and eigenvalues of diag(w)^-1 + V'Z */
+    double *along, *turned;   /* rank: room */
     double *right, *x, *left; /* n + m: room */
 } hybrid_low_rank;
 
@@ -59,21 +59,23 @@ typedef struct {
     double *lam, *H;          /* n_g, nnz_H: for the second function */
     double *has_lower, *has_upper; /* n: 1 where there is a bound, else 0 */
     hybrid_low_rank low_rank; /* of the last Hessian */
-    int bounds; /* how many there are */
-    double relaxation; /* how far they are widened, relative */
-    int unscaled;      /* whether rows are as they are */
-    int placing;       /* whether a start where a function is not defined is moved */
-    int only_steep;          /* whether only those are scaled that are steep, to a slope of one */
-    int plain;         /* whether the values are the user's own: all of them, all scales 1 */
+    int bounds;               /* how many there are */
+    double relaxation;        /* how far they are widened, relative */
+    int unscaled;             /* whether rows are not scaled */
+    int placing;              /* whether a start where a function is not defined is moved */
+    int only_steep;           /* whether only steep rows are scaled, to a slope of one */
+    int plain;                /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
 void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form *form);
 
-/* Scales, bounds and the first w (in `first`, where the user's derivatives are those at x0).
+/* Scales, bounds and the first w (in `start`, where the user's derivatives are those at x0).
  * Returns a status. */
 int hybrid_make_form(hybrid_form *form, hybrid_point *start);
-/* What the interior-point method asks of every bound: has_lower, has_upper, room. */
+/* The first w: x0 within the bounds, and each slack its row there, within its own. */
+void hybrid_first_w(const hybrid_form *form, hybrid_point *start);
+/* What the interior-point method needs of every bound: has_lower, has_upper, room. */
 void hybrid_find_bounds(hybrid_form *form);
 /* And of every iterate: its distances to them. */
 void hybrid_distances(const hybrid_form *form, hybrid_point *point);
@@ -113,9 +115,9 @@ void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_
 /* out += U diag(w) U'v, where v counts in the `count` entries at `of` alone; NULL: in all n. */
 void hybrid_add_low_rank(const hybrid_plan *plan, const hybrid_low_rank *low, const double *v,
                          int count, const int *of, double *out);
-/* The largest |entry| of W, of its change only the diagonal. */
+/* The largest |entry| of W; of its part of low rank only the diagonal counts. */
 double hybrid_largest_of_W(const hybrid_plan *plan, const double *W, const hybrid_low_rank *low);
-/* That of y'c alone. */
+/* The Hessian of y'c alone, into W. Returns as hybrid_hessian. */
 int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
 /* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. Returns in how
  * many entries a bound has one, and says in `held` in which: n numbers, or NULL. */
@@ -127,12 +129,12 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
 
 /* Seconds, 0 where there is no clock. */
 double hybrid_time(const hybrid_functions *functions);
-/* Whether that is `until`, or later; the clock is not asked where that is INFINITY. */
+/* Whether that is `until`, or later; the clock is not read where that is INFINITY. */
 int hybrid_late(const hybrid_functions *functions, double until);
 
 /* Entry j of A'y: here, since a call for each would take as long again. */
 static inline double hybrid_entry_of_At(const hybrid_plan *plan, const double *A, const double *y,
-                                    int j) {
+                                        int j) {
     double sum = 0.0;
     for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
         sum += A[k] * y[plan->A_rows[k]];
@@ -144,8 +146,7 @@ void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, d
 void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
 /* Entry i of W dw + A'dy. */
 double hybrid_curvature_of(const hybrid_plan *plan, const double *W, const double *A,
-                           const double *dw,
-                      const double *dy, int i);
+                           const double *dw, const double *dy, int i);
 
 /* slope = gradient + A'y, of f + y'c. */
 void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
@@ -173,25 +174,16 @@ typedef struct {
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
                            const double *y, const hybrid_bound_multipliers *held, double *work,
                            hybrid_sizes *sizes);
-/* Unscaled residuals, unexcused, at an x inside its bounds; `work` has as many numbers as there are
- * variables, and rows, and is left with the slope of L by x. Returns 1 where rounding may excuse
- * one that is too large. */
+/* Unscaled residuals, rounding included, at an x inside its bounds; `work` has as many numbers as
+ * there are variables, and rows, and is left with the slope of L by x. Returns 1 where rounding may
+ * explain one that is too large. */
 int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                         const double *lam_g, double *work, hybrid_residuals *found);
 /* The same for multipliers of the form, of which those sizes are known. Where all are the user's
  * own, that is all there is to be known, and `work` is not left with a slope. */
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_bound_multipliers *held, const hybrid_sizes *sizes,
-                            double *work,
-                        hybrid_residuals *found);
-/* Of each row |g| + |J||x|: what its rounding goes with. */
-void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
-/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
- * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
- * numbers as there are rows, or variables. */
-void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                   const double *lam_g, double *slope, double *sizes,
-                   hybrid_residuals *found);
+                        double *work, hybrid_residuals *found);
 /* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
 double hybrid_rounding(double product, double other);
 /* The largest residual in units of its tolerance. */
@@ -199,14 +191,14 @@ double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *resid
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
 void hybrid_deliver(const hybrid_form *form, const hybrid_point *at);
 
-/* Of each row |g| + |J||x|: what its rounding goes with. */
+/* Of each row |g| + |J||x|: what its rounding is proportional to. */
 void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
 /* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
  * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
  * numbers as there are rows, or variables. */
 void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                   const double *lam_g, double *slope, double *sizes,
-                   hybrid_residuals *found);
+                              const double *lam_g, double *slope, double *sizes,
+                              hybrid_residuals *found);
 /* Whether all bounds are met to 1e-6, or to 1e-12 of the terms of a row up to `cap`: what can be
  * known where x is large. `sizes`: work, n_g numbers. */
 int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,

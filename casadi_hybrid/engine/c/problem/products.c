@@ -22,8 +22,7 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
 }
 
 double hybrid_curvature_of(const hybrid_plan *plan, const double *W, const double *A,
-                           const double *dw,
-                      const double *dy, int i) {
+                           const double *dw, const double *dy, int i) {
     double sum = 0.0;
     for (int at = plan->row_starts[i]; at < plan->row_starts[i + 1]; at++) {
         int k = plan->W_by_row[at];

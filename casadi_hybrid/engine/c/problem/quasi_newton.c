@@ -1,21 +1,22 @@
 /* The Hessian from first derivatives: symmetric rank-one updates in every block, limited memory.
  *
- * Of the last points x_0, ..., x_q of a solve the gradient of f and J are kept, not slopes of one
+ * Of the last points x_0, ..., x_q of a solve the gradient of f and J are saved, not slopes of one
  * Lagrangian. So the secant pairs
  *
  *     s_k = x_k+1 - x_k,    y_k = sigma (grad f_k+1 - grad f_k) + (J_k+1 - J_k)' lam
  *
- * fit whatever multipliers and weight sigma of f are asked for. The matrix is made anew at each
- * point, from the oldest pair to the newest (Conn, Gould and Toint, Math. Programming 50, 1991):
+ * fit whatever multipliers lam and weight sigma of f are given. The matrix is made anew at each
+ * point, from the oldest pair to the newest, by the symmetric rank-one formula (Nocedal and Wright,
+ * Numerical Optimization, 2nd ed., section 6.2; Conn, Gould and Toint, Math. Program. 50, 1991):
  *
  *     B = I + sum_k r_k r_k' / r_k's_k,    r_k = y_k - B_k s_k,
  *
- * a pair with |r_k's_k| next to nothing left out. Negative curvature is kept: the inertia
- * correction sees to it as it does for exact second derivatives. The Lagrangian couples the
+ * a pair with |r_k's_k| next to nothing left out. B may have negative curvature: the inertia
+ * correction deals with it as with that of exact second derivatives. The Lagrangian couples the
  * variables of different blocks by a sum alone (partial separability, Griewank and Toint, 1982),
  * so each block is updated by its own part of s and y. A block whose nonzeros in the pattern are a
- * full matrix has B there; a larger one has the identity there, and its r_k and 1 / r_k's_k are a
- * change of low rank.
+ * full matrix has B there; a larger one has the identity there, and its r_k and 1 / r_k's_k are the
+ * part of low rank.
  */
 #include <string.h>
 
@@ -68,7 +69,7 @@ static double *point(const hybrid_plan *plan, const hybrid_secants *secants, int
     return secants->doubles + at * each(plan);
 }
 
-/* A step of x that is no longer shows more of the errors of slopes than of curvature. */
+/* A step of x that is no longer than this shows errors of slopes rather than curvature. */
 static double least_step(const hybrid_plan *plan, const double *x) {
     double least = plan->differenced ? HYBRID_QUASI_NEWTON_LEAST_DIFFERENCED
                                      : HYBRID_QUASI_NEWTON_LEAST;
@@ -111,7 +112,7 @@ static void find_slopes(const hybrid_plan *plan, const hybrid_secants *secants, 
     }
 }
 
-/* r_k and 1 / r_k's_k of a block; a shorter step than `least` teaches nothing. */
+/* r_k and 1 / r_k's_k of a block; a pair whose step is shorter than `least` is left out. */
 static void update(const hybrid_plan *plan, const hybrid_secants *secants, double least, int size,
                    const int *members, updates *of) {
     const int n = plan->n_x;
@@ -156,8 +157,8 @@ static void fill(const hybrid_plan *plan, const updates *of, int pairs, int size
     }
 }
 
-/* The identity there, and the rest as a change of low rank, by columns of weight 1 or -1: r_k
- * becomes as short as the steps, and numbers of many sizes side by side would look like a singular
+/* The identity there, and the rest as the part of low rank, by columns of weight 1 or -1: r_k
+ * becomes as short as the steps, and columns of very different sizes would look like a singular
  * matrix. */
 static void add_columns(const hybrid_plan *plan, const updates *of, int pairs, int size,
                         const int *members, double *H, hybrid_low_rank *low) {

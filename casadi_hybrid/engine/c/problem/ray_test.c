@@ -5,9 +5,9 @@
  * the terms of each row, if a nearer one (|x| >= 1e5), where constants are not yet lost in
  * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
  * the tolerances are no argument against it where f falls ever more slowly: such a point is a
- * solution only if the iterates have come to rest, or grad f'x says that f does not change any
- * more in proportion to x. Iterates that go on outwards beyond 1e10, or come beyond 1e20, and
- * prove nothing diverge.
+ * solution only if the iterates have come to rest, |x| < 2 |x before|, or f does not fall any more
+ * in proportion to x, -grad f'x < 0.01 |f|. Iterates that go on outwards beyond 1e10, or come
+ * beyond 1e20, and prove nothing diverge.
  */
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* How far a point is from a solution: the scaled error E_0,
- * and in the user's units the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
+/* How far a point is from a solution: the scaled error E_0 (Waechter and Biegler 2006, eq. 5), and
+ * in the user's units the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
  * products of multipliers and distances, each in the largest entry. */
 #include <math.h>
 #include <string.h>
@@ -37,9 +37,8 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
 }
 
 double hybrid_rounding(double product, double other) {
-    double bound =
-        HYBRID_RESIDUALS_ROUNDING * (HYBRID_ROUNDING_PRODUCTS * product +
-                                     HYBRID_ROUNDING_OTHERS * other);
+    double bound = HYBRID_RESIDUALS_ROUNDING *
+                   (HYBRID_ROUNDING_PRODUCTS * product + HYBRID_ROUNDING_OTHERS * other);
     return bound >= HYBRID_ROUNDING_TINY ? bound : 0.0;
 }
 
@@ -74,9 +73,10 @@ static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const 
     }
 }
 
-/* Whether rounding may excuse a residual that is too large; `of_g`: how far rows are off. */
+/* Whether rounding may explain a residual that is too large; `of_g`: how far rows are off. */
 static int may_be_rounding(const hybrid_form *form, const hybrid_point *at, double of_g,
-                      const double *lam_x, const double *lam_g, const hybrid_residuals *found) {
+                           const double *lam_x, const double *lam_g,
+                           const hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double steepest = 0.0;
@@ -111,8 +111,7 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
 
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_bound_multipliers *held, const hybrid_sizes *sizes,
-                            double *work,
-                        hybrid_residuals *found) {
+                        double *work, hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double *lam_x = form->answer->lam_x, *lam_g = form->answer->lam_g;
@@ -136,7 +135,7 @@ int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const d
     found->feasibility = of_g;
     found->stationarity = sizes->slope;
     found->complementarity = products;
-    if (products > of->complementarity) /* asks for them one by one */
+    if (products > of->complementarity) /* may_be_rounding needs all of lam_x then */
         hybrid_multipliers_out(form, at, y, held->z_lower, held->z_upper, lam_x, lam_g);
     return may_be_rounding(form, at, of_g, lam_x, y, found);
 }

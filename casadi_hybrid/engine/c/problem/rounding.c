@@ -1,5 +1,8 @@
-/* What rounding explains of a residual counts as zero: an
- * entry |sum of terms| <= u sum |terms| with u a hundred roundings. */
+/* What rounding explains of a residual counts as zero: an entry with
+ *
+ *     |sum of terms| <= 100 u sum |terms|,    u = 2^-52,
+ *
+ * as far as the terms themselves are plausible. */
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +33,7 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
         sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
 }
 
-/* The largest violation of a row that counts: rounding excuses 1e-2 of them at most. */
+/* The largest violation of a row that counts: rounding explains 1e-2 of it at most. */
 static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -43,8 +46,8 @@ static double of_rows(const hybrid_form *form, const hybrid_point *at, double *s
     return found;
 }
 
-/* The largest entry of the slope that counts: multipliers excuse as far as the objective's slope
- * asks for them. */
+/* The largest entry of the slope that counts: multipliers explain rounding only as far as they
+ * are needed to balance the objective's slope. */
 static double of_slope(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                        const double *lam_g, const double *slope, double *sizes) {
     const hybrid_plan *plan = form->plan;
@@ -101,15 +104,15 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
     return by_x > by_g ? by_x : by_g;
 }
 
-/* Whether the largest entry is beyond what rounding of terms explains whose sum is at most this:
- * then it counts as it is, and what is smaller does not matter. */
+/* Whether the largest entry is beyond the rounding of terms whose sum is at most this: then it
+ * counts as it is, and what is smaller does not matter. */
 static int is_beyond(double largest, double sum) {
     return largest > 2.0 * HYBRID_RESIDUALS_ROUNDING * sum && isfinite(sum);
 }
 
 void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                   const double *lam_g, double *slope, double *sizes,
-                   hybrid_residuals *found) {
+                              const double *lam_g, double *slope, double *sizes,
+                              hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double steepest = at->sum_J, of_g = steepest * hybrid_sum(plan->n_x, at->x);

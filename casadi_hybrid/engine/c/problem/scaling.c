@@ -40,10 +40,8 @@ static int is_whole(const hybrid_plan *plan) {
 }
 
 static double scale_of(double steepest) {
-    if (steepest <= HYBRID_FORM_SCALE_GOAL) return 1.0;
-    double steep = steepest > HYBRID_FORM_TINY ? steepest : HYBRID_FORM_TINY;
-    double scale = HYBRID_FORM_SCALE_GOAL / steep;
-    return hybrid_between(scale, HYBRID_FORM_LEAST_SCALE, 1.0);
+    if (!(steepest > HYBRID_FORM_SCALE_GOAL)) return 1.0;
+    return hybrid_between(HYBRID_FORM_SCALE_GOAL / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
 }
 
 /* Where only steep rows are scaled. */
@@ -61,7 +59,7 @@ void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double
     }
 }
 
-/* Scales so that no gradient of f or of a row exceeds the goal at the start. */
+/* Scales so that no gradient of f or of a row exceeds 100 at the start. */
 static void make_scales(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const double least = form->only_steep ? HYBRID_FORM_STEEP : HYBRID_FORM_SCALE_GOAL;
@@ -148,6 +146,17 @@ static int place(hybrid_form *form, hybrid_point *start) {
     return hybrid_first_at(form, start);
 }
 
+void hybrid_first_w(const hybrid_form *form, hybrid_point *start) {
+    const hybrid_plan *plan = form->plan;
+    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);
+    for (int k = 0; k < plan->n_slack; k++) {
+        int i = plan->slack_row[k];
+        start->w[plan->n_free + k] =
+            hybrid_between(start->raw_g[plan->row_at[i]] * form->scale_c[i],
+                           form->lower[plan->n_free + k], form->upper[plan->n_free + k]);
+    }
+}
+
 int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -160,12 +169,6 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     if (place(form, start)) return HYBRID_UNDEFINED;
     make_scales(form, start);
     make_bounds(form, start);
-    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);
-    for (int k = 0; k < plan->n_slack; k++) {
-        int i = plan->slack_row[k];
-        start->w[plan->n_free + k] =
-            hybrid_between(start->raw_g[plan->row_at[i]] * form->scale_c[i],
-                           form->lower[plan->n_free + k], form->upper[plan->n_free + k]);
-    }
+    hybrid_first_w(form, start);
     return HYBRID_SOLVED;
 }

@@ -18,8 +18,8 @@ void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_poi
     point->below = hybrid_allocate(arena, plan->n);
     point->above = hybrid_allocate(arena, plan->n);
     point->x = hybrid_allocate(arena, plan->n_x);
-    point->out = hybrid_allocate(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J +
-                                 slacks);
+    point->out =
+        hybrid_allocate(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J + slacks);
     point->raw_J = point->out ? point->out + 1 + plan->nnz_gradient + plan->nnz_g : 0;
     /* Where nothing is left out of them they lie in what the first function writes. */
     point->raw_gradient = plan->nnz_gradient < plan->n_x ? hybrid_allocate(arena, plan->n_x)
@@ -148,7 +148,7 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
 
 int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
     const hybrid_plan *plan = form->plan;
-    if (form->functions->secants) { /* no statement on the rows' part alone */
+    if (form->functions->secants) { /* the rows' part alone is not known */
         form->low_rank.rank = 0;
         memset(W, 0, (size_t)plan->nnz_W * sizeof(double));
         return 0;
@@ -164,7 +164,7 @@ int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y,
     return 0;
 }
 
-/* The Hessian from first derivatives, which knows the point from now on. */
+/* The Hessian from first derivatives, among whose points this one is from now on. */
 static void approximate(hybrid_form *form, const hybrid_point *at, const double *y, double scale,
                         double *W) {
     const hybrid_plan *plan = form->plan;

@@ -17,14 +17,14 @@ typedef struct {
     double normal, tangential;
 } composed;
 
-/* A trial point and its ratio of decreases; NULL where a function is not defined. */
+/* A trial point, NULL where a function is not defined, and its ratio of decreases. */
 typedef struct {
     hybrid_trial *trial;
     const double *d;
     double ratio;
 } tried;
 
-/* What the penalty function f + penalty |c|_2 is to gain. */
+/* The penalty, and the predicted decrease of the penalty function f + penalty |c|_2. */
 typedef struct {
     double penalty, predicted;
 } promise;
@@ -88,7 +88,7 @@ int hybrid_is_second_order(hybrid_run *run, int *status) {
 
 /* --- the step --------------------------------------------------------------------------------- */
 
-/* The numbers, zero where they are no larger than the noise. */
+/* The numbers, zero where they are no larger than rounding. */
 static void beyond(int count, double noise, const double *from, double *to) {
     for (int i = 0; i < count; i++) to[i] = fabs(from[i]) <= noise ? 0.0 : from[i];
 }
@@ -145,14 +145,15 @@ static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_
     if (hybrid_visit_problem(run, trial)) return;
     found->trial = trial;
     actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
-    /* Near a solution both decreases drown in rounding; equal noise on both means accept. */
+    /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
     noise = HYBRID_COMPOSITE_NOISE * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
 }
 
 /* --- a step that is accepted ------------------------------------------------------------------ */
 
-/* Raises the penalty where f would rise by more than it gains; what the step promises. */
+/* Raises the penalty where f would rise by more than a part of its gain, and predicts the decrease.
+ * Returns grad f'd; *gain: the predicted decrease of |c|_2. */
 static double promised(hybrid_run *run, const double *d, double *gain, promise *of) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
@@ -169,8 +170,8 @@ static double promised(hybrid_run *run, const double *d, double *gain, promise *
     return along;
 }
 
-/* Whether a Newton step halves the least error so far, where the penalty function refuses it: that
- * can happen only finitely often before the error is zero. */
+/* Whether a Newton step that the penalty function refuses halves the least error so far: that can
+ * happen only finitely often before the error is zero to rounding. */
 static int is_halved(hybrid_run *run, hybrid_trial *trial) {
     hybrid_composite *one = run->composite;
     double before = error_at(run, &run->at->of, &one->here), error;
@@ -212,7 +213,7 @@ int hybrid_composite_step(hybrid_run *run) {
         measure(run, &is, step->d, run->trial, &plain);
         taken = plain;
         if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.trial && step->normal == 0.0) {
-            /* Second-order correction: the curvature of c spoilt a full step, or some of it. */
+            /* Second-order correction for the curvature of c. */
             tried corrected;
             double least = plain.ratio;
             hybrid_gauss_newton(run, &one->here, plain.trial->of.c, radius, one->back);

@@ -62,7 +62,8 @@ void hybrid_go_to(hybrid_run *run, hybrid_trial *trial, int known) {
     if (trial == run->trial) run->trial = run->at;
     else run->corrected = run->at;
     run->at = trial;
-    if (one->of.target_violation < 0.0) hybrid_fit_multipliers(run, &trial->of, &one->here,
-                                                               run->now.y);
-    else memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double)); /* f waits */
+    if (one->of.target_violation < 0.0)
+        hybrid_fit_multipliers(run, &trial->of, &one->here, run->now.y);
+    else
+        memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double)); /* f does not count now */
 }

@@ -1,9 +1,8 @@
-/* The escape from a least violation: first the undamped Gauss-Newton step
- * and then Newton steps on |c|^2 / 2, which lead back from far out on an asymptote; else along the
- * weakest right singular vectors of A, to both sides and to distances in geometric progression,
- * each followed by two damped Gauss-Newton corrections. Along these directions the linear model
- * says nothing, and the quadratic part of c decides. The first point that at least halves |c| is
- * taken. */
+/* The escape from a least violation: first the undamped Gauss-Newton step and then Newton steps on
+ * |c|^2 / 2, which lead back from far out on an asymptote; else trial points along the weakest
+ * right singular vectors of A, to both sides and at distances in geometric progression, each
+ * followed by two damped Gauss-Newton corrections. Along these directions the linear model is flat,
+ * and the quadratic part of c decides. The first point that at least halves |c| is taken. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -15,27 +14,27 @@ static double violation(const hybrid_run *run, const hybrid_trial *trial) {
     return hybrid_norm(run->plan->m, trial->of.c);
 }
 
-/* Exchanges the iterate's point with the one that is kept. */
-static void exchange_sets(hybrid_run *run) {
+/* Exchanges the iterate's point with the saved one. */
+static void exchange(hybrid_run *run) {
     hybrid_trial *saved = run->saved;
     run->saved = run->at;
     run->at = saved;
 }
 
-/* Newton steps from the point at run->kept. Returns whether they have led to run->at, where |c| is
- * down to the goal, with the iterate's point at run->kept; else all is as it was. */
+/* Newton steps from the point at run->saved. Returns whether they have led to run->at, where |c| is
+ * down to the target, with the iterate's point at run->saved; else all is as it was. */
 static int is_reduced(hybrid_run *run, double target_violation) {
     hybrid_composite *one = run->composite;
     const size_t rows = (size_t)run->plan->m * sizeof(double);
     if (hybrid_visit_problem(run, run->saved)) return 0;
-    exchange_sets(run);
+    exchange(run);
     memcpy(one->y, run->now.y, rows);
     one->of.reach = -1.0;
     for (int steps = 0; steps < HYBRID_VIOLATION_RESCUE_STEPS; steps++) {
         if (violation(run, run->at) <= target_violation) return 1;
         if (hybrid_newton_on_violation(run)) break;
     }
-    exchange_sets(run);
+    exchange(run);
     memcpy(run->now.y, one->y, rows);
     one->modelled = 0;
     hybrid_decompose_A(run, &run->at->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->here);
@@ -75,8 +74,8 @@ static hybrid_trial *corrected(hybrid_run *run, double distance, const double *d
     return trial;
 }
 
-/* The weakest right singular vectors, as no rounding chooses them, the first in one->directions.
- * Returns how many. */
+/* The weakest right singular vectors, by hybrid_orient, the first ones of one->directions. Returns
+ * how many. */
 static int weakest(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_spectrum *A = &one->here;
@@ -91,7 +90,7 @@ static int weakest(hybrid_run *run) {
     return count;
 }
 
-/* The direction of a number: a singular vector, or halfway between the first two. */
+/* The direction with a number: a singular vector, or a diagonal of the first two. */
 static void direct(const hybrid_composite *one, int n, int count, int number, double *direction) {
     const double *first = one->directions, *second = first + n;
     const double sign = number == count ? 1.0 : -1.0;
@@ -100,7 +99,7 @@ static void direct(const hybrid_composite *one, int n, int count, int number, do
         for (int i = 0; i < n; i++) direction[i] = (first[i] + sign * second[i]) / sqrt(2.0);
 }
 
-/* Looks along these directions. Returns the first trial where |c| is down to the goal, or NULL. */
+/* Scans these directions. Returns the first trial where |c| is down to the target, or NULL. */
 static hybrid_trial *scan(hybrid_run *run, double scale, double target_violation) {
     static const double distances[] = HYBRID_VIOLATION_SCAN_DISTANCES;
     hybrid_composite *one = run->composite;

@@ -1,9 +1,10 @@
-/* Which of many equally good directions are taken, so that no rounding decides.
+/* Which of many equally good directions are taken, so that rounding does not decide.
  *
  * Eigenvectors Q of one eigenvalue are any basis of their span. The first becomes the projection of
  * a fixed vector v onto it: with a = Q'v / |Q'v| the basis Q is reflected by I - 2 uu'/u'u, where
- * u = a + e_1 or a - e_1, whichever cancels nothing, and its first vector is Q a then. v has the
- * entries +-1 / (i + sqrt 2), with the signs of a Walsh function: the first has + alone. */
+ * u = a + e_1 or a - e_1, whichever cancels nothing, and its first vector is Q a then (a reflection
+ * of Householder). v has the entries +-1 / (i + sqrt 2), with the signs of a Walsh function: those
+ * of the first are all +. */
 #include <string.h>
 
 #include "trust_region/trust_region.h"
@@ -15,7 +16,7 @@ static int is_odd(unsigned a, unsigned b) {
     return (int)odd;
 }
 
-/* shares = Q'v / |Q'v| for the first of the fixed vectors of which the span has some; v: n. */
+/* shares = Q'v / |Q'v| for the first fixed vector v that is not orthogonal to the span; v: n. */
 static void project(int n, int count, const double *span, double *shares, double *v) {
     const double size = hybrid_norm(n * count, span);
     for (unsigned pattern = 0; pattern < 2 * (unsigned)n; pattern++) {
@@ -32,7 +33,7 @@ static void project(int n, int count, const double *span, double *shares, double
     shares[0] = 1.0;
 }
 
-/* The span in the basis that begins with the combination u, a unit vector, which is lost. */
+/* Reflects the basis so that it begins with its combination u, a unit vector, which is lost. */
 static void reflect(int n, int count, double *u, double *span, double *along) {
     const double sign = u[0] >= 0.0 ? 1.0 : -1.0;
     double by;

@@ -1,17 +1,19 @@
-/* Which step is due where there are equations alone: a composite step;
- * where |c| does not halve in some steps, the penalty is raised, and then the violation alone is
- * reduced until |c| is down to a goal. */
+/* Which step is due where there are equations alone: a composite step; where |c| does not halve in
+ * some steps, the penalty is raised, and then the violation alone is reduced until |c| is down to
+ * a target. With a penalty that is too small the penalty function has minimizers with c != 0. */
 #include <math.h>
 
 #include "trust_region/trust_region.h"
 
-/* Turns to the violation alone until |c| is down to the goal, or goes on with it. */
+/* Reduces the violation alone from here on until |c| is down to the target. */
 static void begin_reducing(hybrid_policy *of, double target_violation) {
     if (of->target_violation < 0.0) of->reference = INFINITY;
     of->target_violation = target_violation;
 }
 
-/* Raises the penalty, then reduces the violation alone, where |c| does not halve in a few steps. */
+/* The progress test: raises the penalty, then reduces the violation alone, where |c| does not halve
+ * in a few steps. Steps whose linear model removes most of |c| do not count: what is left is
+ * curvature of c along a long step, and a larger penalty would only shorten the steps. */
 static void watch(hybrid_run *run, double size) {
     hybrid_composite *one = run->composite;
     hybrid_policy *of = &one->of;

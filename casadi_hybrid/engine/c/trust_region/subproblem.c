@@ -3,18 +3,21 @@
  *     min sum e_i t_i^2 / 2 + b't  s.t.  |t| <= radius:   t_i = -b_i / (e_i + sigma),
  *
  * sigma >= max(0, -e_1) by Newton's method on 1/|t(sigma)| = 1/radius (Nocedal and Wright,
- * Numerical Optimization, 2nd ed., section 4.3). */
+ * Numerical Optimization, 2nd ed., section 4.3; Conn, Gould and Toint, Trust-Region Methods,
+ * section 7.3), and the rule for the next radius (section 4.1). */
 #include <math.h>
 
 #include "trust_region/trust_region.h"
 
-/* Eigenvalues above the least, those that are zero or equal to it as they count. */
+/* A subproblem: eigenvalues e, of which those within `nothing` of zero or of the least are equal to
+ * that. */
 typedef struct {
     int n;
     const double *e, *b;
     double least, nothing;
 } subproblem;
 
+/* An eigenvalue less the least one. */
 static double gap(const subproblem *of, int i) {
     double e = of->e[i], found;
     if (e < 0.0 && e >= -of->nothing) e = 0.0;
@@ -33,7 +36,7 @@ static double shifted(const subproblem *of, double tau, double *t) {
     return sqrt(square);
 }
 
-/* The root tau of |t(tau)| = radius, between the brackets of |b|. */
+/* The root tau of |t(tau)| = radius, in an interval that |b| gives. */
 static double root_of(const subproblem *of, double slope, double radius, double *t) {
     double low = of->least > 0.0 ? of->least : 0.0, high, tau;
     if (slope / radius > low) low = slope / radius;

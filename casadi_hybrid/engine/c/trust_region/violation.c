@@ -2,8 +2,9 @@
  *
  *     min d'G d / 2 + (A'c)'d  s.t.  |D d| <= Delta,   G = A'A + sum_i c_i grad^2 c_i,
  *
- * in units D that follow the rows. A step that gains little is tried once more with a correction that
- * bends it along a curved valley of |c| (the geodesic acceleration of Transtrum and Sethna, 2012). */
+ * in units D of the columns of A and the diagonal of G - A'A (Conn, Gould and Toint, Trust-Region
+ * Methods, sections 6.7 and 7.3), with a correction along curved valleys, the geodesic acceleration
+ * of Transtrum, Machta and Sethna (Phys. Rev. E 83, 2011). */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -28,8 +29,8 @@ int hybrid_is_stationary(hybrid_run *run, const hybrid_point *at, double toleran
     return hybrid_norm(plan->n, one->left) / steepest <= slope * hybrid_norm(plan->m, one->along);
 }
 
-/* The eigenvalues of the Hessian of |c|^2 / 2 in units D, and in one->directions its eigenvectors
- * in x: directions t make the step. one->slope: along them. Returns a status. */
+/* The eigenvalues of the Hessian of |c|^2 / 2 in units D, in one->directions its eigenvectors in w,
+ * and in one->slope the slopes along them. Returns a status. */
 static int model(hybrid_run *run, double *D) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
@@ -69,8 +70,7 @@ static int model(hybrid_run *run, double *D) {
 
 /* The functions a step away. Returns the ratio of the decrease of |c|^2 / 2 to what was predicted;
  * -1 where they are not defined. */
-static double measure(hybrid_run *run, const double *step, double predicted,
-                      hybrid_trial *trial) {
+static double measure(hybrid_run *run, const double *step, double predicted, hybrid_trial *trial) {
     const int n = run->plan->n, m = run->plan->m;
     const double *c = run->at->of.c;
     for (int i = 0; i < n; i++) trial->of.w[i] = run->at->of.w[i] + step[i];
@@ -78,8 +78,8 @@ static double measure(hybrid_run *run, const double *step, double predicted,
     return 0.5 * (hybrid_dot(m, c, c) - hybrid_dot(m, trial->of.c, trial->of.c)) / predicted;
 }
 
-/* Bends the step of eigenvector coordinates one->t along a curved valley, in one->back. Returns
- * whether by little enough. */
+/* The step one->step corrected along a curved valley, in one->back: less the damped solution for
+ * the part of c at its end that is not linear. Returns whether that is short enough. */
 static int bend(hybrid_run *run, double shift, double size) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
@@ -97,7 +97,7 @@ static int bend(hybrid_run *run, double shift, double size) {
     return 1;
 }
 
-/* A Newton step whose gain in |c| drowns in rounding, where it halves the slope A'c. */
+/* A Newton step whose gain in |c| is less than rounding is taken where it halves the slope A'c. */
 static int last_step(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
