@@ -40,7 +40,7 @@ SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp"
 LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "hybrid": ("engine/c", ("-fvisibility=hidden", f"-I{PACKAGE / 'engine/c'}")),
     "hybrid_adapter": ("engine/adapter", (f"-I{PACKAGE / 'engine/c'}",)),
-    "hybrid_filter_rejects": ("engine/blocks/c", SAME_BITS),
+    "hybrid_blocks": ("engine/blocks/c", SAME_BITS),
     "hybrid_stored": ("casadi_api/stored", ()),
 }
 # By the platform tag of a wheel: what zig compiles for, and the ending of a library's name.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes as ct
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -53,10 +54,9 @@ def core_in_pieces() -> Any:
     own = Path(__file__).with_name("engine_pieces.c")
     text = re.sub(r'#include "\w+/', '#include "', own.read_text("utf-8"))
     sources = core_sources()
-    try:
-        found = load(replace(sources, files={**sources.files, own.name: text}))
-    except BuildError as error:
-        pytest.skip(str(error))
+    if shutil.which("cc") is None:
+        pytest.skip("there is no compiler")
+    found = load(replace(sources, files={**sources.files, own.name: text}))
     declare(found)
     return found
 

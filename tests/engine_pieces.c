@@ -5,7 +5,7 @@
  * carried on from there: radius, penalty, goal, escapes. Returns whether there is one. */
 int pieces_escape(void *bytes, double *w, double *y, double *carried) {
     hybrid_run *run = bytes;
-    const hybrid_policy *of = &hybrid_composite_of(run)->of;
+    const hybrid_policy *of = &run->composite->of;
     int found = hybrid_escape(run);
     hybrid_set(run->plan->n, run->at->of.w, w);
     hybrid_set(run->plan->m, run->now.y, y);

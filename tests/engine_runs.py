@@ -20,7 +20,7 @@ from casadi_hybrid.problem.numbers import Numbers
 SOLVED, NOT_NEARER, LIMIT = 0, 4, 7  # of hybrid.h
 
 
-class MarkData(ct.Structure):
+class ProgressData(ct.Structure):
     """``hybrid_progress``."""
 
     _fields_ = [
@@ -35,12 +35,12 @@ class IterateData(ct.Structure):
     _fields_ = [
         *((name, POINTER) for name in ("w", "y", "z_lower", "z_upper", "filter")),
         *((name, NUMBER) for name in (
-            "nu", "floor", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
+            "nu", "nu_min", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
         )),
-        ("mark", MarkData),
+        ("reference", ProgressData),
         *((name, WHOLE) for name in (
-            "entries", "flat", "dependent", "bent", "tiny", "cut", "fresh", "guessed", "stepped",
-            "crossed", "watching", "t",
+            "entries", "flat", "dependent", "indefinite", "tiny", "cut", "fresh", "estimated",
+            "stepped", "crossed", "watching", "t",
         )),
     ]  # fmt: skip
 
@@ -55,10 +55,10 @@ class StateData(ct.Structure):
     """``hybrid_state``."""
 
     _fields_ = [
-        *((name, IterateData) for name in ("now", "best", "feasible", "beside")),
+        *((name, IterateData) for name in ("now", "best", "feasible", "nearby")),
         *((name, POINTER) for name in ("last_step", "x_undefined")),
         ("ray", RayData),
-        *((name, ResidualsData) for name in ("of_best", "of_beside")),
+        *((name, ResidualsData) for name in ("of_best", "of_nearby")),
         ("least_f", NUMBER),
         *((name, WHOLE) for name in (
             "stepped", "rows_dependent", "undefined", "cause", "proved",

@@ -39,6 +39,7 @@ def core() -> Any:
         "hybrid_smallest_step": (number, [c_void_p, number, number]),
         "hybrid_filter_add": (None, [c_void_p, c_void_p]),
         "hybrid_push_inside": (None, [c_void_p, number, c_void_p]),
+        "hybrid_rows_are_dependent": (c_int, [c_void_p] * 3),
         "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
         "hybrid_fraction_to_zero": (
             number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
@@ -181,6 +182,25 @@ def test_bounds_are_kept(core: Any) -> None:
         assert share == pytest.approx(min(1.0, shares.min(initial=1.0)), rel=1e-14)
         wanted_nu = max(1e-9, min(0.2 * nu, nu**1.5))
         assert core.hybrid_next_nu(nu, 1e-9) == pytest.approx(wanted_nu, rel=1e-15)
+
+
+def test_rows_are_dependent_where_their_rank_is_not_full(core: Any) -> None:
+    draws, seen = np.random.default_rng(6), set()
+    for _ in range(200):
+        n, m = (int(size) for size in draws.integers(1, 7, 2))
+        A = draws.normal(size=(m, n)) * (draws.uniform(size=(m, n)) < 0.7)
+        if draws.uniform() < 0.5:
+            A[0] = draws.normal(size=m - 1) @ A[1:]
+        A *= 10.0 ** draws.uniform(-100, 100)
+        rows, cols = (places.astype(np.int32) for places in np.nonzero(A))
+        plan = PlanData(n=n, m=m, nnz_A=rows.size, A_rows=rows.ctypes.data, A_cols=cols.ctypes.data)
+        values, room = A[rows, cols], np.empty((n + 1) * m)
+        found = core.hybrid_rows_are_dependent(
+            ct.addressof(plan), values.ctypes.data, room.ctypes.data
+        )
+        assert found == (np.linalg.matrix_rank(A) < m)
+        seen.add((found, m <= n))
+    assert len(seen) == 3
 
 
 def test_the_ray_test_by_its_definition(core: Any) -> None:

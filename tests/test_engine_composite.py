@@ -356,7 +356,7 @@ def test_directions_hang_on_no_basis(library: Any, units: bool) -> None:
 
 
 def valleys(seed: int) -> Made:
-    """Equations that bend, with rows that nearly depend on each other."""
+    """Equations that bend, with rows that nearly depend on each other; every second has an edge."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
     m = int(rng.integers(1, n + 2))
@@ -365,7 +365,10 @@ def valleys(seed: int) -> Made:
     A[-1] = A[0] + 10.0 ** rng.uniform(-4, 0) * A[-1]
     bend = 10.0 ** rng.uniform(-4, 0)
     g = ca.mtimes(A, x) + bend * ca.mtimes(B, x**2 + ca.tanh(x)) - rng.normal(size=m)
-    return {"x": x, "f": ca.sumsqr(x), "g": g}, {"x0": rng.normal(size=n), "lbg": 0, "ubg": 0}
+    x0 = rng.normal(size=n)
+    if seed % 2:
+        g[0] += 0.1 * ca.sqrt(x0[0] + 3 - x[0])
+    return {"x": x, "f": ca.sumsqr(x), "g": g}, {"x0": x0, "lbg": 0, "ubg": 0}
 
 
 def test_escapes_from_anywhere(library: Any) -> None:

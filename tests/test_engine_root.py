@@ -46,6 +46,14 @@ def curved() -> Made:
     return {"x": x, "g": g}, {"x0": [2, 3], "lbg": 0, "ubg": 0}
 
 
+def between() -> Made:
+    """Rows and variables between bounds, which leave a body of solutions."""
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(ca.sumsqr(x), x[0] * x[1], ca.sin(x[2]))
+    bounds = {"lbx": -2, "ubx": 0.9, "lbg": [-np.inf, 0.3, 0.1], "ubg": [1, np.inf, 0.2]}
+    return {"x": x, "g": g}, {"x0": [3, 2, 1], **bounds}
+
+
 def contrary() -> Made:
     """Equations that cannot be met together."""
     x = ca.SX.sym("x", 2)
@@ -53,13 +61,16 @@ def contrary() -> Made:
     return {"x": x, "g": g}, {"x0": [1, 0.5], "lbg": 0, "ubg": 0}
 
 
-@pytest.mark.parametrize("made", [decay, inside, curved])
+@pytest.mark.parametrize("made", [decay, inside, curved, between])
 def test_a_root_is_found(made: Any) -> None:
+    """Where nothing is minimized no constraint has a multiplier."""
     solver, found = solved(made())
     assert solver.stats()["success"]
     numbers = made()[1]
     assert (found["g"] >= np.asarray(numbers["lbg"]) - 1e-6).all()
     assert (found["g"] <= np.asarray(numbers["ubg"]) + 1e-6).all()
+    assert not found["lam_x"].any()
+    assert not found["lam_g"].any()
     if made is decay:
         np.testing.assert_allclose(found["x"], [3, -0.7], atol=1e-6)
 
@@ -72,6 +83,15 @@ def test_the_proof_that_there_is_no_root() -> None:
     J = ca.Function("J", [x], [ca.jacobian(problem["g"], x)])(found["x"]).full()
     assert np.linalg.norm(found["g"]) > 0.1
     assert np.abs(J.T @ found["g"]).max() < 1e-5
+
+
+@pytest.mark.parametrize("made", [decay, inside, curved, contrary])
+def test_every_step_of_a_search_factors_a_matrix(made: Any) -> None:
+    nlp, numbers = made()
+    problem = Problem.from_nlp(nlp)
+    Solver(problem).solve(**numbers)
+    answer = any_engine_of(problem).core(problem.numbers(**numbers).bounds, Limits()).space.answer
+    assert answer.factors >= answer.steps > 0
 
 
 @pytest.mark.parametrize("made", [decay, inside, curved])

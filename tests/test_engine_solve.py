@@ -97,6 +97,7 @@ def test_statistics_of_a_warm_solve_say_what_its_result_says() -> None:
     assert lists["iter"] == list(result.history.t) == [*range(result.iterations + 1)]
     assert lists["obj"] == list(result.history.f)
     assert lists["inf_pr"][-1] == result.residuals.feasibility
+    assert not any(lists["regularization_size"])  # of steps on active sets
 
 
 def valley(n: int = 20) -> tuple[Numbers, Numbers]:

@@ -296,6 +296,22 @@ def test_far_from_a_solution_the_barrier_begins_wide() -> None:
     assert largest_nu(1, 0.1) == 0.1
 
 
+def test_of_a_start_that_no_step_has_bettered_all_is_kept() -> None:
+    """Near a saddle point with its multipliers, and a little outside: where f bends downwards no
+    active set is tried, and the first iterates of the barrier method are further off."""
+    x = ca.SX.sym("x", 2)
+    f, g = x[0] ** 4 - x[0] ** 2 + x[1] ** 2, x[1]
+    solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g}, {"max_iter": 3})
+    start = np.array([[1e-4], [1 - 1e-5]])
+    found = solver(x0=start, lam_g0=-2.0, lbg=1.0, ubg=3.0)
+    assert solver.result.iterations == 3
+    assert not solver.result.success
+    np.testing.assert_array_equal(found["x"], start)
+    np.testing.assert_array_equal(found["lam_g"], -2.0)
+    slope = 2 * np.abs(2 * start[0] ** 3 - start[0])
+    assert solver.result.residuals.stationarity == pytest.approx(slope, rel=1e-9)
+
+
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_no_more_steps_than_allowed_and_the_last_point_is_kept(most: int) -> None:
     """Newton's steps for x³ = p from the solution at p = 1: their points are known."""

@@ -67,7 +67,7 @@ class _Tools:
     def __call__(self) -> Any:
         with self._lock.held:
             if self._found is None:
-                self._found = load("hybrid_filter_rejects")
+                self._found = load("hybrid_blocks")
                 for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
                     getattr(self._found, f"blocks_{name}").restype = c_longlong
             return self._found
