@@ -262,6 +262,7 @@ def test_warm_solves_too(doubt: None) -> None:
         found = solver(**{**numbers, "p": p})
         numbers |= {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
         assert solver.stats()["success"]
+        assert solver._runner.last()._found.said.doubts > 0
     made = nlp, {**numbers, "p": p}
     assert_kkt(made, {name: of.full().ravel() for name, of in found.items()})
 

@@ -50,6 +50,8 @@ def run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     # fastest, by far on a busy machine.
     environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1", **os.environ}
     command = [sys.executable, str(folder / f"{name}.py"), *rest]
+    if not arguments.help:
+        print(f"{name}: {names[name]}", file=sys.stderr, flush=True)  # what is solved, before it is
     return subprocess.run(
         command + ["--help"] * arguments.help, env=environment, check=False
     ).returncode

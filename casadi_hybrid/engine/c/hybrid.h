@@ -272,7 +272,7 @@ typedef struct {
     int factors;                   /* factorizations of K */
     int chosen;                    /* of them those that chosen pivots have decided, where a
                                     * solution needed them too */
-    int doubts;                    /* of a run: factorizations and solutions in doubt, which
+    int doubts;                    /* factorizations and solutions in doubt, which
                                     * counted as singular */
     double in_firsts, in_seconds;  /* seconds in the two functions */
     double elapsed;                /* seconds of the solve */

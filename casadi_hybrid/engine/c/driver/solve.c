@@ -104,6 +104,7 @@ static void spend(hybrid_solver *solver) {
     answer->seconds += found->seconds;
     answer->factors += found->factors;
     answer->chosen += found->chosen;
+    answer->doubts += found->doubts;
     answer->in_firsts += found->in_firsts;
     answer->in_seconds += found->in_seconds;
 }
@@ -364,6 +365,7 @@ static void begin(hybrid_solver *solver) {
     }
     solver->rank.kind = HYBRID_NOTHING;
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
+    answer->doubts = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->undefined = answer->runs = 0;
     for (int i = 0; i < plan->n_x; i++) {
