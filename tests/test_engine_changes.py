@@ -132,3 +132,20 @@ def test_a_step_in_vain_leaves_no_trace() -> None:
     assert x0 == pytest.approx(1e-6)
     assert end.f == pytest.approx(10 * x0**2, rel=1e-6, abs=0)
     assert end.stationarity == pytest.approx(20 * x0, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [1, -1])
+def test_large_multipliers_of_one_row_twice_drop_no_bound(kind: int) -> None:
+    """epsilon dy exceeds the tolerance then, though rows and bound do not contradict each other:
+    the set is factored without epsilon, and with it."""
+    x = ca.SX.sym("x", 2)
+    row, slope = 1e-2 * (x[0] + x[1]), kind * 1e4
+    f = 0.5 * ca.sumsqr(x) - slope * x[0] - 20 * slope * x[1]
+    problem = Problem(x=x, f=f, g=ca.vertcat(row, row))
+    bounds = {"ubx": [ca.inf, 0.0]} if kind > 0 else {"lbx": [-ca.inf, 0.0]}
+    numbers = problem.numbers(x0=[1, 0], lam_x0=[0, kind], lbg=1.001e-2, ubg=1.001e-2, **bounds)
+    form = Form(problem, numbers)
+    form.space.limit(replace(Limits(), max_iter=1))
+    form.warm()
+    assert form.space.outputs["x"] == pytest.approx([1.001, 0], abs=1e-5)
+    assert form.space.answer.factors == 2

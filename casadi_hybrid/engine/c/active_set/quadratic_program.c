@@ -37,6 +37,9 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
 
 static const double convex[][2] = HYBRID_SQP_REGULARIZATIONS; /* (epsilon, shift) */
 
+/* What rounding leaves of A' times a ray of multipliers, relative to its largest entry. */
+#define ROUNDING_OF_RAY 1e-6
+
 /* How far w may be outside a bound by rounding. */
 static double room_at(double w) {
     double size = fabs(w);
@@ -211,26 +214,34 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
 /* Where rows and bounds of the set contradict each other, epsilon dy is what K leaves of the rows
  * and the multipliers grow along a direction without end: the bound whose multiplier is the first
  * to become negative on it leaves the set, as in dual methods (Goldfarb and Idnani, Math. Program.
- * 27, 1983). Returns whether there was such a bound. */
+ * 27, 1983). The direction is that of a second step, by what is left. It is such a ray only where A'
+ * times it is no more than rounding at free entries and not at pinned ones: rows that are met in
+ * the limit are left too, where dy is large. Returns whether there was such a bound. */
 static int release(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
+    const double tol = form->numbers->tol;
+    /* Of perturbed equations only the set at hand is asked for. */
     const double epsilon = form->numbers->perturbed ? 0.0 : convex[model->regularization][0];
-    double *dw = model->homotopy_w, *dy = model->along, *rows = model->left, least = INFINITY;
+    double *dw = model->homotopy_w, *dy = model->along, *rows = model->left;
+    double *rates = model->first_z, least = INFINITY, rounding;
     int first = -1;
-    if (epsilon == 0.0 || epsilon * hybrid_largest(plan->m, model->dy) <= form->numbers->tol)
-        return 0;
+    if (epsilon * hybrid_largest(plan->m, model->dy) <= tol) return 0;
     for (int i = 0; i < plan->m; i++) rows[i] = epsilon * model->dy[i];
     memset(model->homotopy_z, 0, (size_t)plan->n * sizeof(double));
     memset(kkt->move, 0, (size_t)plan->n * sizeof(double));
     if (hybrid_solve_pinned(plan, model->W, at->A, model->homotopy_z, rows, kkt, dw, dy)) return 0;
-    for (int p = 0; p < kkt->n_pins; p++) {
-        int i = kkt->pins[p];
-        double slope = hybrid_curvature_of(plan, model->W, at->A, dw, dy, i);
-        double rate = model->at_lower[i] ? slope : -slope;
-        if (!(rate < 0.0) || !(model->z[i] < least * -rate)) continue;
-        least = model->z[i] / -rate;
-        first = i;
+    if (!(epsilon * hybrid_largest(plan->m, dy) > tol)) return 0;
+    hybrid_times_At(plan, at->A, dy, rates);
+    rounding = ROUNDING_OF_RAY * hybrid_largest(plan->n, rates);
+    for (int i = 0; i < plan->n; i++) {
+        double rate = model->at_lower[i] ? rates[i] : -rates[i];
+        if (!kkt->pinned[i]) {
+            if (!(fabs(rate) <= rounding)) return 0;
+        } else if (rate < -rounding && model->z[i] < least * -rate) {
+            least = model->z[i] / -rate;
+            first = i;
+        }
     }
     if (first < 0) return 0;
     model->wrong[first] = model->count = 1;
