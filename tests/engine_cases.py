@@ -270,7 +270,7 @@ class PointData(ct.Structure):
     ]  # fmt: skip
 
 
-class SpotData(ct.Structure):
+class TrialData(ct.Structure):
     """``hybrid_trial``."""
 
     _fields_ = [
@@ -279,7 +279,7 @@ class SpotData(ct.Structure):
     ]  # fmt: skip
 
 
-class HeldData(ct.Structure):
+class BoundMultipliersData(ct.Structure):
     """``hybrid_bound_multipliers``."""
 
     _fields_ = [

@@ -106,15 +106,15 @@ def test_the_filter(core: Any) -> None:
         of, room = Filter(theta, phi, start, pairs), np.zeros(256)
         room[:10] = pairs.ravel()
         it = IterateData(filter=room.ctypes.data, entries=5, theta_start=start)
-        worth = FilterPairData(theta, phi)
+        pair = FilterPairData(theta, phi)
         wanted = of.verdict(size, trial, alpha, slope)
         seen.add(wanted)
-        given = ct.byref(worth), ct.byref(it), size, *trial, alpha, slope
+        given = ct.byref(pair), ct.byref(it), size, *trial, alpha, slope
         assert core.hybrid_filter_accepts(*given) == wanted
         assert core.hybrid_filter_rejects(ct.byref(it), theta, phi, 1.0) == of.blocks(theta, phi)
-        step = core.hybrid_smallest_step(ct.byref(worth), start, slope)
+        step = core.hybrid_smallest_step(ct.byref(pair), start, slope)
         assert step == pytest.approx(of.smallest_step(slope), rel=1e-13)
-        core.hybrid_filter_add(ct.byref(worth), ct.byref(it))
+        core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
         kept = of.extended()
         assert it.entries == len(kept)
         np.testing.assert_allclose(room[: 2 * len(kept)].reshape(-1, 2), kept, rtol=1e-15)
@@ -131,9 +131,9 @@ def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(core: Any) -
         pairs = rng.permutation(pairs)
         room = pairs.ravel().copy()
         it = IterateData(filter=room.ctypes.data, entries=128, theta_start=1.0)
-        worth = FilterPairData(0.5 * float(theta[0]), 9.0)
-        core.hybrid_filter_add(ct.byref(worth), ct.byref(it))
-        new = Filter(worth.theta, worth.phi, 1.0, pairs[:0]).extended()
+        pair = FilterPairData(0.5 * float(theta[0]), 9.0)
+        core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
+        new = Filter(pair.theta, pair.phi, 1.0, pairs[:0]).extended()
         kept = pairs[(pairs != gone).any(axis=1)]
         assert it.entries == 128
         np.testing.assert_allclose(room.reshape(-1, 2), np.vstack([kept, new]), rtol=1e-15)

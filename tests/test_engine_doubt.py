@@ -107,10 +107,10 @@ class System:
         self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
         self._plain = LowRankData()
-        self.kernel = KktData(
+        self.kkt = KktData(
             answer=self.space.addresses["answer"], low_rank=ct.addressof(self._plain)
         )
-        self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kernel))
+        self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kkt))
         self.n, self.m = n, m
         self.W = W[_ints(data.W_rows, data.nnz_W), _ints(data.W_cols, data.nnz_W)]
         self.A = A[_ints(data.A_rows, data.nnz_A), _ints(data.A_cols, data.nnz_A)]
@@ -121,12 +121,12 @@ class System:
         numbers = ct.c_double(0.0), ct.c_double(epsilon)
         at = (array.ctypes.data for array in (self.W, self.A))
         return int(call(ct.byref(self.plan.data), *map(ct.c_void_p, at), *numbers,
-                        ct.byref(self.kernel)))  # fmt: skip
+                        ct.byref(self.kkt)))  # fmt: skip
 
     def solve(self, b: np.ndarray) -> tuple[int, int, np.ndarray]:
         """What ``hybrid_solve_refined`` says, what ``hybrid_solve_pinned``, and the solution."""
-        plan, kernel = ct.byref(self.plan.data), ct.byref(self.kernel)
-        right = np.ctypeslib.as_array(ct.cast(self.kernel.right, ct.POINTER(ct.c_double)), b.shape)
+        plan, kernel = ct.byref(self.plan.data), ct.byref(self.kkt)
+        right = np.ctypeslib.as_array(ct.cast(self.kkt.right, ct.POINTER(ct.c_double)), b.shape)
         right[:] = b
         first = self.core.hybrid_solve_refined(plan, kernel)
         force, c, x = -b[: self.n], -b[self.n :], np.empty(b.size)
@@ -183,8 +183,8 @@ def test_inertia_and_solutions_in_any_units() -> None:
             seen["in doubt"] += regular
             continue
         if regular:
-            assert system.kernel.inertia.negative == np.count_nonzero(eigenvalues < 0), seed
-            assert (found == 0) == (system.kernel.inertia.negative == system.m), seed
+            assert system.kkt.inertia.negative == np.count_nonzero(eigenvalues < 0), seed
+            assert (found == 0) == (system.kkt.inertia.negative == system.m), seed
         b = np.random.default_rng(seed).standard_normal(K.shape[0])
         _, solved, x = system.solve(b)
         seen["in doubt"] += solved == SINGULAR and regular
@@ -226,7 +226,7 @@ def test_a_regularized_system_of_dependent_rows_is_solved() -> None:
         system = System(W, A)
         assert system.factor(1e-8) in {0, 1}
         K = np.block([[W, A.T], [A, -1e-8 * np.eye(system.m)]])
-        assert system.kernel.inertia.negative == np.count_nonzero(np.linalg.eigvalsh(K) < 0)
+        assert system.kkt.inertia.negative == np.count_nonzero(np.linalg.eigvalsh(K) < 0)
         b = np.cos(np.arange(K.shape[0]))
         _, solved, x = system.solve(b)
         assert solved == 0

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, NUMBER, FilterPairData, HeldData, SpotData
+from engine_cases import CASES, NUMBER, BoundMultipliersData, FilterPairData, TrialData
 from engine_form import Form, Formula, address, numbers_of
 
 from casadi_hybrid import Problem
@@ -39,7 +39,9 @@ class Held:
     def __init__(self, z_lower: np.ndarray, z_upper: np.ndarray) -> None:
         self.z_lower, self.z_upper = z_lower.copy(), z_upper.copy()
         self.at = np.flatnonzero((z_lower != 0) | (z_upper != 0)).astype(np.int32)
-        self.data = HeldData(*map(address, (self.z_lower, self.z_upper, self.at)), self.at.size)
+        self.data = BoundMultipliersData(
+            *map(address, (self.z_lower, self.z_upper, self.at)), self.at.size
+        )
 
 
 def equal(found: Any, expected: Any, rtol: float = 1e-14) -> None:
@@ -164,23 +166,23 @@ def test_the_barrier_function(both: Both, nu: float) -> None:
             w = np.clip(w, of.lower + room, of.upper - room)
         assert both.evaluate(w) == 0
         f, gradient, c, _ = of.point(w)
-        spot = SpotData(of=both.point, theta=float(np.abs(c).sum()))
+        trial = TrialData(of=both.point, theta=float(np.abs(c).sum()))
         for name in ("below", "above"):
-            spot.logs += both.core.hybrid_logs(data.n, address(both.of_point(name, data.n)))
-        form, worth = ct.byref(both.form), FilterPairData(gradient=slope.ctypes.data)
-        both.core.hybrid_bound_terms(form, ct.byref(spot))
-        both.core.hybrid_filter_pair_at(form, ct.byref(spot), NUMBER(nu), ct.byref(worth))
-        assert bool(spot.outside) == bool(((w < of.lower) | (w > of.upper)).any())
+            trial.logs += both.core.hybrid_logs(data.n, address(both.of_point(name, data.n)))
+        form, pair = ct.byref(both.form), FilterPairData(gradient=slope.ctypes.data)
+        both.core.hybrid_bound_terms(form, ct.byref(trial))
+        both.core.hybrid_filter_pair_at(form, ct.byref(trial), NUMBER(nu), ct.byref(pair))
+        assert bool(trial.outside) == bool(((w < of.lower) | (w > of.upper)).any())
         below, above = distances(both, w)
-        if spot.outside:
-            assert worth.phi == np.inf
+        if trial.outside:
+            assert pair.phi == np.inf
         else:
             alone = below[low & ~high].sum() + above[high & ~low].sum()
             terms = np.log(below[low]).sum() + np.log(above[high]).sum() - DAMPING * alone
-            equal(worth.phi, f - nu * terms, 1e-12)
+            equal(pair.phi, f - nu * terms, 1e-12)
         one = DAMPING * ((low & ~high).astype(float) - (high & ~low))
         equal(slope, gradient + nu * (high / above - low / below + one), 1e-12)
-        assert worth.theta == spot.theta
+        assert pair.theta == trial.theta
 
 
 def mean(total: float, count: int) -> float:

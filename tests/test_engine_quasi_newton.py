@@ -170,8 +170,8 @@ def test_the_curvature_of_the_rows_alone_is_left_out() -> None:
 # --- a change of low rank -----------------------------------------------------------------------
 
 
-class Kernel:
-    """The kernel in C for a form."""
+class Kkt:
+    """The KKT matrix of a form in C."""
 
     def __init__(self, form: Secants) -> None:
         self.form, self.data = form, KktData()
@@ -202,14 +202,14 @@ def matrices(form: Secants, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_kernel_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """K with its change of low rank: inertia by eigenvalues, solutions by NumPy."""
     monkeypatch.setattr(blocks, "LARGE", 1)
     problem, start = stages()
     form = Secants.of(problem, **start)
-    kernel, draws = Kernel(form), np.random.default_rng(seed)
+    kkt, draws = Kkt(form), np.random.default_rng(seed)
     n, m = form.data.n, form.data.m
-    values, pinned = np.full(form.data.nnz_W, np.nan), view_of_ints(kernel.data.pinned, n)
+    values, pinned = np.full(form.data.nnz_W, np.nan), view_of_ints(kkt.data.pinned, n)
     counts = set()
     for _, y in steps(form, 6):
         assert form.call("hybrid_hessian", 3 * y, ct.c_double(1.0), values) == 0
@@ -218,32 +218,32 @@ def test_the_kernel_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch
         W, A = matrices(form, values)
         D, shift, epsilon = draws.uniform(0, 1, n), draws.choice([0.0, 5.0, 50.0]), 1e-3
         K = np.block([[W + np.diag(D + shift), A.T], [A, -epsilon * np.eye(m)]])
-        found = kernel.call(
+        found = kkt.call(
             "hybrid_factor", values, D, ct.c_double(shift), form.of_point("A", A.size),
-            ct.c_double(epsilon), None, kernel.at,
+            ct.c_double(epsilon), None, kkt.at,
         )  # fmt: skip
         negative = int((np.linalg.eigvalsh(K) < 0).sum())
-        assert kernel.data.inertia.negative == negative
+        assert kkt.data.inertia.negative == negative
         assert found == (negative != m)
         counts.add(found)
         force, c, dw, dy = *(draws.standard_normal(k) for k in (n, m)), np.zeros(n), np.zeros(m)
-        assert kernel.call("hybrid_solve_kkt", force, c, kernel.at, dw, dy) == 0
+        assert kkt.call("hybrid_solve_kkt", force, c, kkt.at, dw, dy) == 0
         equal(K @ np.concatenate((dw, dy)), -np.concatenate((force, c)), 1e-9)
         # With entries pinned, as on an active set.
         pinned[:] = draws.uniform(size=n) < 0.3
-        held, move = pinned.astype(bool), view(kernel.data.move, n)
+        held, move = pinned.astype(bool), view(kkt.data.move, n)
         move[:] = np.where(held, draws.standard_normal(n), 0.0)
         free = np.concatenate((~held, np.ones(m, bool)))
         K = np.block([[W + shift * np.eye(n), A.T], [A, -epsilon * np.eye(m)]])
         part = K[np.ix_(free, free)]
-        found = kernel.call(
+        found = kkt.call(
             "hybrid_factor_pinned", values, form.of_point("A", A.size), ct.c_double(shift),
-            ct.c_double(epsilon), kernel.at,
+            ct.c_double(epsilon), kkt.at,
         )  # fmt: skip
-        assert kernel.data.inertia.negative == int((np.linalg.eigvalsh(part) < 0).sum())
-        assert found == (kernel.data.inertia.negative != m)
-        solve = kernel.call(
-            "hybrid_solve_pinned", values, form.of_point("A", A.size), force, c, kernel.at, dw, dy
+        assert kkt.data.inertia.negative == int((np.linalg.eigvalsh(part) < 0).sum())
+        assert found == (kkt.data.inertia.negative != m)
+        solve = kkt.call(
+            "hybrid_solve_pinned", values, form.of_point("A", A.size), force, c, kkt.at, dw, dy
         )
         assert solve == 0
         np.testing.assert_array_equal(dw[held], move[held])

@@ -1,4 +1,4 @@
-"""One solve by the core: ``hybrid_solve`` on a workspace, and who looks on."""
+"""One solve by the core: ``hybrid_solve`` on a workspace, and its observer."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Core:
         self._solve = library.hybrid_solve
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
-        """Have nobody look on; ``raised`` takes what a signal raises. C begins by itself."""
+        """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
         self._asked = _asking(raised)
         self.observer = ObserverData(interrupted=ct.cast(self._asked, c_void_p))
         self.space.observe(ct.addressof(self.observer))

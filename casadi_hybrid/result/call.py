@@ -19,7 +19,7 @@ from casadi_hybrid.result.result import Result
 
 @dataclass(frozen=True)
 class Call:
-    """One solve: checked numbers, and who looks on.
+    """One solve: checked numbers, limits, and what is called with its iterates.
 
     Args:
         numbers: start, parameters, bounds.

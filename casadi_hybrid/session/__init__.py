@@ -1,1 +1,1 @@
-"""Solves by the core in C: numbers in, who looks on, results out."""
+"""Solves by the core in C: numbers in, iterates shown, results out."""

@@ -1,4 +1,4 @@
-"""One C function behind every door: numbers, ``Solver``, graphs, maps, batches, texts, processes.
+"""One C function however it is called: numbers, ``Solver``, graphs, maps, batches, texts, processes.
 
 Whatever way the numbers of a solve take, the answer has the same bits.
 """
@@ -97,7 +97,7 @@ def by_package(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
 
 
 def side_by_side(call: Callable[..., Any]) -> Callable[[NlpSolver, list[Numbers]], list[Any]]:
-    """A door that takes all solves at once, each a column."""
+    """A call that takes all solves at once, each a column."""
 
     def through(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
         found = call(solver, columns_of(solver, each))
@@ -120,7 +120,7 @@ def mapped(*how: Any) -> Callable[[NlpSolver, Numbers], Any]:
     return lambda solver, columns: solver.map(COUNT, *how)(**columns)
 
 
-DOORS: dict[str, Callable[[NlpSolver, list[Numbers]], list[Any]]] = {
+WAYS: dict[str, Callable[[NlpSolver, list[Numbers]], list[Any]]] = {
     "again": lambda solver, each: [solver(**one) for one in each],
     "Solver": by_package,
     "graph": by_graph,
@@ -140,7 +140,7 @@ WITHOUT_PYTHON = {"graph", "map", "map over threads", "unrolled", "inline"}
 
 @pytest.mark.parametrize("starts", ["cold", "warm"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_bits_are_the_same_through_every_door(
+def test_the_bits_are_the_same_in_every_way(
     name: str, starts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, by_python = CASES[name](), list[int]()
@@ -159,13 +159,13 @@ def test_the_bits_are_the_same_through_every_door(
         return plain(self, arguments)
 
     monkeypatch.setattr(Runner, "evaluate", evaluate)
-    for door, through in DOORS.items():
-        if door == "process" and name != "with_rows":
+    for way, through in WAYS.items():
+        if way == "process" and name != "with_rows":
             continue  # new processes take a second
-        if door == "Solver" and starts == "warm":
+        if way == "Solver" and starts == "warm":
             continue  # it starts from results
         by_python.clear()
         for found, wanted in zip(through(solver, each), expected, strict=True):
             for key in OUTPUTS:
-                assert np.array(found[key]).tobytes() == wanted[key].tobytes(), (door, key)
-        assert not (door in WITHOUT_PYTHON and by_python), door
+                assert np.array(found[key]).tobytes() == wanted[key].tobytes(), (way, key)
+        assert not (way in WITHOUT_PYTHON and by_python), way
