@@ -30,7 +30,7 @@ class RunData(ct.Structure):
         )),
         *((name, c_int) for name in (
             "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
-            "rescale", "composite",
+            "composite",
         )),
     ]  # fmt: skip
 

@@ -17,17 +17,16 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 SOLVED, OTHER_PATTERN, UNDEFINED, BAD_NUMBERS = 0, 1, 2, 9
 CAUSES = {
     1: "the steps have become tiny",
-    2: "the kernel cannot be made quasi-definite",
+    2: "the KKT matrix cannot be made quasi-definite",
     3: "nothing improves any more",
     4: "no step decreases the barrier function any more",
-    5: "the scales of the start do not fit any more",
-    6: "the constraint violation fell by less than 1 % over 30 steps",
-    7: "the violation is at the level of rounding",
-    8: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
+    5: "the constraint violation fell by less than 1 % over 30 steps",
+    6: "the violation is at the level of rounding",
+    7: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
     "or this is a local minimum of their violation",
-    9: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
+    8: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
     "or this is a local minimum of their violation",
-    10: "no step decreases the penalty function any more",
+    9: "no step decreases the penalty function any more",
 }
 """Why no step led on: ``hybrid_answer.cause``."""
 

@@ -540,8 +540,6 @@
 
 /* theta that is rounding, relative to max(1, |w|) [M] */
 #define HYBRID_BARRIER_ROUNDED 1e-11
-/* A row this much less steep than at the start is lost by its scale [M] */
-#define HYBRID_FORM_LESS_STEEP 1e4
 /* Floor of the elastic problem's nu [M] */
 #define HYBRID_ELASTIC_NU_MIN 1e-12
 /* nu at which the violation is nearly stationary, relative to min(1, |c|) [M] */

@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 13
+#define HYBRID_INTERFACE_VERSION 14
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -207,12 +207,11 @@ enum {
     HYBRID_WRONG_INERTIA = 2,     /* no shift of the Hessian gives K m negative eigenvalues */
     HYBRID_NO_PROGRESS = 3,       /* nothing improves any more */
     HYBRID_NO_DESCENT = 4,        /* no step decreases the barrier function */
-    HYBRID_OTHER_SCALES = 5,      /* the scales of the start do not fit any more */
-    HYBRID_SLOW_VIOLATION = 6,    /* the violation hardly falls any more */
-    HYBRID_ROUNDED_VIOLATION = 7, /* what is left of it is rounding */
-    HYBRID_LEAST_SQUARES = 8,     /* |c|_2 is stationary */
-    HYBRID_LEAST_SUM = 9,         /* |c|_1 is stationary */
-    HYBRID_NO_GAIN = 10           /* no step decreases the penalty function of composite steps */
+    HYBRID_SLOW_VIOLATION = 5,    /* the violation hardly falls any more */
+    HYBRID_ROUNDED_VIOLATION = 6, /* what is left of it is rounding */
+    HYBRID_LEAST_SQUARES = 7,     /* |c|_2 is stationary */
+    HYBRID_LEAST_SUM = 8,         /* |c|_1 is stationary */
+    HYBRID_NO_GAIN = 9           /* no step decreases the penalty function of composite steps */
 };
 
 /* Why a solve has stopped. */
@@ -299,7 +298,7 @@ typedef struct {
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 
 /* How a run starts and ends. hybrid_solve itself sets relaxation, max_time, t0, unscaled, root,
- * cautious and rescale of its runs: for it they are 0. */
+ * and cautious of its runs: for it they are 0. */
 typedef struct {
     double nu;         /* the first barrier parameter: 0.1 from x0, 1e-6 from multipliers */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
@@ -315,7 +314,6 @@ typedef struct {
     int unscaled;      /* whether rows are not scaled */
     int root;          /* whether a root of the rows is found first */
     int cautious;      /* whether by short steps, which stay in the basin of the start */
-    int rescale;       /* whether the run ends where rows ask for other scales */
     int composite;     /* of hybrid_options.composite: whether there are such runs */
 } hybrid_run_options;
 

@@ -15,22 +15,6 @@
 /* Kinds of restoration. */
 enum { ELASTIC = 1, SQUARES = 2 };
 
-/* The largest factor by which a row would be scaled less with the scales of the present point. */
-static double eased(hybrid_run *run) {
-    const hybrid_plan *plan = run->plan;
-    double *old = run->residual, *now = run->elastic.penalty, found = 0.0;
-    for (int i = 0; i < plan->m; i++) old[i] = now[i] = HYBRID_FORM_SCALE_GOAL;
-    for (int k = 0; k < plan->kept_A; k++) {
-        int row = plan->A_rows[k], of_J = plan->A_of_J[k];
-        double before = fabs(run->answer->J0[of_J]), size = fabs(run->at->of.raw_J[of_J]);
-        if (before > old[row]) old[row] = before;
-        if (size > now[row]) now[row] = size;
-    }
-    for (int i = 0; i < plan->m; i++)
-        if (old[i] / now[i] > found) found = old[i] / now[i];
-    return found;
-}
-
 static double at_most(double value, double most) { return value < most ? value : most; }
 
 /* Begins the elastic problem at the present point, with the minimizing p and n for it (Waechter and
@@ -227,8 +211,6 @@ int hybrid_begin_restoration(hybrid_run *run, int t) {
     double size = hybrid_largest(plan->n, run->at->of.w);
     if (run->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
-    if (run->options->rescale && eased(run) >= HYBRID_FORM_LESS_STEEP)
-        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_OTHER_SCALES);
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     hybrid_filter_add(&run->pair, it);
     it->cut = it->watching = 0;

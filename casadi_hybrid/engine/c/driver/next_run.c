@@ -3,14 +3,11 @@
  * In this order, each at most once unless said otherwise:
  * - a point without multipliers: the least ones on its active set; then a KKT point of equations
  *   that are perturbed by less than the tolerances, since there are multipliers next to it;
- * - blocked where rows are far less steep than at the start: on from there, with its scales;
  * - no feasible point, where any is a solution (no objective, or no freedom for one): least squares
- *   of the constraints first; by short steps, which stay in the basin of the start; then with the
- *   objective;
+ *   of the constraints first; by short steps, which stay in the basin of the start;
  * - a local minimum of the violation: least squares from other starts, up to three times, until one
  *   minimum is found twice, and then from x0. Where g is affine there is no other minimum; with an
  *   objective only small problems have these runs, by short steps;
- * - diverged along infeasible points: least squares first;
  * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
  *   first barrier parameter;
  * - at last: on from the best point, with the bounds as they are and scales taken there. */
@@ -25,7 +22,6 @@ static hybrid_run_start run_of(const hybrid_solver *solver, int patience) {
     memset(&run, 0, sizeof run);
     run.how = solver->options->first;
     run.how.patience = patience;
-    run.how.rescale = 0;
     run.method = HYBRID_INTERIOR;
     return run;
 }
@@ -52,13 +48,7 @@ static int begin_at(hybrid_solver *solver, const double *x, hybrid_run_start run
 }
 
 hybrid_run_start hybrid_first_run(const hybrid_solver *solver) {
-    hybrid_run_start run;
-    if (solver->equations > solver->free && !solver->options->linear) {
-        run = root_of(solver);
-    } else {
-        run = run_of(solver, solver->options->first.patience);
-        run.how.rescale = 1;
-    }
+    hybrid_run_start run = run_of(solver, solver->options->first.patience);
     run.at_x0 = 1;
     return run;
 }
@@ -75,12 +65,6 @@ static int a_run_was(const hybrid_solver *solver, int relaxed) {
     for (int k = 0; k < solver->count; k++)
         if (relaxed ? solver->runs[k].how.relaxation > 0.0 : solver->runs[k].how.root) return 1;
     return 0;
-}
-
-static int all_were_roots(const hybrid_solver *solver) {
-    for (int k = 0; k < solver->count; k++)
-        if (!solver->runs[k].how.root) return 0;
-    return 1;
 }
 
 /* Whether two searches have ended at one local minimum of the violation. */
@@ -147,26 +131,15 @@ static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
         hybrid_set(plan->n_g, solver->near_lam_g, solver->lam_g);
         return begin_at(solver, solver->near_x, run);
     }
-    if (degenerate || !solver->before.how.rescale) return 0;
-    if (last->stop != HYBRID_STOP_STALLED || !last->less_steep) return 0;
-    return begin_at(solver, solver->x, run_of(solver, HYBRID_PATIENCE));
+    return 0;
 }
 
-/* The run after a search for a root that was no escape. Returns 0 where there is none. */
-static int after_root(hybrid_solver *solver, int most) {
+/* The run after a search for a root from x0: the same by short steps. Returns 0 where there is none. */
+static int after_root(hybrid_solver *solver) {
     hybrid_run_start run = solver->before;
-    if (!run.how.root || run.escapes || solver->options->linear) return 0;
-    if (!run.how.cautious) {
-        run.how.cautious = 1;
-        return begin_at_x0(solver, run);
-    }
-    if (solver->plan->n_g <= solver->plan->n_x && all_were_roots(solver))
-        return begin_at_x0(solver, run_of(solver, HYBRID_PATIENCE));
-    if (solver->outcomes[solver->count - 1].stop == HYBRID_STOP_LOCALLY_INFEASIBLE) return 0;
-    run.last = 1;
-    run.at_x0 = 0;
-    run.how.patience = most;
-    return begin_at(solver, solver->x, run);
+    if (!run.how.root || run.how.cautious || run.escapes || solver->options->linear) return 0;
+    run.how.cautious = 1;
+    return begin_at_x0(solver, run);
 }
 
 /* Wider bounds and a larger first barrier parameter. */
@@ -201,16 +174,11 @@ int hybrid_next_run(hybrid_solver *solver) {
     if (go_on_there(solver, last)) return 1;
     if (solver->before.last) return 0;
     if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
-    if (after_root(solver, most)) return 1;
+    if (after_root(solver)) return 1;
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
         int any = any_root ||
                    (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO && !solver->options->linear);
         return escape(solver, any ? HYBRID_ESCAPES : 0);
-    }
-    if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
-        hybrid_run_start run = root_of(solver);
-        run.how.unscaled = 0;
-        return begin_at_x0(solver, run);
     }
     if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))
         return widen(solver, most);

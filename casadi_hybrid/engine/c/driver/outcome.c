@@ -237,7 +237,6 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
          found->huge))
         outcome->near = find_near(solver, trial);
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
-    outcome->less_steep = status == HYBRID_STALLED && state->cause == HYBRID_OTHER_SCALES;
 }
 
 /* The rank of a point: its class first, then its value, then whether the iterates diverged. */

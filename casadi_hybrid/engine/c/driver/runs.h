@@ -36,7 +36,6 @@ typedef struct {
     int stop, point;
     int steps;
     int near;         /* whether there is a start for perturbed equations next to its point */
-    int less_steep;   /* whether rows there are far less steep than at its start */
     double violation; /* of g, in the two-norm */
 } hybrid_outcome;
 
