@@ -93,7 +93,7 @@ MECHANISMS = (
     Change("least squares where any feasible point will do", "driver/next_run.c",
            "if (any_root && !a_run_was(solver, 0))", "if (0)"),
     Change("least squares by short steps", "driver/next_run.c",
-           "if (!run.how.cautious) {", "if (0) {"),
+           "if (after_root(solver)) return 1;", "(void)after_root;"),
     Change("starts off a local minimum of the violation", "driver/next_run.c",
            "return escape(solver, any ? HYBRID_ESCAPES : 0);", "return any = 0;"),
     Change("least multipliers of a degenerate point", "driver/next_run.c",
