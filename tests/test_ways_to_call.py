@@ -1,4 +1,4 @@
-"""One C function however it is called: numbers, ``Solver``, graphs, maps, batches, texts, processes.
+"""One C function by all its calls: numbers, ``Solver``, graphs, maps, batches, texts, processes.
 
 Whatever way the numbers of a solve take, the answer has the same bits.
 """
