@@ -125,15 +125,15 @@ class System:
 
     def solve(self, b: np.ndarray) -> tuple[int, int, np.ndarray]:
         """What ``hybrid_solve_refined`` says, what ``hybrid_solve_pinned``, and the solution."""
-        plan, kernel = ct.byref(self.plan.data), ct.byref(self.kkt)
+        plan, kkt = ct.byref(self.plan.data), ct.byref(self.kkt)
         right = np.ctypeslib.as_array(ct.cast(self.kkt.right, ct.POINTER(ct.c_double)), b.shape)
         right[:] = b
-        first = self.core.hybrid_solve_refined(plan, kernel)
+        first = self.core.hybrid_solve_refined(plan, kkt)
         force, c, x = -b[: self.n], -b[self.n :], np.empty(b.size)
         arrays = (self.W, self.A, force.copy(), c.copy())
         at = [ct.c_void_p(array.ctypes.data) for array in arrays]
         to = [ct.c_void_p(x[k:].ctypes.data) for k in (0, self.n)]
-        found = self.core.hybrid_solve_pinned(plan, *at, kernel, *to)
+        found = self.core.hybrid_solve_pinned(plan, *at, kkt, *to)
         return int(first), int(found), x
 
 

@@ -1,4 +1,4 @@
-"""One solve: the same numbers whoever looks on, what its result says, Ctrl-C and limits of time."""
+"""One solve: its numbers with or without an observer, its result, Ctrl-C and limits of time."""
 
 from __future__ import annotations
 

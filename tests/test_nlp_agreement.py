@@ -64,7 +64,7 @@ def test_multipliers_without_bound_excuse_no_residual() -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 7, 15, 30, 60])
 def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -> None:
-    """Whatever attempt it cut off."""
+    """Whatever run it cut off."""
     nlp = {"x": X, "f": X[0] ** 2, "g": ca.vertcat(ca.sumsqr(X) + 1, X[0] * ca.exp(X[1]))}
     solver = solved(nlp, {"max_iter": limit}, lbg=0, ubg=0, x0=[1, 2])
     stats = solver.stats()

@@ -69,7 +69,7 @@ def test_the_table_names_the_worst_bound() -> None:
     failed = solved(nlp, {"x0": [1, 0.5], "ubg": [-1, 0], "lbg": [-9, 0]}, **names)
     assert failed.worst() == "radius"
     assert "largest at radius" in str(failed)
-    assert failed.x0.tolist() == [1.0, 0.5]  # the user's, not that of a second attempt
+    assert failed.x0.tolist() == [1.0, 0.5]  # the user's, not that of a second run
 
 
 def test_the_verifier_reads_it_as_any_other() -> None:
@@ -155,7 +155,7 @@ def test_attempts_are_counted_and_timed_as_one_solve() -> None:
     nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0])}
     result = solved(nlp, {"x0": 1, "ubg": [-1, 2], "lbg": [-9, 1]}, iteration_callback=seen.append)
     assert not result.success
-    assert seen[-1].iter > int(result.detail.split()[1][:-1])  # more than the last attempt took
+    assert seen[-1].iter > int(result.detail.split()[1][:-1])  # more than the last run took
     assert (np.diff([record.iter for record in seen]) >= 0).all()
     assert (np.diff([record.elapsed for record in seen]) >= 0).all()
     assert seen[-1].iter == result.iterations

@@ -234,4 +234,4 @@ HORIZONS = {
     "linear": (10, 20, 50, 100, 200, 400, 800),
     "van_der_pol": (20, 50, 100, 200, 400, 800, 1600, 3200, 6400),
 }
-"""The horizons of the study of time against horizon; dt stays, so that the controller looks on."""
+"""The horizons of the study of time against horizon; dt stays, so more is foreseen."""

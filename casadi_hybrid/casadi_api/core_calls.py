@@ -132,7 +132,7 @@ class CoreCalls:
     def solve_checked(
         self, given: Given, warm_start: Result | None, own: Limits | None
     ) -> tuple[dict[str, ca.DM], Run]:
-        """Solve after all arguments have been looked at.
+        """Solve after all arguments have been checked.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
@@ -160,7 +160,7 @@ class CoreCalls:
         return found
 
     def solve_row(self, row: Sequence[Vector]) -> tuple[dict[str, ca.DM], Run] | None:
-        """Solve for numbers that nobody has looked at, bounds of all rows; None for bad ones."""
+        """Solve for unchecked numbers, bounds of all rows; None for bad ones."""
         named = dict(zip(INPUTS, row, strict=True))
         bounds = Bounds(*(named[name] for name in ("lbx", "ubx", "lbg", "ubg")))
         core = self._engine.core(bounds, self._limits)
@@ -209,7 +209,7 @@ class CoreCalls:
         return outputs, run
 
     def _watch(self, p: Vector) -> Watch | None:
-        """What is shown each iterate; None where nobody looks before the solve has ended."""
+        """What is shown each iterate; None where that is only the result."""
         options = self._options
         if options.iteration_callback is None and not options.log:
             return None

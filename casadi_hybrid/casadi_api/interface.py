@@ -23,7 +23,7 @@ def nlpsol(
 ) -> NlpSolver:
     """Make a solver for min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, as ``ca.nlpsol`` does.
 
-    Where the barrier iteration stalls, or has no answer after 400 steps, other attempts follow:
+    Where the barrier iteration stalls, or has no answer after 400 steps, other runs follow:
     roots of the constraints first, other starts, bounds widened by 1e-8 relative. Iterations and
     times count all of them. Success is judged by the unscaled residuals with the bounds as given;
     what rounding leaves where large terms cancel does not count

@@ -38,7 +38,7 @@ class SlotData(ct.Structure):
 
 
 class RecordData(ct.Structure):
-    """``hybrid_log_iterate``."""
+    """``hybrid_record``."""
 
     _fields_ = [("stamp", c_longlong), ("thread", c_ulonglong), ("row", c_void_p)]
 

@@ -17,7 +17,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 SOLVED, OTHER_PATTERN, UNDEFINED, BAD_NUMBERS = 0, 1, 2, 9
 CAUSES = {
     1: "the steps have become tiny",
-    2: "the KKT matrix cannot be made quasi-definite",
+    2: "no shift of the Hessian gives the KKT matrix the inertia of a minimum",
     3: "nothing improves any more",
     4: "no step decreases the barrier function any more",
     5: "the constraint violation fell by less than 1 % over 30 steps",

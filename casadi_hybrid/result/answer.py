@@ -71,7 +71,7 @@ class Answer:
             larger than the parts it takes their place. Where it is small (1e-5) no small step
             reduces the violation: the constraints are inconsistent, or x is a local minimum of the
             violation. None at a feasible point, and for methods that do not compute it.
-        start, end: first derivatives at the first point (of the last attempt, where there were
+        start, end: first derivatives at the first point (of the last run, where there were
             several) and at the returned one, None where undefined.
         step: the last step before the returned point, None where none was taken.
         beside: where no multipliers exist, an iterate next to x with those it had.

@@ -20,14 +20,14 @@ class IterationRecord:
     """One iterate, in the user's units. The arrays are copies.
 
     Attributes:
-        iter: steps taken, from 0. Another attempt from another start goes on counting, and its
+        iter: steps taken, from 0. Another run from another start goes on counting, and its
             start, which is no step, has no record.
         obj: f(x).
         inf_pr: largest violation of a bound on x or g.
         inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
         compl: largest |λ|·(distance to its bound).
         mu: barrier parameter ν (of the scaled problem).
-        d_norm: ‖x − x of the record before‖_∞, of another attempt's start where one began; 0 in
+        d_norm: ‖x − x of the record before‖_∞, of another run's start where one began; 0 in
             the first.
         alpha_pr, alpha_du: the parts of the last Newton step that (x, slacks) and the multipliers
             of bounds took; 1 for a jump, NaN where the violation alone is being reduced, 0 in the

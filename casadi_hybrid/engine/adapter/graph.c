@@ -82,19 +82,19 @@ static int take_slot(hybrid_pool *pool) {
 /* Keeps what this thread solves for: in its record, or else in the oldest. */
 static void remember(hybrid_pool *pool, const double **arg) {
     const unsigned long long me = this_thread();
-    hybrid_log_iterate *saved = pool->record;
+    hybrid_record *kept = pool->record;
     double *row;
     lock(&pool->locked);
-    for (hybrid_log_iterate *one = pool->record; one < pool->record + pool->records; one++) {
+    for (hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
         if (one->stamp && one->thread == me) {
-            saved = one;
+            kept = one;
             break;
         }
-        if (one->stamp < saved->stamp) saved = one;
+        if (one->stamp < kept->stamp) kept = one;
     }
-    saved->thread = me;
-    saved->stamp = ++pool->calls;
-    row = saved->row;
+    kept->thread = me;
+    kept->stamp = ++pool->calls;
+    row = kept->row;
     for (int i = 0; i < HYBRID_INPUTS; i++) {
         const size_t size = (size_t)pool->shapes->in[i][0];
         if (arg[i]) memcpy(row, arg[i], size * sizeof(double));
@@ -106,11 +106,11 @@ static void remember(hybrid_pool *pool, const double **arg) {
 
 long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long long thread,
                                double *row) {
-    const hybrid_log_iterate *found = 0;
+    const hybrid_record *found = 0;
     size_t size = 0;
     for (int i = 0; i < HYBRID_INPUTS; i++) size += (size_t)pool->shapes->in[i][0];
     lock(&pool->locked);
-    for (const hybrid_log_iterate *one = pool->record; one < pool->record + pool->records; one++) {
+    for (const hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
         if (one->stamp <= after || (thread && one->thread != thread)) continue;
         found = one;
         after = one->stamp;

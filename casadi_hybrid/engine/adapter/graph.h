@@ -16,7 +16,7 @@ typedef struct {
     long long stamp;           /* its number, 0 where there is none */
     unsigned long long thread; /* that has called for it */
     double *row;
-} hybrid_log_iterate;
+} hybrid_record;
 
 /* What `prepare` returns. */
 enum { HYBRID_FAILED = 0, HYBRID_READY = 1, HYBRID_NO_NUMBERS = 2, HYBRID_INTERRUPTED = 3 };
@@ -34,7 +34,7 @@ typedef struct hybrid_pool {
     void (*interrupt)(void); /* Python's: has Ctrl-C raised as soon as CasADi is back in Python */
     int locked; /* whether a thread has the records */
     int records;
-    hybrid_log_iterate *record;
+    hybrid_record *record;
     long long calls; /* solves so far */
 } hybrid_pool;
 

@@ -309,6 +309,8 @@
 #define HYBRID_CROSSOVER_FLAT 1e-8
 /* Most exchanges of all that is wrong with the working set [M] */
 #define HYBRID_SQP_SETS 12
+/* What rounding leaves of A' times a ray of multipliers, relative to its largest entry [M] */
+#define HYBRID_SQP_RAY 1e-6
 /* Most changes of the set, one by one, by the parametric homotopy [M] */
 #define HYBRID_SQP_HOMOTOPY 60
 

@@ -298,7 +298,7 @@ typedef struct {
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 
 /* How a run starts and ends. hybrid_solve itself sets relaxation, max_time, t0, unscaled, root,
- * and cautious of its runs: for it they are 0. */
+ * and cautious of its runs: for it they are 0, but unscaled of runs that are `alone`. */
 typedef struct {
     double nu;         /* the first barrier parameter: 0.1 from x0, 1e-6 from multipliers */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */

@@ -37,9 +37,6 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
 
 static const double convex[][2] = HYBRID_SQP_REGULARIZATIONS; /* (epsilon, shift) */
 
-/* What rounding leaves of A' times a ray of multipliers, relative to its largest entry. */
-#define ROUNDING_OF_RAY 1e-6
-
 /* How far w may be outside a bound by rounding. */
 static double room_at(double w) {
     double size = fabs(w);
@@ -233,7 +230,7 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
     if (hybrid_solve_pinned(plan, model->W, at->A, model->homotopy_z, rows, kkt, dw, dy)) return 0;
     if (!(epsilon * hybrid_largest(plan->m, dy) > tol)) return 0;
     hybrid_times_At(plan, at->A, dy, rates);
-    rounding = ROUNDING_OF_RAY * hybrid_largest(plan->n, rates);
+    rounding = HYBRID_SQP_RAY * hybrid_largest(plan->n, rates);
     for (int i = 0; i < plan->n; i++) {
         double rate = model->at_lower[i] ? rates[i] : -rates[i];
         if (!kkt->pinned[i]) {

@@ -96,16 +96,16 @@ static void drop_least(hybrid_iterate *it) {
 void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it) {
     double theta = (1.0 - HYBRID_LINE_SEARCH_GAMMA_THETA) * pair->theta;
     double phi = pair->phi - HYBRID_LINE_SEARCH_GAMMA_PHI * pair->theta;
-    int saved = 0;
+    int kept = 0;
     for (int i = 0; i < it->entries; i++) {
         double *old = &it->filter[2 * i];
         if (!(old[0] < theta || old[1] < phi)) continue;
-        it->filter[2 * saved] = old[0];
-        it->filter[2 * saved + 1] = old[1];
-        saved++;
+        it->filter[2 * kept] = old[0];
+        it->filter[2 * kept + 1] = old[1];
+        kept++;
     }
-    it->entries = saved;
-    if (saved == HYBRID_FILTER) drop_least(it);
+    it->entries = kept;
+    if (kept == HYBRID_FILTER) drop_least(it);
     it->filter[2 * it->entries] = theta;
     it->filter[2 * it->entries + 1] = phi;
     it->entries++;

@@ -1,4 +1,4 @@
-"""Whose limit a solve stopped at, the caller's or an attempt's, and what is listed of attempts."""
+"""Whose limit a solve stopped at, the caller's or that of a run, and what is listed of runs."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_an_iterate_that_left_the_domain_is_not_the_end() -> None:
 @pytest.mark.parametrize("rows", [lambda x: (x**2 - 1, x**2 + 1), lambda x: (x - 1, x**3 + x + 1)])
 @pytest.mark.parametrize("looked_at", [False, True])
 def test_attempts_that_take_no_step_are_listed_once(rows, looked_at):
-    """At a local minimum of the violation several attempts end where they begin."""
+    """At a local minimum of the violation several runs end where they begin."""
     x, seen = ca.SX.sym("x"), []
 
     def look(step):
