@@ -48,7 +48,9 @@ static int begin_at(hybrid_solver *solver, const double *x, hybrid_run_start run
 }
 
 hybrid_run_start hybrid_first_run(const hybrid_solver *solver) {
-    hybrid_run_start run = run_of(solver, solver->options->first.patience);
+    const int squares = solver->equations > solver->free && !solver->options->linear;
+    hybrid_run_start run =
+        squares ? root_of(solver) : run_of(solver, solver->options->first.patience);
     run.at_x0 = 1;
     return run;
 }
