@@ -97,6 +97,8 @@ MECHANISMS = (
            "if (any_root && !a_run_was(solver, 0))", "if (0)"),
     Change("least squares by short steps", "driver/next_run.c",
            "if (after_root(solver)) return 1;", "(void)after_root;"),
+    Change("least squares after divergence", "driver/next_run.c",
+           "if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {", "if (0) {"),
     Change("starts off a local minimum of the violation", "driver/next_run.c",
            "return escape(solver, any ? HYBRID_ESCAPES : 0);", "return any = 0;"),
     Change("least multipliers of a degenerate point", "driver/next_run.c",
