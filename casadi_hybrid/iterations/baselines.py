@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector, positive
-from casadi_hybrid.iterations.base import Equalities, Start, moved
+from casadi_hybrid.iterations.base import Equalities, Start
 from casadi_hybrid.iterations.law import State
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -18,8 +18,8 @@ from casadi_hybrid.problem.oracle import Oracle
 
 class _Baseline(Equalities):
     def __post_init__(self) -> None:
-        for name in ("eta", "eta_x", "eta_d", "tau", "sigma"):
-            if hasattr(self, name):
+        for name in ("eta", "eta_x", "eta_d", "tau", "sigma", "dual_step"):
+            if getattr(self, name, None) is not None:
                 positive(getattr(self, name), name)
 
     def init(self, oracle: Oracle, start: Start) -> State:
@@ -30,6 +30,15 @@ class _Baseline(Equalities):
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate f, ∇f, h, B at x_t."""
         return oracle.first(state.x)
+
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
+        """Take one step; there is no correction, so π = ν = μ."""
+        x, mu, *carry = self._next(oracle, state, at)
+        return State(x, mu, state.memory, mu, state.t + 1, tuple(carry)), None
+
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+        """x_{t+1}, μ_{t+1} and what the method remembers."""
+        raise NotImplementedError
 
 
 def _force(at: Evaluation, mu: Vector) -> Vector:
@@ -49,10 +58,8 @@ class GradientDescentAscent(_Baseline):
     eta_d: float = 0.05
     label: str = "GDA"
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one simultaneous step."""
-        x = state.x - self.eta_x * _force(at, state.mu)
-        return moved(state, x, state.mu + self.eta_d * at.h), None
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+        return state.x - self.eta_x * _force(at, state.mu), state.mu + self.eta_d * at.h
 
 
 @dataclass(frozen=True)
@@ -73,12 +80,10 @@ class OptimisticGradient(_Baseline):
         mu = start.multipliers
         return State(start.x0, mu, np.zeros_like(mu), mu, 0, (_force(before, mu), before.h))
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one optimistic step."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         force, (force_before, h_before) = _force(at, state.mu), state.carry
         x = state.x - self.eta * (2 * force - force_before)
-        mu = state.mu + self.eta * (2 * at.h - h_before)
-        return moved(state, x, mu, (force, at.h)), None
+        return x, state.mu + self.eta * (2 * at.h - h_before), force, at.h
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,10 @@ class Extragradient(_Baseline):
     eta: float = 0.05
     label: str = "EG"
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one extragradient step."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         middle = oracle.first(state.x - self.eta * _force(at, state.mu))
         x = state.x - self.eta * _force(middle, state.mu + self.eta * at.h)
-        return moved(state, x, state.mu + self.eta * middle.h), None
+        return x, state.mu + self.eta * middle.h
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,9 @@ class PrimalDualHybridGradient(_Baseline):
     sigma: float = 20.0
     label: str = "PDHG"
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one primal step, then one extrapolated dual step."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         x = state.x - self.tau * _force(at, state.mu)
-        return moved(state, x, state.mu + self.sigma * oracle.residual(2 * x - state.x)), None
+        return x, state.mu + self.sigma * oracle.residual(2 * x - state.x)
 
 
 @dataclass(frozen=True)
@@ -132,11 +135,7 @@ class LinearizedAugmentedLagrangian(_Baseline):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self.penalty, "penalty", allow_zero=True)
-        if self.dual_step is not None:
-            positive(self.dual_step, "dual_step")
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one primal step, then one multiplier step at the new point."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         x = state.x - self.eta * _force(at, state.mu + self.penalty * at.h)
-        length = self.eta if self.dual_step is None else self.dual_step
-        return moved(state, x, state.mu + length * oracle.residual(x)), None
+        return x, state.mu + (self.dual_step or self.eta) * oracle.residual(x)

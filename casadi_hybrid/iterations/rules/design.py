@@ -63,16 +63,12 @@ class _Target(NamedTuple):
 class DesignRule:
     """The paper's Algorithm 1 by parts: M = C_can + αR, split between two channels, steps by S1–S3.
 
-    With the defaults this is the closed-form weighted hybrid. Every part is a small piece that
-    can be exchanged; :func:`~casadi_hybrid.iterations.rules.algorithm1.algorithm_1` is the whole
-    in one.
+    With the defaults this is the closed-form weighted hybrid, which
+    :func:`~casadi_hybrid.iterations.rules.algorithm1.algorithm_1` is in one function.
 
     Args:
-        cancellation: builds C_can.
-        metric: builds R.
-        strength: chooses α.
-        split: divides M.
-        steps: chooses η_x and η_d.
+        cancellation, metric, strength: build C_can, R and α.
+        split, steps: divide M, and choose η_x and η_d.
         M_max: the largest admissible ‖M‖₂ (paper: 300).
         kernel_floor: what to do where H has curvature ≤ 0 on ker B, which no M can mend: None
             stops with "not augmentable" and the direction; δ > 0 designs for the model with that
@@ -129,16 +125,9 @@ class DesignRule:
                 continue
             steps = self.steps.choose(model, candidate, target.a_x, target.a_d)
             if best is None or steps.margin > margin * (1 + TIE):
-                margin = steps.margin
-                best = Design(
-                    C_aug=candidate.C_aug,
-                    C_opt=candidate.C_opt,
-                    eta_x=steps.eta_x,
-                    eta_d=steps.eta_d,
-                    theta=candidate.theta,
-                    active=steps.active,
-                    **target._asdict(),
-                )
+                chosen = candidate._asdict() | steps._asdict() | target._asdict()
+                margin = chosen.pop("margin")
+                best = Design(**chosen)
         if best is None:
             raise DesignError(
                 f"the correction needs ‖M‖ = {least:.4g}, above the norm budget "

@@ -1,7 +1,5 @@
 """What a design is made of besides its cancellation: metric, strength, steps and split.
 
-Each is a frozen value with one method on a
-:class:`~casadi_hybrid.iterations.rules.spectra.LocalModel`.
 The paper, "Closed-Form Hybrid Correction Design", and the appendix "Derivation of the Closed-Form
 Step Rule" for the steps under
 
@@ -19,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from casadi_hybrid.basics.errors import DesignError, InputError
-from casadi_hybrid.basics.inputs import Matrix, as_matrix, one_of, positive
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, one_of, positive, share
 from casadi_hybrid.iterations.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm
 
 
@@ -149,8 +147,7 @@ class StepRule:
     def choose(self, model: LocalModel, candidate: Candidate, a_x: float, a_d: float) -> Steps:
         """Return the steps of the largest margin for one candidate.
 
-        When S1 or S3 caps η_x, every η_d between the balance and S2 has the same margin; the
-        largest is taken, as in the paper.
+        When S1 or S3 caps η_x, η_d is not unique; the largest that S2 allows is taken.
         """
         beta = model.norm_B**2
         most = {"balance": np.sqrt(a_d * self.kappa_p / (a_x * beta))}
@@ -218,8 +215,7 @@ class GivenSplit:
     theta: float
 
     def __post_init__(self) -> None:
-        if positive(self.theta, "theta", allow_zero=True) > 1:
-            raise InputError(f"theta must lie in [0, 1], got {self.theta!r}")
+        share(self.theta, "theta")
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""

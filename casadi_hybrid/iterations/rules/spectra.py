@@ -25,8 +25,7 @@ RANK_TOLERANCE = 1e-10
 def symmetric_eigen(A: Matrix, vectors: bool = True) -> tuple[Vector, Matrix]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
 
-    Straight to LAPACK: on the small matrices of a design rule NumPy's wrapper costs several times
-    the computation, and a design needs half a dozen of these.
+    Straight to LAPACK: on small matrices NumPy's wrapper costs several times the computation.
     """
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
@@ -141,10 +140,9 @@ class LocalModel:
         return min(delta, 0.5 * float(lifted[0])) if lifted.size else delta
 
     def schur(self, delta: float) -> Matrix:
-        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r.
+        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r; without a kernel H_yy.
 
-        The shift makes it the right complement for A ⪰ δI: with H_zz₊ ≻ δI that holds exactly
-        when S + YᵀBᵀMBY ⪰ δI. Without a kernel S = H_yy.
+        With H_zz₊ ≻ δI, A ⪰ δI holds exactly when S + YᵀBᵀMBY ⪰ δI: hence the shift.
         """
         Y = self.jacobian.Y
         HY = self.H @ Y
