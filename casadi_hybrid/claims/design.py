@@ -2,10 +2,9 @@ r"""What the closed-form rule decides: the correction, θ, the steps, the weight
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Closed-Form Hybrid
 Correction Design" and "Failure under ill-conditioning", appendices "Proof of the Closed-Form Design
-Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". Every claim asks the
-package's own rule for designs on random local models (H, B) and holds them against formulas that
-are written here once more, with the paper's constants. A claim on a :class:`LocalCase` is called
-with (n, m, models, seed), as :func:`local_cases` is.
+Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". Designs of the package's own
+rule are held against formulas that are written here once more, with the paper's constants. A claim
+on a :class:`LocalCase` is called with (n, m, models, seed), as :func:`local_cases` is.
 """
 
 from __future__ import annotations

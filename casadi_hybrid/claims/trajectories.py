@@ -2,10 +2,9 @@
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Equivalence and Additivity
 of Matrix-Valued correction", "Additive property of augmentation and optimism" and "Pure
-matrix-valued augmented update". Every run is :class:`~casadi_hybrid.iterations.Hybrid` in the
-solver's loop. The paper states constant matrices and C = Cᵀ; neither is used by its proof once the
-memory is telescoped, so the claims here take matrices of any symmetry, constant or functions of t,
-and steps that are numbers or matrices.
+matrix-valued augmented update". The paper states constant matrices and C = Cᵀ; its proof needs
+neither once the memory is telescoped, so the claims take matrices of any symmetry, constant or
+functions of t, and steps that are numbers or matrices.
 """
 
 from __future__ import annotations
@@ -110,18 +109,16 @@ def additivity(setup: Setup, splits: Sequence[Pair]) -> Measured:
 def telescoped(setup: Setup, splits: Sequence[Pair]) -> Measured:
     """The memory C_opt,t h_t − C_opt,t−1 h_{t−1} of Algorithm 1 keeps additivity as C_opt varies.
 
-    The same statement as :func:`additivity`, for splits in which it says something: some C_opt
-    has to vary over the iterations.
+    :func:`additivity`, for splits in which some C_opt varies over the iterations.
     """
-    case = _varying_memory(setup, splits)
-    return case, same(runs_of(setup, splits))
+    return _varying_memory(setup, splits), same(runs_of(setup, splits))
 
 
 @counterexample("Untelescoped memory")
 def untelescoped(setup: Setup, splits: Sequence[Pair]) -> Measured:
     """Counter-example: with the memory C_opt,t(h_t − h_{t−1}) the split changes the trajectory."""
-    case = _varying_memory(setup, splits)
-    return case, different(runs_of(setup, splits, memory="untelescoped"))
+    runs = runs_of(setup, splits, memory="untelescoped")
+    return _varying_memory(setup, splits), different(runs)
 
 
 @claim("Both memories, constant C_opt")
@@ -142,9 +139,8 @@ def unmatched_start(setup: Setup, splits: Sequence[Pair]) -> Measured:
 def descent_ascent(setup: Setup, C: Matrix) -> Measured:
     """AUG is μ⁺ = μ + η_d ∇_μ L_C, then x⁺ = x − η_x ∇_x L_C(x, μ⁺), with sym(C) in its place.
 
-    The law runs ALG(sym(C), 0), the recursion follows the gradient of L_C with C itself: a
-    quadratic form sees sym(C) = ½(C + Cᵀ) only, as the paper remarks. The setup's ``dual`` is μ_0.
-    Deviations: x and μ.
+    The law runs ALG(sym(C), 0), the recursion has C itself, of which a quadratic form sees
+    sym(C) = ½(C + Cᵀ) only. The setup's ``dual`` is μ_0. Deviations: x and μ.
 
     Raises:
         InputError: for a wrong shape, or steps that are functions of t.
@@ -164,30 +160,27 @@ def unsymmetrized(setup: Setup, C: Matrix) -> Measured:
 def gradient_run(setup: Setup, C: Matrix) -> tuple[Matrix, Matrix]:
     """x_t and μ_t, t = 0 … T, of the descent and ascent on L_C by its gradient.
 
-    L_C(x, μ) = f(x) + μᵀh(x) + ½h(x)ᵀC h(x) is written as a CasADi expression and differentiated as
-    a whole, so the recursion beside the law shares none of its formulas.
+    L_C(x, μ) = f(x) + μᵀh(x) + ½h(x)ᵀC h(x) is a CasADi expression that is differentiated as a
+    whole: the recursion beside the law shares none of its formulas.
     """
-    problem = setup.problem
-    x, mu = ca.SX.sym("x", problem.n), ca.SX.sym("mu", problem.m)
-    f, h = problem.graph(x, ca.SX.sym("p", 0))
+    x, mu = ca.SX.sym("x", setup.problem.n), ca.SX.sym("mu", setup.problem.m)
+    f, h = setup.problem.graph(x, ca.SX.sym("p", 0))
     L = f + ca.dot(mu, h) + 0.5 * ca.bilin(ca.DM(C), h, h)
     slopes = ca.Function("slopes", [x, mu], [ca.gradient(L, x), ca.gradient(L, mu)])
-    at_x, at_mu = setup.x0, setup.dual
-    points, duals = [at_x], [at_mu]
+    points, duals = [setup.x0], [setup.dual]
     for t in range(setup.iterations):
-        at_mu = at_mu + apply(_at(setup.eta_d, t), slopes(at_x, at_mu)[1].full().ravel())
-        at_x = at_x - apply(_at(setup.eta_x, t), slopes(at_x, at_mu)[0].full().ravel())
-        points.append(at_x)
-        duals.append(at_mu)
+        rise = slopes(points[-1], duals[-1])[1].full().ravel()
+        duals.append(duals[-1] + apply(_at(setup.eta_d, t), rise))
+        slope = slopes(points[-1], duals[-1])[0].full().ravel()
+        points.append(points[-1] - apply(_at(setup.eta_x, t), slope))
     return np.array(points), np.array(duals)
 
 
 def closed_form(theta: float) -> Rule:
     """The paper's closed-form rule at a given θ, with the steps it gives to θ = 1.
 
-    The rule's own steps read the split through S1 and S3, so they would differ between θ. On a
-    kernel of B the design lifts curvature below 1, which keeps the steps short where the runs
-    cross a region of negative curvature.
+    The rule's own steps read the split through S1 and S3. On a kernel of B curvature below 1 is
+    lifted, which keeps the steps short where the runs cross negative curvature.
     """
     return rules.DesignRule(split=rules.GivenSplit(theta), steps=_OneStep(), kernel_floor=1.0)
 
@@ -215,9 +208,9 @@ def design_additivity(
 ) -> Measured:
     """A rule that reads H_t and B_t, with H_t at the memory-free π_t: every θ is one trajectory.
 
-    This is the last sentence of Theorem "Target curvature and additive realization": θ = 1 is the
-    pure realization C_aug = M_t. The setup's ``dual`` is ν_0; its steps are not used.
-    ``family`` gives the rule of a θ in [0, 1]: :func:`closed_form`, or :func:`look_ahead`.
+    The last sentence of Theorem "Target curvature and additive realization". The setup's ``dual``
+    is ν_0; its steps are not used. ``family``, :func:`closed_form` or :func:`look_ahead`, gives the
+    rule of a θ in [0, 1].
     """
     case, runs = _design_runs(setup, thetas, family)
     return case, same(runs)
@@ -225,10 +218,9 @@ def design_additivity(
 
 @claim("Design rule, H learned", 1e-8)
 def learned_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
-    """:func:`design_additivity` with H_t learned from first derivatives along the run.
+    """:func:`design_additivity` with H_t learned from first derivatives at x_0 … x_t and π_t.
 
-    What is learned depends on x_0 … x_t and is asked for at π_t, so no split can change it. The
-    bound leaves room for differences of gradients a short step apart.
+    The bound leaves room for differences of gradients a short step apart.
     """
     problem = setup.problem.with_derivatives(Derivatives("limited-memory"))
     case, runs = _design_runs(replace(setup, problem=problem), thetas, closed_form)
@@ -237,10 +229,7 @@ def learned_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
 
 @counterexample("Design rule, H at μ_t")
 def printed_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
-    """Counter-example: with H at μ_t, as Algorithm 1 is printed, θ changes M_t and the trajectory.
-
-    Arguments as for :func:`design_additivity`.
-    """
+    """Counter-example: with H at μ_t, as Algorithm 1 is printed, θ changes the trajectory."""
     case, runs = _design_runs(setup, thetas, closed_form, "printed")
     return case, different(runs)
 

@@ -18,8 +18,8 @@ from casadi_hybrid.problem.oracle import Oracle
 
 class _Baseline(Equalities):
     def __post_init__(self) -> None:
-        for name in ("eta", "eta_x", "eta_d", "tau", "sigma", "dual_step"):
-            if getattr(self, name, None) is not None:
+        for name in ("eta", "eta_x", "eta_d", "tau", "sigma"):
+            if hasattr(self, name):
                 positive(getattr(self, name), name)
 
     def init(self, oracle: Oracle, start: Start) -> State:
@@ -135,6 +135,8 @@ class LinearizedAugmentedLagrangian(_Baseline):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self.penalty, "penalty", allow_zero=True)
+        if self.dual_step is not None:
+            positive(self.dual_step, "dual_step")
 
     def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         x = state.x - self.eta * _force(at, state.mu + self.penalty * at.h)

@@ -4,10 +4,10 @@ h(x) = B*u + ε_nl A φ(u) with u = x − x*, so h(x*) = 0 and J_h(x*) = B* = U�
 f(x) = ½xᵀH₀x + qᵀx + φ-terms with q chosen so that (x*, μ*) is a KKT point (appendix
 "Experimental Details").
 
-The paper prints the form of f for n = 3 and leaves the distributions open. The :class:`Recipe` used
-here was fitted to its tables. For other n the nonlinear terms are repeated on further
-coordinates. For m < n, which the paper does not have, the quartic term takes in every coordinate
-(f is then bounded below) and H₀ is shifted on ker B* so that x* is a strict local minimizer.
+The paper prints f for n = 3 and leaves the distributions open: the :class:`Recipe` was fitted to
+its tables. For other n the nonlinear terms are repeated on further coordinates. For m < n the
+quartic term takes in every coordinate (f is then bounded below) and H₀ is shifted on ker B* so that
+x* is a strict local minimizer.
 """
 
 from __future__ import annotations
@@ -57,12 +57,10 @@ class Instance:
     """One problem of the class with its known solution and the start of the runs.
 
     Attributes:
-        problem: the CasADi problem.
         x_star, multipliers_star: the constructed KKT point.
         B_star: J_h(x*), with singular values from 1 down to 1/κ.
         x0, multipliers0: start.
-        condition: κ_B.
-        seed: number of the instance within its condition level.
+        condition, seed: κ_B, and the number of the instance within this level.
     """
 
     problem: Problem
@@ -145,11 +143,8 @@ def start(
     star: tuple[Vector, Vector], away: tuple[float, float], rng: np.random.Generator
 ) -> list[Vector]:
     """Points at these distances from (x*, μ*), in random directions."""
-    directions = [rng.standard_normal(point.size) for point in star]
-    return [
-        point + distance * d / np.linalg.norm(d)
-        for point, distance, d in zip(star, away, directions, strict=True)
-    ]
+    drawn = [(point, rng.standard_normal(point.size)) for point in star]
+    return [p + size * d / np.linalg.norm(d) for (p, d), size in zip(drawn, away, strict=True)]
 
 
 def phi(u: Any) -> Any:

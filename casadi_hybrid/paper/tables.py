@@ -1,9 +1,8 @@
 """From runs to the paper's tables: cells, the printed numbers beside them, and their chances.
 
-Five instances say little. So beside the population each printed number stands with the chance that
-five of its instances give a number as unusual: a count by drawing without replacement, a median by
-the medians of many fives. Where the chance is small, the fitted class is not the paper's, or the
-paper counts something else.
+Beside the population each printed number stands with the chance that five of its instances give
+one as unusual: a count by drawing without replacement, a median by the medians of many fives. Where
+it is small, the fitted class is not the paper's, or the paper counts something else.
 """
 
 from __future__ import annotations
@@ -15,15 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.experiment import (
-    ALL_METHODS,
-    LABELS,
-    LONG,
-    PARTIAL_METHODS,
-    TEXTBOOK_METHODS,
-    Run,
-)
+from casadi_hybrid.paper import experiment, printed
+from casadi_hybrid.paper.experiment import ALL_METHODS, LABELS, LONG, Run
 
 FAILS = "FAILS"
 FIVE = 5
@@ -43,8 +35,7 @@ class Cell:
         never_left: those that crossed and had ‖x_t − x*‖ ≤ 1e-3 from there to t = 200.
         followed: those that were to be followed to 1,500 steps where they crossed.
         below_at_1500: of these, those that crossed and end with ‖x − x*‖ ≤ 1e-3.
-        failure: the error where a run could not be computed, else empty; the other numbers are
-            then those of the runs that could.
+        failure: the error where a run could not be computed, and does not count; else empty.
     """
 
     runs: int
@@ -170,18 +161,17 @@ class _Table(NamedTuple):
             return self.text(cell)
         says, chance = self.print[key][int(c)], ""
         if says is not None and chances and cell.runs >= FIVE:
-            numbers = None if self.numbers is None else self.numbers(cell)
-            if numbers is None:
+            if self.numbers is None:
                 chance = f"; {count_chance(says, cell.successes, cell.runs):.2f}"
-            elif numbers:
+            elif numbers := self.numbers(cell):
                 chance = f"; {median_chance(says, numbers):.2f}"
         return f"{self.text(cell)} [{_text(says)}{chance}]"
 
 
 _SETTLING = ("aug-w", "opt-w", "grid-w", "closed-w", "closed-u", "pdhg")
 _UNIT = ("aug-u", "opt-u", "grid-u", "closed-u")
-_PARTIAL = [method.key for method in PARTIAL_METHODS]
-_BESIDE = [*_UNIT, *(method.key for method in TEXTBOOK_METHODS), *_PARTIAL]
+_PARTIAL = [method.key for method in experiment.PARTIAL_METHODS]
+_BESIDE = [*_UNIT, *(method.key for method in experiment.TEXTBOOK_METHODS), *_PARTIAL]
 _TABLES = (
     _Table(
         "Runs of {n} that cross 1e-3 within 200 steps",
@@ -227,10 +217,8 @@ _TABLES = (
 def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> str:
     """The paper's three tables as aligned text, with what they leave out.
 
-    Args:
-        summary: the cells.
-        compare: add the printed number in brackets.
-        chances: and the chance that five of these instances give one as unusual.
+    ``compare`` adds the printed number in brackets, ``chances`` the chance that five of these
+    instances give one as unusual.
     """
     n = max(cell.runs for row in summary.values() for cell in row.values())
     levels = sorted({c for row in summary.values() for c in row})
@@ -249,21 +237,15 @@ def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> st
 
 def distances(fitted: Summary) -> str:
     """How far table 1 is from print as a whole, by what is counted."""
-    names = {
-        "successes": "that cross",
-        "below_at_200": "still below at 200",
-        "never_left": "that never left",
-    }
-    pairs = [
-        (fitted[key][condition], says)
-        for key, row in printed.SUCCESS.items()
-        for condition, says in row.items()
-        if condition in fitted[key] and fitted[key][condition].runs == FIVE
-    ]
+    counted = ("successes", "below_at_200", "never_left")
+    names = zip(counted, ("that cross", "still below at 200", "that never left"), strict=True)
+    printed_counts = ((k, c, says) for k, row in printed.SUCCESS.items() for c, says in row.items())
+    found = ((fitted[key].get(c), says) for key, c, says in printed_counts)
+    pairs = [(cell, says) for cell, says in found if cell is not None and cell.runs == FIVE]
     return "\n".join(
         f"- table 1 as a count of runs {text}: off by "
         f"{sum(abs(getattr(cell, name) - says) for cell, says in pairs)} of {FIVE * len(pairs)}"
-        for name, text in names.items()
+        for name, text in names
     )
 
 
