@@ -129,7 +129,6 @@ def make_instance(
     h = ca.mtimes(B_star, x - x_star) + recipe.eps_nl * ca.mtimes(A, phi(x - x_star))
     smooth = _varphi(x, c)
     if m < n:
-        # On a surface f must be bounded below: the paper's quartic, but in every direction.
         smooth += c[2] * ca.sumsqr(x**2)
         curvature = value_at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
         H0 = H0 + lift_on(null_space(B_star), H0 + curvature)

@@ -267,9 +267,7 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         if hit is not None and 2 * printed.SUCCESS.get(key, {}).get(c, FIVE) < FIVE
     ]
     pdhg, beyond = PrimalDualHybridGradient(), summary["grid-w"].get(13)
-    censored = (
-        f": here the budget ends {len(beyond.over_budget)} of {beyond.runs}" if beyond else ""
-    )
+    censored = beyond and f": here the budget ends {len(beyond.over_budget)} of {beyond.runs}"
     zeros = int(min((row[ZEROS] for row in norms.values()), default=0))
     return [
         "Under the printed rule S1 and S3 bind at 5, 8 and 13, and the weighted and the unit "
@@ -280,7 +278,7 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         "At 8 the required ‖M‖ exceeds the norm budget, says the text; table 3 prints "
         f"{printed.NORM_M['closed-u'][8]:g} of {printed.M_MAX:g}.",
         f"At 13 table 3 prints {printed.NORM_M['grid-w'][13]:g}, which the cap of "
-        f"{printed.M_MAX:g} censors{censored}.",
+        f"{printed.M_MAX:g} censors{censored or ''}.",
         f"PDHG has τσ‖B*‖² = {pdhg.tau * pdhg.sigma:g} with the steps fitted to the tables (‖B*‖ = "
         "1); the appendix prints < 1.",
         f"Appendix E assumes S_M Hurwitz. Where m > n it never is: at every x* at least {zeros} of "
