@@ -1,9 +1,8 @@
 """The two noise theorems, and what fails without their hypotheses.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", appendix "Additive Equivalence
-Theorems and Proofs". Noise enters through the ``disturb`` hook of
-:class:`~casadi_hybrid.iterations.Hybrid`; it is drawn once per realization, as tables of T + 2 rows
-for t = −1, 0, 1, …, so two runs can be given the same one. Its standard deviation is 0.01.
+Theorems and Proofs". Noise is the ``disturb`` of :class:`~casadi_hybrid.iterations.Hybrid`, drawn
+once per realization, for t = −1, 0, 1, …, so two runs can be given the same one.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ def memory_noise(
 def additivity_under_shared_noise(
     setup: Setup, splits: Sequence[Pair], *, seed: int = 0
 ) -> Measured:
-    """Theorem "Additivity under shared oracle noise": one realization, one trajectory.
-
-    The setup's ``dual`` is ν_0 = μ_0 + C Y_{−1}(x_{−1}). Deviations: x and ν_t, over all splits.
-    """
+    """Theorem "Additivity under shared oracle noise"; ``dual`` is ν_0 = μ_0 + C Y_{−1}(x_{−1})."""
     runs = runs_of(setup, splits, disturb=shared_noise(setup, seed))
     return setup.case(f"{len(splits)} splits"), trajectories.same(runs)
 

@@ -108,8 +108,7 @@ def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "stagg
 def jacobian_of_the_law(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     """The printed J_AL is the linearization of ALG(C, Ω) in the variables (x_t, π_{t+1}).
 
-    Deviations: J, the largest entry of the difference; aligned and effective, the same for the
-    other two choices of variables after the similarity that the module's text gives.
+    Deviations, largest entries: J; aligned and effective, in these variables by similarity.
 
     Raises:
         InputError: when (``x0``, ``dual``) is not a KKT point, or a step is not a number.
@@ -131,10 +130,9 @@ def jacobian_in_other_variables(setup: Setup, C: Matrix, Omega: Matrix) -> Measu
 
 
 def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> Array:
-    """1 − ρ(J_AL) of the mode A_M = a, B = b; the arguments broadcast.
+    """1 − ρ(J_AL) of the mode A_M = a, B = b, to rounding also where it is tiny; broadcasts.
 
-    Accurate to rounding also where the gap is tiny, unlike 1 − max|eigvals|. For b ≠ 0 it is
-    positive exactly for η_x a > 0, η_xη_d > 0 and η_x a + ½η_xη_d b² < 2.
+    For b ≠ 0 it is positive exactly for η_x a > 0, η_xη_d > 0 and η_x a + ½η_xη_d b² < 2.
     """
     primal = np.multiply(eta_x, a)
     q = np.multiply(eta_x, eta_d) * np.square(b)
@@ -180,10 +178,7 @@ def margin_bounds(a: float = 1.0, b: float = 1.0) -> Measured:
 
 @counterexample("Margin formula as an equality")
 def margin_equality(a: float = 1.0, b: float = 1.0) -> Measured:
-    """Counter-example: the formula is not the gap where the eigenvalues meet, r = a²/(4b²).
-
-    Deviation: |gap/formula − 1| at η_x a = 1e-9.
-    """
+    """Counter-example: the formula is not the gap where the eigenvalues meet, r = a²/(4b²)."""
     ratio = _gap_over_formula(a, b, np.array([0.25]))
     return f"a={a:g} b={b:g} r=a²/4b²", {"ratio": _apart(ratio, 1)}
 
@@ -192,8 +187,7 @@ def margin_equality(a: float = 1.0, b: float = 1.0) -> Measured:
 def margin_expansion(a: float = 1.0, b: float = 1.0) -> Measured:
     """ρ = 1 − η_x α_M(r) + O(η_x²) where the dominant eigenvalue of S_M(r) is simple.
 
-    Deviations: the order of |gap − η_x α_M| from 2, measured between η_x a = 1e-3 and 5e-4, for
-    r b²/a² = 0.1 (real eigenvalues) and 1 (a complex pair).
+    Deviations: the order of |gap − η_x α_M| from 2, for r b²/a² = 0.1 (real) and 1 (a pair).
     """
     orders = {"real": _order(a, b, 0.1), "complex": _order(a, b, 1.0)}
     return f"a={a:g} b={b:g}", {what: abs(order - 2) for what, order in orders.items()}
@@ -201,10 +195,7 @@ def margin_expansion(a: float = 1.0, b: float = 1.0) -> Measured:
 
 @counterexample("ρ = 1 − η_x α_M + O(η_x²), double root", bound=0.25)
 def margin_double_root(a: float = 1.0, b: float = 1.0) -> Measured:
-    """Counter-example: at the double root r = a²/(4b²) the error is of order 3/2, not 2.
-
-    The bound is a quarter: half of the loss of order.
-    """
+    """Counter-example: at the double root r = a²/(4b²) the error is of order 3/2, not 2."""
     return f"a={a:g} b={b:g} r=a²/4b²", {"order": 2 - _order(a, b, 0.25)}
 
 

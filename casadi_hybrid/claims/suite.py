@@ -36,18 +36,15 @@ ALONE: tuple[Callable[..., Claim], ...] = (
 
 
 def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Claim, ...]:
-    """Measure every claim and every counter-example; a few seconds.
-
-    One whose computation raises comes out as a claim that fails, with the sentence.
+    """Measure every claim and every counter-example; what raises is a claim that fails.
 
     Args:
         seed: chooses the problem instances, the matrices and the noise.
-        iterations: steps of every trajectory, at least 10 (shorter ones do not separate the
-            counter-examples).
+        iterations: steps of every trajectory, at least 10 to separate the counter-examples.
         models: local models (H, B) of each claim on the closed-form rule, at least 1.
 
     Raises:
-        InputError: for a negative seed or too few iterations.
+        InputError: for a number out of range.
     """
     found = [claim for n, m in SHAPES for claim in check_shape(n, m, seed, iterations, models)]
     return (*found, *map(attempted, ALONE))
@@ -56,10 +53,7 @@ def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Cl
 def check_shape(
     n: int, m: int, seed: int = 0, iterations: int = 200, models: int = 6
 ) -> tuple[Claim, ...]:
-    """Measure what depends on the problem for n variables and m constraints.
-
-    Arguments and exceptions as for :func:`check_all`.
-    """
+    """Measure what depends on n and m; arguments and exceptions as for :func:`check_all`."""
     count(seed, "seed")
     count(iterations, "iterations", at_least=10)
     count(models, "models", at_least=1)
@@ -96,10 +90,9 @@ def random_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
 
 
 def varying_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
-    """Six splits of M_t = (1 + 0.2 sin 0.3t)M, with C_opt,t = N_0 + 0.3 sin(ωt) N_1 in all but two.
+    """M_t = (1 + 0.2 sin 0.3t)M: (M_t, 0), (0, M_t), and four C_opt,t = N_0 + 0.3 sin(ωt) N_1.
 
-    The first two are the ends (M_t, 0) and (0, M_t). The variation is small because untelescoped
-    memory diverges under a larger one, and then it could not be compared.
+    Under a larger variation untelescoped memory diverges and could not be compared.
     """
 
     def total(t: int) -> Matrix:
@@ -154,18 +147,14 @@ def _shorter(setup: Setup, most: int) -> Setup:
 
 
 def check_designs(n: int, m: int, models: int = 6, seed: int = 0) -> Iterator[Claim]:
-    """Measure what is claimed of the closed-form rule on local models; n ≤ m has more of it.
-
-    Arguments as for :func:`check_all`.
-    """
+    """Measure what is claimed of the closed-form rule on local models; n ≤ m has more of it."""
     yield attempted(design.step_rule, n, m, models, seed)
     yield attempted(design.weights, n, m, models, seed)
     # Of one or two models the closed form may split all as well as can be.
     yield attempted(design.optimal_split_of_other_metrics, n, m, max(models, 6), seed)
     if n <= m:
-        yield attempted(design.theta_balances, n, m, models, seed)
-        yield attempted(design.cancellation_norm, n, m, models, seed)
-        yield attempted(design.optimal_split, n, m, models, seed)
+        for measured in (design.theta_balances, design.cancellation_norm, design.optimal_split):
+            yield attempted(measured, n, m, models, seed)
 
 
 def _noise(setup: Setup, M: Matrix, rng: np.random.Generator, seed: int) -> Iterator[Claim]:

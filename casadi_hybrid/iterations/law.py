@@ -32,11 +32,9 @@ from casadi_hybrid.problem.functions import Evaluation
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where an iteration stands: all that it carries from one step to the next.
+    """Where an iteration stands: x_t, μ_t, and what else it carries from one step to the next.
 
     Attributes:
-        x: x_t.
-        mu: μ_t, the paper's dual variable; it depends on the split.
         memory: C_opt,t−1 h_{t−1}, the optimistic memory (zero for methods without one).
         effective: ν_t, the effective dual the last primal step used.
         t: number of steps taken.
@@ -61,10 +59,8 @@ class Correction:
     """One iteration's choice: the two channels and the two steps.
 
     Attributes:
-        C_aug: m×m, the augmented channel.
-        C_opt: m×m, the optimistic channel.
-        eta_x: primal step η_x > 0, or a primal metric P (n×n).
-        eta_d: dual step η_d > 0, or a dual metric D (m×m).
+        C_aug, C_opt: m×m, the augmented and the optimistic channel.
+        eta_x, eta_d: η_x, η_d > 0, or metrics P (n×n) and D (m×m).
         lookahead: drive v = D(h − Bw) with w = P(g + Bᵀ(π + M h)) in place of v = D h.
     """
 

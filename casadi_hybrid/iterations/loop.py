@@ -64,11 +64,10 @@ def iterate(
 ) -> Outcome:
     """Run an iteration until a stopping test speaks.
 
-    Failures of the problem's functions and of the rule end the loop with a reason, as does
-    arithmetic that overflows in either; what observers and tests raise is the caller's. Ctrl-C
-    comes out as an :class:`~casadi_hybrid.basics.errors.Interrupted` that has the outcome. The best
-    point is never lost: it is the iterate with the least KKT merit
-    (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
+    Failures of the problem's functions and of the rule, overflow too, end the loop with a reason;
+    what observers and tests raise is the caller's. Ctrl-C comes out as an
+    :class:`~casadi_hybrid.basics.errors.Interrupted` that has the outcome. The best point is the
+    iterate with the least KKT merit (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
     """
     began = time.perf_counter()
     last: Progress | None = None

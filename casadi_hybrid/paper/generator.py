@@ -30,12 +30,9 @@ CONDITIONS = (1, 2, 3, 5, 8, 13)
 class Recipe:
     """How an instance is drawn where the paper leaves it open. The defaults were fitted.
 
-    Args:
-        eps_nl: ε_nl, the strength of the nonlinear part of h.
-        spread, multiplier_spread: x* and μ* are this times standard normal numbers.
-        curvature: eigenvalues of H₀, repeated for more than three variables.
-        least, width, power: c_i = least + width·Uᵖᵒʷᵉʳ with U uniform on [0, 1].
-        radius, multiplier_radius: distance of the start from (x*, μ*).
+    x* and μ* are ``spread`` and ``multiplier_spread`` times standard normal numbers, ``curvature``
+    are the eigenvalues of H₀, repeated for n > 3, c_i = least + width·Uᵖᵒʷᵉʳ with U uniform on
+    [0, 1], ``radius`` and ``multiplier_radius`` the distances of the start from x* and μ*.
     """
 
     eps_nl: float = 0.2
@@ -99,8 +96,7 @@ def make_instance(
     """Return instance number ``seed`` at condition level κ.
 
     Args:
-        condition: κ_B ≥ 1, the condition number of J_h(x*).
-        seed: instance number ≥ 0; with κ it seeds the generator as 1000κ + seed.
+        condition, seed: κ_B ≥ 1 of J_h(x*), and a number ≥ 0: drawn with 1000κ + seed.
         n, m: numbers of variables and constraints (paper: 3 and 5).
         radius: distance of the start from x*; the recipe's by default.
         recipe: how all else is drawn.

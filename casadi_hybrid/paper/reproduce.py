@@ -49,12 +49,9 @@ instances and more the draws of one level are those of the next."""
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """All runs, and their summaries over the five fitted seeds and over all others.
+    """All runs, by method, level and seed, of so many instances a level and a shape (n, m).
 
     Attributes:
-        runs: every run, by method, level and seed.
-        instances: of each condition level.
-        shape: (n, m).
         norms: at x* by level, empty where they could not be computed.
         unwritten: why runs could not be written to the record; empty where all are.
     """

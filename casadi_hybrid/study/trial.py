@@ -86,12 +86,11 @@ class Trial:
         rule, success: name of the method; see the module's docstring.
         iterations: the hitting time, or the steps of the whole run without a hit.
         stop, point: names of the two statuses of the result.
-        feasibility, stationarity: residuals of the returned point, evaluated anew. NaN where the
-            functions are not defined.
-        distance: ‖x − x*‖₂ of the returned point.
+        feasibility, stationarity, distance: residuals of the returned point, evaluated anew (NaN
+            where the functions are not defined), and its ‖x − x*‖₂.
         first, second: evaluations of (f, ∇f, h, J_h), and of these with ∇²L.
         elapsed: seconds; the only entry that differs between two runs.
-        error: what was raised, in a sentence; empty for a run that came to an end.
+        error: what was raised, in a sentence, or empty.
     """
 
     rule: str

@@ -73,12 +73,9 @@ class Strength(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetCurvature:
-    """α = deficit / λ_min(BᵀRB on range(Bᵀ)): the least α that reaches δ on range(Bᵀ).
+    """α = deficit / λ_min(BᵀRB on range(Bᵀ)): the least α that reaches δ there (paper: 0.35).
 
     Under full cancellation the deficit is δ and this is the paper's α = δ/λ_min(BᵀRB).
-
-    Args:
-        delta: target curvature δ > 0 (paper: 0.35).
     """
 
     delta: float = 0.35
@@ -238,8 +235,7 @@ class ClosedFormSplit:
 class GridSplit:
     """The grid oracle: α over multiples of the closed-form α, θ over a grid of [0, 1].
 
-    The largest strength comes first: the weighted margin does not depend on α, so the first of
-    equals is kept and the order decides.
+    The weighted margin does not depend on α: the first strength of equals, the largest, is kept.
     """
 
     strengths: tuple[float, ...] = (4.0, 2.0, 1.0)
