@@ -191,8 +191,7 @@ def follow(setup: Setup, iteration: Iteration) -> History:
     """Run the solver's loop for exactly T steps; one row an iterate, t = 0 … T.
 
     Raises:
-        InputError: when the problem's functions or the rule fail at the start.
-        EndedEarly: when the run ends before T.
+        InputError, EndedEarly: when the run cannot start, or ends before T.
     """
     recorder = Recorder()
     start = Start(setup.x0, setup.dual, setup.x_prev)

@@ -324,8 +324,6 @@ def _order(a: float, b: float, s: float) -> float:
 
 
 def _two_modes(strong: ArrayLike, weak: ArrayLike, eta_x: Array, eta_d: Array) -> Array:
-    gaps = [
-        mode_gap(STIFF_H + b * b * np.asarray(c), b, eta_x, eta_d)
-        for c, b in zip((strong, weak), STIFF_B, strict=True)
-    ]
+    both = zip((strong, weak), STIFF_B, strict=True)
+    gaps = (mode_gap(STIFF_H + b * b * np.asarray(c), b, eta_x, eta_d) for c, b in both)
     return np.minimum(*gaps)

@@ -18,8 +18,7 @@ SHAPES = ((5, 3), (4, 4), (3, 5))
 CONDITION = 2.0
 # With these the runs contract and still move after 200 steps (‖h‖ between 1e-3 and 1e-6).
 STRENGTH, ETA_X, ETA_D = 10.0, 0.03, 0.5
-# Steps with a learned Hessian, where later ones are so short that rounding is all they teach; and
-# steps that tell a counter-example, or the gradient of L_C, which takes CasADi a while.
+# With a learned Hessian later steps teach rounding only; a counter-example shows soon.
 LEARNING, SHORT = 20, 60
 THETAS = (1.0, 0.0, 0.3, 0.7)
 # Claims without a problem of the class, of one mode and of the paper's two small examples.
@@ -124,7 +123,6 @@ def _trajectories(setup: Setup, M: Matrix, rng: np.random.Generator) -> Iterator
     C = rng.standard_normal(M.shape)
     splits, varying = random_splits(M, rng), varying_splits(M, rng)
     few, short = (_shorter(setup, most) for most in (LEARNING, SHORT))
-
     yield attempted(trajectories.theorem_equivalence, setup, C + C.T, M - C - C.T)
     yield attempted(trajectories.theorem_equivalence, setup, C, M - C)
     yield attempted(trajectories.additivity, setup, splits)

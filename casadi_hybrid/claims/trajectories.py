@@ -75,11 +75,10 @@ def _from_the_first(runs: Sequence[History], name: str) -> list[float]:
 
 @claim("Theorem 1: ALG(C,Ω) = ALG(0,C+Ω)")
 def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
-    """Theorem 1: ALG(C, Ω) from μ_0 is ALG(0, C + Ω) from ν_0 = μ_0 + C h(x_{−1}).
+    """Theorem 1: ALG(C, Ω) from μ_0, the ``dual``, is ALG(0, C + Ω) from ν_0 = μ_0 + C h(x_{−1}).
 
-    The setup's ``dual`` is μ_0. Deviations: x, the primal trajectories; nu, ν_t^P against
-    μ_t^H + C h(x_{t−1}^H) as the theorem states it; start, x of the run that is given ν_0 and
-    aligns μ_0 itself (``dual_start="effective"``).
+    Deviations: x; nu, ν_t^P against μ_t^H + C h(x_{t−1}^H) as the theorem states it; start, x of
+    the run that is given ν_0 and aligns μ_0 itself (``dual_start="effective"``).
     """
     C, Omega = setup.square(C, "C"), setup.square(Omega, "Omega")
     nu0 = setup.start_moved(C)
@@ -95,10 +94,9 @@ def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
 
 @claim("Additivity: C_i+Ω_i = M")
 def additivity(setup: Setup, splits: Sequence[Pair]) -> Measured:
-    """Corollary: splits (C_i, Ω_i) with one sum M have one x_t and one ν_t.
+    """Corollary: splits (C_i, Ω_i) with one sum M, constant or not, have one x_t and one ν_t.
 
-    The setup's ``dual`` is ν_0. Channels are matrices or functions of t. Here and below, fewer than
-    two splits, and splits whose sums differ, are an :class:`InputError`.
+    ``dual`` is ν_0. Here and below, one split, or sums that differ, are an :class:`InputError`.
     """
     varying = any(callable(part) for pair in splits for part in (*pair, setup.eta_x, setup.eta_d))
     case = setup.case(f"{len(splits)} splits, {'M_t' if varying else 'M'}")
@@ -245,7 +243,6 @@ def _design_runs(
 
 
 def _beside_gradient(setup: Setup, C: Matrix, run_with: Matrix) -> dict[str, float]:
-    """ALG(run_with, 0) beside the gradient of L_C."""
     if callable(setup.eta_x) or callable(setup.eta_d):
         raise InputError("a step is a function of t; give η_x and η_d as numbers or matrices")
     run = run_of(setup, (run_with, np.zeros_like(C)), dual_start="multipliers")

@@ -27,8 +27,7 @@ LONG = 1500
 FOLLOWED = 15
 THRESHOLDS = (1e-2, 1e-3, 1e-4)
 AT = THRESHOLDS.index(1e-3)
-# Below this distance, for so many steps in a row, a run tells nothing new; it ends there. In a row:
-# a run may pass by x* while its multipliers are still on their way.
+# Below this distance for so many steps in a row a run ends; once, it may only pass by x*.
 SETTLED = 1e-9
 IN_A_ROW = 10
 SETTLED_STOPS = ("TARGET_REACHED", "CONVERGED")

@@ -27,8 +27,7 @@ class Cell:
     """One method at one condition level.
 
     Attributes:
-        runs: instances run.
-        hits: by seed, the first t ≤ 200 with ‖x_t − x*‖ ≤ 1e-3, of the runs that have one.
+        runs, hits: how many; of those that cross, by seed, the first t with ‖x_t − x*‖ ≤ 1e-3.
         norms: max_t ‖M_t‖₂ of the runs that designed at least once.
         over_budget: seeds of the runs that ended because ‖M_t‖₂ had to exceed M_max.
         below_at_200: runs with ‖x_t − x*‖ ≤ 1e-3 at t = 200.
@@ -115,15 +114,14 @@ def as_dict(summary: Summary) -> dict[str, dict[str, dict[str, Any]]]:
         "paper_median_hit": printed.HITS,
         "paper_median_norm_M": printed.NORM_M,
     }
+
+    def record(key: str, condition: float, cell: Cell) -> dict[str, Any]:
+        says = {name: table.get(key, {}).get(int(condition)) for name, table in paper.items()}
+        own = {name: getattr(cell, name) for name in names}
+        return {**own, "over_budget": len(cell.over_budget), **says}
+
     return {
-        key: {
-            f"{condition:g}": {
-                **{name: getattr(cell, name) for name in names},
-                "over_budget": len(cell.over_budget),
-                **{name: table.get(key, {}).get(int(condition)) for name, table in paper.items()},
-            }
-            for condition, cell in row.items()
-        }
+        key: {f"{c:g}": record(key, c, cell) for c, cell in row.items()}
         for key, row in summary.items()
     }
 
@@ -142,10 +140,7 @@ def median_chance(says: float, numbers: Sequence[float]) -> float:
 
 
 class _Table(NamedTuple):
-    """A table: its title, its columns, the text of a cell, the print, and what its medians are of.
-
-    Without ``numbers`` a printed number is a count.
-    """
+    """A table; its ``numbers`` are what its medians are of, without them it is of counts."""
 
     title: str
     keys: Sequence[str]

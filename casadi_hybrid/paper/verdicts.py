@@ -38,10 +38,7 @@ Level = Callable[[str], Cell]
 
 
 def printed_cells() -> Summary:
-    """The printed tables as cells: as many hits as table 1 counts, all at the median of table 2.
-
-    What table 1 does not count crosses in all five runs where table 2 has a median.
-    """
+    """The print as cells: hits as table 1 counts them, or five, all at the median of table 2."""
     found: Summary = {}
     for key in printed.SUCCESS | printed.HITS:
         row, hits = found.setdefault(key, {}), printed.HITS.get(key, {})

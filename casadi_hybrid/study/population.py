@@ -26,9 +26,7 @@ class Plan:
     """The instances of a study: every combination of what is listed.
 
     Args:
-        shapes: (n, m), numbers of variables and constraints.
-        conditions: κ of J_h(x*).
-        radii: distances of the start from x*.
+        shapes, conditions, radii: (n, m); κ of J_h(x*); distances of the start from x*.
         seeds: instances for each of these combinations.
         first_seed: number of the first. Every constant of a rule was chosen on numbers below 100.
             The class draws from 1000κ + number: from 1000 on as at another level.

@@ -98,8 +98,7 @@ class MatrixRule:
     Args:
         cancellation: chooses M; its deficit, times (BBᵀ)⁺, is added.
         delta: target curvature δ; also the floor of the kernel's curvature.
-        drive: D1 or D2.
-        optimistic_share: s in [0, 1], C_opt = sM and C_aug = (1 − s)M; no effect on the iterates.
+        drive, optimistic_share: D1 or D2; s in [0, 1], C_opt = sM, without effect on the iterates.
     """
 
     cancellation: Cancellation = field(default_factory=FloorCancellation)

@@ -35,8 +35,7 @@ class _Share:
         none, full = (PartialCancellation(gamma).cancel(model, delta) for gamma in (0.0, 1.0))
         R = self.metric.matrix(model)
         weakest = model.metric_curvature(R) if model.rank else 0.0
-        # A metric that sees nothing in a direction is refused by the strength, with a sentence.
-        unit = R / weakest if weakest > 0 else np.zeros_like(R)
+        unit = R / weakest if weakest > 0 else np.zeros_like(R)  # else the strength refuses R
         start = none.deficit * unit
         slope = full.C + full.deficit * unit - start
 
