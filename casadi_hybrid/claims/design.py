@@ -130,10 +130,9 @@ def unreachable_curvature(H: Matrix, B: Matrix, delta: float) -> Measured:
 @claim("θ makes S1 and S3 equal", ROUNDED)
 @over_models
 def theta_balances(case: LocalCase) -> dict[str, float]:
-    """The closed-form θ makes S1 and S3 equal, and no other θ allows a larger η_x.
+    """The closed-form θ makes S1 and S3 equal, and no other θ allows a larger η_x; R ≠ I, n ≤ m.
 
-    Full cancellation, R ≠ I, so n ≤ m. Deviations: balance, |S1/S3 − 1|; better, the relative gain
-    of the best of θ = 0, 0.05, …, 1.
+    Deviations: balance, |S1/S3 − 1|; better, the relative gain of the best of θ = 0, 0.05, …, 1.
     """
     design = case.design()
     s1, s3 = _limits(case.model, design)
@@ -188,8 +187,7 @@ def weights(case: LocalCase) -> dict[str, float]:
 def weights_of_other_metrics() -> Measured:
     """Counter-example: for R ≠ I the rate can be far more than 2τ.
 
-    A_M = 0.35 diag(1, 100) and B = diag(1, ⅓)Qᵀ, Q a rotation by 45°: the slow direction of A_M is
-    not the weak one of B. Deviation: max rate/(2τ) − 1 over r.
+    A_M = 0.35 diag(1, 100), B = diag(1, ⅓)Qᵀ, Q a rotation by 45°. Deviation: max rate/(2τ) − 1.
     """
     Q = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
     B = np.diag([1.0, 1.0 / 3.0]) @ Q.T
@@ -203,9 +201,8 @@ def weights_of_other_metrics() -> Measured:
 def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -> Measured:
     """‖C_can‖ ≤ ‖H‖‖B†‖², attained for H = I and for H = −vvᵀ with v the weakest direction of B.
 
-    Full column rank, so n ≤ m. Deviations: over, max ‖C_can‖/(‖H‖‖B†‖²) − 1; attained, the largest
-    distance of that ratio from 1 for the two H; square, the distance of the exponent of κ_B in
-    ‖C_can‖ from 2 for H = I, over the condition levels.
+    For n ≤ m. Deviations: over, max ‖C_can‖/(‖H‖‖B†‖²) − 1; attained, the largest distance of that
+    ratio from 1 for the two H; square, that of the exponent of κ_B in ‖C_can‖ from 2 for H = I.
     """
     over, attained = [0.0], [0.0]
     sizes: dict[float, float] = {}

@@ -36,8 +36,7 @@ from casadi_hybrid.point.residuals import residuals_at
 
 Array = NDArray[np.float64]
 VARIABLES = ("staggered", "aligned", "effective")
-# Central differences of steps d and d/2 with one extrapolation: truncation O(d⁴) = 1e-12 and
-# rounding 1e-16/d = 1e-13 on entries of size 1.
+# Differences extrapolated once: truncation O(d⁴) = 1e-12, rounding 1e-16/d = 1e-13.
 DIFFERENCE = 1e-3
 DIFFERENCE_ERROR = 1e-9
 KKT = 1e-9
@@ -85,8 +84,7 @@ def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "stagg
     def step(z: Vector) -> Vector:
         x, dual = z[:n], z[n:]
         h = setup.oracle().residual(x)
-        # The loop starts from (x_t, π_t); the variables that look ahead need one step more of the
-        # multiplier, so two steps are run and x_{t+1} is read from the first.
+        # The loop starts from (x_t, π_t); variables that look ahead need the next multiplier.
         if variables != "aligned":
             dual = dual - eta_d * h
         if variables == "effective":

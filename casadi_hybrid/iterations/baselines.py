@@ -50,7 +50,6 @@ def _force(at: Evaluation, mu: Vector) -> Vector:
 class GradientDescentAscent(_Baseline):
     """x⁺ = x − η_x(∇f + Bᵀμ), μ⁺ = μ + η_d h, both from (x_t, μ_t) (Arrow, Hurwicz, Uzawa, 1958).
 
-    It has no cure for rotation: near a saddle point with little primal curvature it spirals out.
     The alternating form, μ first, is the hybrid iteration with C_aug = C_opt = 0.
     """
 
@@ -120,11 +119,8 @@ class PrimalDualHybridGradient(_Baseline):
 class LinearizedAugmentedLagrangian(_Baseline):
     """x⁺ = x − η(∇f + Bᵀ(μ + c h)), μ⁺ = μ + s h(x⁺): one gradient step, then one of multipliers.
 
-    Args:
-        eta: η, the primal step.
-        penalty: c ≥ 0. The method of multipliers (Hestenes, 1969; Powell, 1969) minimizes over x
-            where this takes one gradient step.
-        dual_step: s > 0, the multiplier step; None is η. Hestenes and Powell take s = c.
+    The method of multipliers (Hestenes, 1969; Powell, 1969) minimizes over x instead. ``penalty``
+    is c ≥ 0, ``dual_step`` s > 0; None is η. Hestenes and Powell take s = c.
     """
 
     eta: float = 0.05

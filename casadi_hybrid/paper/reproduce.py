@@ -170,10 +170,7 @@ _UNIT: Columns = {"condition": float, "seed": int, "n": int, "m": int}
 
 
 def _keeping(folder: Path, fresh: bool) -> Keeping[tuple[float, int, int, int], list[Run]]:
-    """How instances are kept: a row for each method, its :class:`Run` in one cell.
-
-    The constants of the experiment count as settings by a digest of the module that has them.
-    """
+    """A row for each method; the experiment's constants count as settings by its file's digest."""
 
     def rows(unit: tuple[float, int, int, int], runs: Sequence[Run]) -> list[Row]:
         head = dict(zip(_UNIT, unit, strict=True))
@@ -205,8 +202,7 @@ def reproduce(
 
     Args:
         instances: problems per level; the first five are the fitted seeds, the rest the population.
-        conditions: κ_B levels.
-        shape: (n, m).
+        conditions, shape: κ_B levels, and (n, m).
         folder: where finished instances are kept, so that a call that was cut short goes on.
         workers, cluster, fresh, progress: as of :func:`~casadi_hybrid.study.sweep.sweep`.
 

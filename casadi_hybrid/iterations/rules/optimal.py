@@ -10,9 +10,8 @@ up to the balance. So (P) asks for the C_opt with the least
 which is S1 and S3: a linear matrix inequality in UᵀCU. A barrier method solves it, and its own gap
 says how far the optimum can be.
 
-For full column rank, full cancellation and R = I the closed form *is* the optimum. There
-A_M = αBᵀB, and the largest direction v of B has vᵀ(A_M − BᵀCB)v ≥ (α − ‖C‖)‖B‖², which the
-closed form attains. For another R it is not: BᵀRB and R have their largest directions elsewhere.
+For full column rank, full cancellation and R = I the closed form *is* the optimum: A_M = αBᵀB, and
+the largest direction v of B has vᵀ(A_M − BᵀCB)v ≥ (α − ‖C‖)‖B‖², which it attains.
 """
 
 from __future__ import annotations

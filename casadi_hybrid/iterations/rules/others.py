@@ -69,10 +69,7 @@ def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
 class ScheduleRule:
     """A correction of its own for each iteration: ``schedule(at, t)`` for t = 0, 1, 2, ….
 
-    Args:
-        schedule: (functions at x_t, t) → correction. No split changes the trajectory as long as
-            M_t and the steps depend on split-invariant data.
-        needs_hessian: whether ``at.hessian`` is needed.
+    No split changes the trajectory as long as M_t and the steps depend on split-invariant data.
     """
 
     schedule: Callable[[Evaluation, int], Correction]
@@ -114,11 +111,7 @@ class MatrixRule:
         share(self.optimistic_share, "optimistic_share")
 
     def decide(self, at: Evaluation, t: int) -> Correction:
-        """Return M, P and D at H = ``at.hessian`` and B = ``at.B``.
-
-        Raises:
-            DesignError: when A_M is singular to working precision.
-        """
+        """Return M, P and D; :class:`DesignError` when A_M is singular to working precision."""
         assert at.hessian is not None
         model = LocalModel(at.hessian, at.B, kernel_floor=self.delta)
         M, deficit = self.cancellation.cancel(model, self.delta)

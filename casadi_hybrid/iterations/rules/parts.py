@@ -116,17 +116,14 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepRule:
-    """η_x = min{ √(a_d κ_p / (a_x β)), U_x, κ_p / (β L_d) }, η_d = κ_p / (η_x β).
-
-    The last is left out when C_opt = 0: a channel that is not used restricts nothing.
+    """η_x = min{√(a_dκ_p/(a_xβ)), U_x, κ_p/(βL_d)}, the last for C_opt ≠ 0; η_d = κ_p/(η_xβ).
 
     Args:
         kappa_x, kappa_p, kappa_omega: safety constants (paper: 0.08, 0.20, 8.0).
         margin: ``"weighted"``, a_x = ½λ_min(A_M) and a_d = λ⁺_min(B A_M⁻¹ Bᵀ), or ``"unit"``,
             a_x = a_d = 1.
-        s1: ``"used"`` leaves S1 out when C_aug = 0, as S3 is for C_opt = 0; ``"printed"`` keeps
-            it, η_x ≤ κ_x/‖H‖, as the paper prints it. Its results for the pure optimistic method
-            need the former.
+        s1: ``"used"`` leaves S1 out when C_aug = 0; ``"printed"`` keeps it, η_x ≤ κ_x/‖H‖. The
+            paper prints the latter; its results for the pure optimistic method need the former.
     """
 
     kappa_x: float = 0.08

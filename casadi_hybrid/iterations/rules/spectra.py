@@ -50,9 +50,7 @@ class Jacobian:
     """B with its singular value decomposition and numerical rank r.
 
     Attributes:
-        B: m×n.
-        rank: number of singular values above 1e-10 of the largest.
-        sigma: the r singular values, descending.
+        rank, sigma: r, the singular values above 1e-10 of the largest, and these, descending.
         U, Y, Z: m×r, n×r and n×(n−r) orthonormal bases of range(B), range(Bᵀ) and ker B.
     """
 
