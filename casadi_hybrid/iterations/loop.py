@@ -23,9 +23,8 @@ from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.residuals import Tolerances, residuals_at
 from casadi_hybrid.problem.oracle import Oracle
 
-# Here the last iterate is itself the evidence, also where a user's test says so: the point that
-# passed the test, the stationary violation, the end of the ray, the point where multipliers cease
-# to exist, where steps end.
+# Here the last iterate is itself the evidence: the point that passed the test, the stationary
+# violation, the end of the ray, the point where multipliers cease to exist, where steps end.
 LAST_POINT = (
     StopReason.CONVERGED,
     StopReason.STALLED,

@@ -21,8 +21,7 @@ from casadi_hybrid.paper.norms import RATIO, ZEROS, Norms
 from casadi_hybrid.paper.tables import FAILS, FIVE, Cell, Summary
 
 HOLDS, IN_PART, REFUTED = "holds", "holds in part", "does not hold"
-SILENT = "not judged"
-"""There is no figure that says anything to the statement."""
+SILENT = "not judged"  # no figure says anything to the statement
 MILD, HIGH = (1, 2, 3, 5), (8, 13)
 ONE_METHOD = (5, 8, 13)
 """The levels at which S1 and S3 bind under either margin."""
