@@ -373,8 +373,8 @@ BREAKS = (
     Break(
         "μ and ν exchanged in residuals.csv",
         "paper/files.py",
-        'for name in ("errors", "feasibility", "stationarity", "effective")',
-        'for name in ("errors", "feasibility", "effective", "stationarity")',
+        'of = ("errors", "feasibility", "stationarity", "effective")',
+        'of = ("errors", "feasibility", "effective", "stationarity")',
         (REPORTING,),
     ),
     Break(

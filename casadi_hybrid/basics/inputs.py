@@ -64,6 +64,14 @@ def positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
     return number
 
 
+def share(value: Any, name: str) -> float:
+    """Return ``value`` as a float in [0, 1]."""
+    number = positive(value, name, allow_zero=True)
+    if number > 1:
+        raise InputError(f"{name} must lie in [0, 1], got {value!r}")
+    return number
+
+
 def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
     """Refuse a word that is not among ``allowed``."""
     if value not in allowed:

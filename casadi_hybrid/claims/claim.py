@@ -40,13 +40,10 @@ class Claim:
     """One claim, or one counter-example, with what was measured.
 
     Attributes:
-        name: what is claimed.
-        case: on what: shape, steps, splits.
-        deviations: pairs (what was compared, deviation). Those of runs are
-            max_t ‖a_t − b_t‖_∞ / max(1, max_t ‖a_t‖_∞, max_t ‖b_t‖_∞); each function that makes a
-            claim says what its other numbers are. NaN where a run ended early.
-        bound: what the deviations are held against.
-        counterexample: whether the deviations must exceed the bound instead.
+        name, case: what is claimed, and on what: shape, steps, splits.
+        deviations: pairs (what was compared, :func:`deviation` of two runs, or what the function
+            that makes the claim says). NaN where a run ended early.
+        bound: what the deviations must not exceed, or, for a counter-example, must.
         detail: what went wrong, or empty.
     """
 
@@ -83,16 +80,13 @@ class Claim:
 
 def table(claims: Iterable[Claim]) -> str:
     """Return the claims, then the counter-examples, one aligned line each, and the count."""
-    known = tuple(claims)
-    lines: list[str] = []
-    for title, kind in (
-        ("Claims: no deviation may exceed the bound", False),
-        ("Counter-examples, one hypothesis dropped: every deviation must exceed the bound", True),
-    ):
+    known, lines = tuple(claims), list[str]()
+    claimed = "Claims: no deviation may exceed the bound"
+    against = "Counter-examples, one hypothesis dropped: every deviation must exceed the bound"
+    for title, kind in ((claimed, False), (against, True)):
         chosen = [str(claim) for claim in known if claim.counterexample is kind]
         lines += [title, *chosen, ""] if chosen else []
-    held = sum(claim.held for claim in known)
-    return "\n".join([*lines, f"{held} of {len(known)} hold"])
+    return "\n".join([*lines, f"{sum(claim.held for claim in known)} of {len(known)} hold"])
 
 
 class EndedEarly(Exception):
@@ -144,8 +138,7 @@ class Setup:
         problem: the problem, without parameters.
         x0, x_prev: x_0 and x_{−1} (None: x_{−1} = x_0).
         dual: the start of the dual variable; each claim says which one (μ_0, ν_0, π_0 or λ_0).
-        eta_x: primal step, or metric P (n×n), or a function of t that returns either.
-        eta_d: dual step, or metric D (m×m), or a function of t that returns either.
+        eta_x, eta_d: steps, or metrics P (n×n) and D (m×m), or functions of t that return either.
         iterations: number of steps T ≥ 1; no residual test ends a run earlier.
 
     Raises:
@@ -162,10 +155,14 @@ class Setup:
 
     def __post_init__(self) -> None:
         count(self.iterations, "iterations", at_least=1)
+        n, m = self.problem.n, self.problem.m
         x_prev = self.x0 if self.x_prev is None else self.x_prev
-        object.__setattr__(self, "x0", as_vector(self.x0, self.problem.n, "x0"))
-        object.__setattr__(self, "x_prev", as_vector(x_prev, self.problem.n, "x_prev"))
-        object.__setattr__(self, "dual", as_vector(self.dual, self.problem.m, "dual"))
+        for name, value, size in (
+            ("x0", self.x0, n),
+            ("x_prev", x_prev, n),
+            ("dual", self.dual, m),
+        ):
+            object.__setattr__(self, name, as_vector(value, size, name))
 
     def case(self, rest: str) -> str:
         """Return the shape and the number of steps as text."""
@@ -194,8 +191,7 @@ def follow(setup: Setup, iteration: Iteration) -> History:
     """Run the solver's loop for exactly T steps; one row an iterate, t = 0 … T.
 
     Raises:
-        InputError: when the problem's functions or the rule fail at the start.
-        EndedEarly: when the run ends before T.
+        InputError, EndedEarly: when the run cannot start, or ends before T.
     """
     recorder = Recorder()
     start = Start(setup.x0, setup.dual, setup.x_prev)

@@ -2,10 +2,9 @@ r"""What the closed-form rule decides: the correction, θ, the steps, the weight
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Closed-Form Hybrid
 Correction Design" and "Failure under ill-conditioning", appendices "Proof of the Closed-Form Design
-Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". Every claim asks the
-package's own rule for designs on random local models (H, B) and holds them against formulas that
-are written here once more, with the paper's constants. A claim on a :class:`LocalCase` is called
-with (n, m, models, seed), as :func:`local_cases` is.
+Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". Designs of the package's own
+rule are held against formulas that are written here once more, with the paper's constants. A claim
+on a :class:`LocalCase` is called with (n, m, models, seed), as :func:`local_cases` is.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ CERTIFIED = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class LocalCase:
-    """A random local model: H symmetric, B with a norm and a condition level, a metric R ≻ 0.
-
-    Where rank B < n, the model lifts the curvature of H on ker B to at least ½.
-    """
+    """H symmetric, B with a condition level, R ≻ 0; on ker B H is lifted to at least ½."""
 
     model: rules.LocalModel
     condition: float
@@ -52,11 +48,7 @@ class LocalCase:
 
 
 def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[LocalCase]:
-    """Return local models of n variables and m constraints, the paper's condition levels in turn.
-
-    Raises:
-        InputError: for a number below 1.
-    """
+    """Random local models of n variables, m constraints; the paper's condition levels in turn."""
     for name, value in (("n", n), ("m", m), ("models", models)):
         count(value, name, at_least=1)
     rng = np.random.default_rng((seed, n, m))
@@ -89,9 +81,8 @@ def over_models(
 def target_curvature(H: Matrix, B: Matrix, delta: float, R: Matrix | None = None) -> Measured:
     """Theorem: H + BᵀMB ⪰ δI with M = C_can + αR, and C_aug + C_opt = M for every θ.
 
-    The splits are those of the design rule. Deviations, relative to
-    max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, by how much λ_min(H + BᵀMB) misses δ; least, its distance
-    from δ (α is the least of its family); cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
+    Deviations, relative to max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, by how much λ_min(H + BᵀMB) misses δ;
+    least, its distance from δ; cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
     ‖C_aug + C_opt − M‖ over θ = 0, 0.3, 1 and the closed-form θ. R = I by default.
 
     Raises:
@@ -139,10 +130,9 @@ def unreachable_curvature(H: Matrix, B: Matrix, delta: float) -> Measured:
 @claim("θ makes S1 and S3 equal", ROUNDED)
 @over_models
 def theta_balances(case: LocalCase) -> dict[str, float]:
-    """The closed-form θ makes S1 and S3 equal, and no other θ allows a larger η_x.
+    """The closed-form θ makes S1 and S3 equal, and no other θ allows a larger η_x; R ≠ I, n ≤ m.
 
-    Full cancellation, R ≠ I, so n ≤ m. Deviations: balance, |S1/S3 − 1|; better, the relative gain
-    of the best of θ = 0, 0.05, …, 1.
+    Deviations: balance, |S1/S3 − 1|; better, the relative gain of the best of θ = 0, 0.05, …, 1.
     """
     design = case.design()
     s1, s3 = _limits(case.model, design)
@@ -159,7 +149,7 @@ def step_rule(case: LocalCase) -> dict[str, float]:
     product, |η_xη_d‖B‖²/κ_p − 1|; better, the relative gain of the best of 61×61 pairs of steps.
     """
     beta, factors = _norm(case.model.B) ** 2, np.geomspace(1e-2, 1e2, 61)
-    found: dict[str, list[float]] = {"over": [], "product": [], "better": []}
+    found = []
     for split in (rules.ClosedFormSplit(), rules.GivenSplit(0.3), rules.GivenSplit(1.0)):
         d = case.design(split)
         (eta_x, eta_d), (s1, s3) = _eta(d), _limits(case.model, d)
@@ -167,10 +157,9 @@ def step_rule(case: LocalCase) -> dict[str, float]:
         kept = _norm(d.C_opt) <= KAPPA.kappa_omega * D
         allowed = (s1 >= X) & (beta * X * D <= KAPPA.kappa_p) & kept
         most = float(np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0))
-        found["over"].append(eta_x / min(s1, s3) - 1)
-        found["product"].append(abs(eta_x * eta_d * beta / KAPPA.kappa_p - 1))
-        found["better"].append(most / _margin(d) - 1)
-    return {what: max(each) for what, each in found.items()}
+        product = abs(eta_x * eta_d * beta / KAPPA.kappa_p - 1)
+        found.append((eta_x / min(s1, s3) - 1, product, most / _margin(d) - 1))
+    return dict(zip(("over", "product", "better"), np.max(found, axis=0), strict=True))
 
 
 @claim("Weights: τ ≤ rate, R = I: ≤ 2τ", ROUNDED)
@@ -198,8 +187,7 @@ def weights(case: LocalCase) -> dict[str, float]:
 def weights_of_other_metrics() -> Measured:
     """Counter-example: for R ≠ I the rate can be far more than 2τ.
 
-    A_M = 0.35 diag(1, 100) and B = diag(1, ⅓)Qᵀ, Q a rotation by 45°: the slow direction of A_M is
-    not the weak one of B. Deviation: max rate/(2τ) − 1 over r.
+    A_M = 0.35 diag(1, 100), B = diag(1, ⅓)Qᵀ, Q a rotation by 45°. Deviation: max rate/(2τ) − 1.
     """
     Q = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
     B = np.diag([1.0, 1.0 / 3.0]) @ Q.T
@@ -213,9 +201,8 @@ def weights_of_other_metrics() -> Measured:
 def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -> Measured:
     """‖C_can‖ ≤ ‖H‖‖B†‖², attained for H = I and for H = −vvᵀ with v the weakest direction of B.
 
-    Full column rank, so n ≤ m. Deviations: over, max ‖C_can‖/(‖H‖‖B†‖²) − 1; attained, the largest
-    distance of that ratio from 1 for the two H; square, the distance of the exponent of κ_B in
-    ‖C_can‖ from 2 for H = I, over the condition levels.
+    For n ≤ m. Deviations: over, max ‖C_can‖/(‖H‖‖B†‖²) − 1; attained, the largest distance of that
+    ratio from 1 for the two H; square, that of the exponent of κ_B in ‖C_can‖ from 2 for H = I.
     """
     over, attained = [0.0], [0.0]
     sizes: dict[float, float] = {}
@@ -238,8 +225,7 @@ def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -
 def optimal_split(case: LocalCase) -> dict[str, float]:
     """Problem (P), R = I, full column rank: no C_opt whatever allows a larger margin.
 
-    Deviation: gain, by how much the margin could be larger, at most, than the closed form's; the
-    optimum is known by the gap of the barrier method that solves (P).
+    Deviation: gain, the most by which, by the barrier method's gap, a margin could be larger.
     """
     d, norm_B = case.design(plain=True), case.model.norm_B
     balance = np.sqrt(d.a_d * KAPPA.kappa_p / d.a_x) / norm_B
@@ -255,8 +241,7 @@ def optimal_split_of_other_metrics(
     """Counter-example: for R ≠ I, problem (P) has better splits than the closed form.
 
     Deviations: share, part of the models where the best margin is more than 1 % larger; best, the
-    largest relative gain in the margin; clip, the same for αR with its eigenvalues cut off, which
-    needs no optimization.
+    largest relative gain in the margin; clip, the same for αR with its eigenvalues cut off.
     """
     gains, clipped = problem_p(n, m, models, seed)
     share = sum(gain > 0.01 for gain in gains) / len(gains)

@@ -1,9 +1,8 @@
 """The two noise theorems, and what fails without their hypotheses.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", appendix "Additive Equivalence
-Theorems and Proofs". Noise enters through the ``disturb`` hook of
-:class:`~casadi_hybrid.iterations.Hybrid`; it is drawn once per realization, as tables of T + 2 rows
-for t = −1, 0, 1, …, so two runs can be given the same one. Its standard deviation is 0.01.
+Theorems and Proofs". Noise is the ``disturb`` of :class:`~casadi_hybrid.iterations.Hybrid`, drawn
+once per realization, for t = −1, 0, 1, …, so two runs can be given the same one.
 """
 
 from __future__ import annotations
@@ -16,15 +15,9 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix
+from casadi_hybrid.claims import trajectories
 from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, deviation
-from casadi_hybrid.claims.trajectories import (
-    Pair,
-    different,
-    require_one_sum,
-    run_of,
-    runs_of,
-    same,
-)
+from casadi_hybrid.claims.trajectories import Pair, run_of, runs_of
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.result.history import History
 
@@ -70,23 +63,20 @@ def memory_noise(
 def additivity_under_shared_noise(
     setup: Setup, splits: Sequence[Pair], *, seed: int = 0
 ) -> Measured:
-    """Theorem "Additivity under shared oracle noise": one realization, one trajectory.
-
-    The setup's ``dual`` is ν_0 = μ_0 + C Y_{−1}(x_{−1}). Deviations: x and ν_t, over all splits.
-    """
-    noise = shared_noise(setup, seed)
-    return setup.case(f"{len(splits)} splits"), same(runs_of(setup, splits, disturb=noise))
+    """Theorem "Additivity under shared oracle noise"; ``dual`` is ν_0 = μ_0 + C Y_{−1}(x_{−1})."""
+    runs = runs_of(setup, splits, disturb=shared_noise(setup, seed))
+    return setup.case(f"{len(splits)} splits"), trajectories.same(runs)
 
 
 @counterexample("Unshared oracle noise")
 def unshared_noise(setup: Setup, splits: Sequence[Pair], *, seed: int = 0) -> Measured:
     """Counter-example: a realization of its own for each split."""
-    require_one_sum(setup, splits)
+    trajectories.require_one_sum(setup, splits)
     runs = [
         run_of(setup, split, disturb=shared_noise(setup, seed + i))
         for i, split in enumerate(splits)
     ]
-    return setup.case(f"{len(splits)} splits"), different(runs)
+    return setup.case(f"{len(splits)} splits"), trajectories.different(runs)
 
 
 @claim("Memory noise, C₂P_n = 0")
@@ -96,9 +86,8 @@ def equivalence_under_memory_noise(
     """Theorem "Hybrid–Aug-Lag equivalence under partial residual-memory noise".
 
     ALG(C₁, C₂) from μ_0 = λ_0 + C₂h(x_{−1}) is ALG(C₁ + C₂, 0) from λ_0, the setup's ``dual``,
-    when C₂P_n = 0. Deviations: x; dual, μ_t^H against λ_t^A + C₂h(x_{t−1}^A) as the theorem
-    states it, with the exact h.
-    ``noisy`` are the residual coordinates that P_n projects on. C₂P_n ≠ 0 is an ``InputError``.
+    when C₂P_n = 0; else an ``InputError``. Deviations: x; dual, μ_t^H against
+    λ_t^A + C₂h(x_{t−1}^A) with the exact h. ``noisy``: the coordinates that P_n projects on.
     """
     C1, C2 = setup.square(C1, "C1"), setup.square(C2, "C2")
     if C2[:, list(noisy)].any():

@@ -9,15 +9,11 @@ Jacobian is
     J_{AL} = \begin{bmatrix} I - \eta_x A_M & -\eta_x B^T \\
         \eta_d B (I - \eta_x A_M) & I - \eta_x \eta_d B B^T \end{bmatrix}.
 
-**In which variables.** The law moves μ first and x second. Its linearization at a KKT point is
-the printed matrix in the staggered variables (x_t, π_{t+1}): the multiplier one step ahead of x.
-It is neither the one in (x_t, π_t), which is
-
-    [I − η_x A_M − η_xη_d BᵀB, −η_x Bᵀ; η_d B, I],
-
-nor, unless M = 0, the one in (x_t, ν_{t+1}) with the effective dual. The three are similar, by
-π_{t+1} = π_t + η_d B x_t and ν_{t+1} = π_{t+1} + M B x_t, so they share ρ and the gap 1 − ρ, and
-so does every split of M.
+**In which variables.** The law moves μ first and x second. Its linearization at a KKT point is the
+printed matrix in the staggered variables (x_t, π_{t+1}), neither the one in (x_t, π_t), which is
+[I − η_x A_M − η_xη_d BᵀB, −η_x Bᵀ; η_d B, I], nor, unless M = 0, the one in (x_t, ν_{t+1}) with
+the effective dual. The three are similar, by π_{t+1} = π_t + η_d B x_t and
+ν_{t+1} = π_{t+1} + M B x_t, so they share the gap 1 − ρ, and so does every split of M.
 
 **One mode.** With A_M = a and B = b, J_AL = I + E where tr E = −p, det E = q, q = η_xη_d b² and
 p = η_x a + q: all follows from λ² + pλ + q = 0, solved without cancellation.
@@ -40,8 +36,7 @@ from casadi_hybrid.point.residuals import residuals_at
 
 Array = NDArray[np.float64]
 VARIABLES = ("staggered", "aligned", "effective")
-# Central differences of steps d and d/2 with one extrapolation: truncation O(d⁴) = 1e-12 and
-# rounding 1e-16/d = 1e-13 on entries of size 1.
+# Differences extrapolated once: truncation O(d⁴) = 1e-12, rounding 1e-16/d = 1e-13.
 DIFFERENCE = 1e-3
 DIFFERENCE_ERROR = 1e-9
 KKT = 1e-9
@@ -66,18 +61,17 @@ def spectral_gap(J: Matrix) -> float:
 def local_gap(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> float:
     """1 − ρ of J_AL on what x can see of the multipliers: x-space × range(B).
 
-    J_AL has the eigenvalue 1 for every direction with Bᵀδ = 0, m − rank(B) of them, so its own
-    gap is never positive when m > n: there the multiplier is not unique, and x never meets it.
+    J_AL itself has the eigenvalue 1 for every direction with Bᵀδ = 0, m − rank(B) of them.
     """
     U = LocalModel(H, B).jacobian.U
     return spectral_gap(local_jacobian(H, U.T @ B, U.T @ M @ U, eta_x, eta_d))
 
 
 def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "staggered") -> Matrix:
-    """The Jacobian of the law itself, by differences of the solver's loop around a KKT point.
+    """The Jacobian of the law itself, by differences of the loop around the setup's KKT point.
 
-    The point is the setup's (``x0``, ``dual``), the variables are ``"staggered"`` (x_t, π_{t+1}),
-    ``"aligned"`` (x_t, π_t) or ``"effective"`` (x_t, ν_{t+1}).
+    The variables are ``"staggered"`` (x_t, π_{t+1}), ``"aligned"`` (x_t, π_t) or ``"effective"``
+    (x_t, ν_{t+1}).
 
     Raises:
         InputError: for other variables, or steps that are not numbers.
@@ -90,8 +84,7 @@ def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "stagg
     def step(z: Vector) -> Vector:
         x, dual = z[:n], z[n:]
         h = setup.oracle().residual(x)
-        # The loop starts from (x_t, π_t); the variables that look ahead need one step more of the
-        # multiplier, so two steps are run and x_{t+1} is read from the first.
+        # The loop starts from (x_t, π_t); variables that look ahead need the next multiplier.
         if variables != "aligned":
             dual = dual - eta_d * h
         if variables == "effective":
@@ -100,13 +93,12 @@ def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "stagg
         duals = run.effective_multipliers if variables == "effective" else run.multipliers
         return np.concatenate([run.x[1], duals[1 if variables == "aligned" else 2]])
 
-    columns = []
-    for e in np.eye(point.size):
-        coarse, fine = (
-            (step(point + d * e) - step(point - d * e)) / (2 * d)
-            for d in (DIFFERENCE, DIFFERENCE / 2)
-        )
-        columns.append((4 * fine - coarse) / 3)
+    def slope(e: Vector, d: float) -> Vector:
+        return (step(point + d * e) - step(point - d * e)) / (2 * d)
+
+    columns = [
+        (4 * slope(e, DIFFERENCE / 2) - slope(e, DIFFERENCE)) / 3 for e in np.eye(point.size)
+    ]
     return np.array(columns).T
 
 
@@ -114,8 +106,7 @@ def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "stagg
 def jacobian_of_the_law(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     """The printed J_AL is the linearization of ALG(C, Ω) in the variables (x_t, π_{t+1}).
 
-    Deviations: J, the largest entry of the difference; aligned and effective, the same for the
-    other two choices of variables after the similarity that the module's text gives.
+    Deviations, largest entries: J; aligned and effective, in these variables by similarity.
 
     Raises:
         InputError: when (``x0``, ``dual``) is not a KKT point, or a step is not a number.
@@ -129,10 +120,7 @@ def jacobian_of_the_law(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
 
 @counterexample("J_AL in other variables")
 def jacobian_in_other_variables(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
-    """Counter-example: in (x_t, π_t) or (x_t, ν_{t+1}) the law's Jacobian is another matrix.
-
-    Arguments as for :func:`jacobian_of_the_law`.
-    """
+    """Counter-example: in (x_t, π_t) or (x_t, ν_{t+1}) the law's Jacobian is another matrix."""
     J = _similar_forms(setup, C + Omega)[1]["staggered"]
     return f"n={setup.problem.n} m={setup.problem.m}", {
         name: _apart(law_jacobian(setup, C, Omega, name), J) for name in VARIABLES[1:]
@@ -140,10 +128,9 @@ def jacobian_in_other_variables(setup: Setup, C: Matrix, Omega: Matrix) -> Measu
 
 
 def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> Array:
-    """1 − ρ(J_AL) of the mode A_M = a, B = b; the arguments broadcast.
+    """1 − ρ(J_AL) of the mode A_M = a, B = b, to rounding also where it is tiny; broadcasts.
 
-    Accurate to rounding also where the gap is tiny, unlike 1 − max|eigvals|. For b ≠ 0 it is
-    positive exactly for η_x a > 0, η_xη_d > 0 and η_x a + ½η_xη_d b² < 2.
+    For b ≠ 0 it is positive exactly for η_x a > 0, η_xη_d > 0 and η_x a + ½η_xη_d b² < 2.
     """
     primal = np.multiply(eta_x, a)
     q = np.multiply(eta_x, eta_d) * np.square(b)
@@ -173,12 +160,11 @@ def margin_formula(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLik
 
 @claim("Margin formula: gap/formula in [1, 2]", 1e-3)
 def margin_bounds(a: float = 1.0, b: float = 1.0) -> Measured:
-    """The margin formula is a lower bound of the gap, never less than half, exact at both ends.
+    """For small steps gap/formula lies in [1, 2]: the formula is a lower bound, exact at both ends.
 
-    For small steps gap/formula lies in [1, 2]. It tends to 1 for r → 0, is 1 for r ≥ a²/(2b²) and
-    2 at r = a²/(4b²), where the two real eigenvalues meet. Deviations of gap/formula at
-    η_x a = 1e-9 over r b²/a² from 1e-5 to 1e5: below, under 1; above, over 2; ends, from 1 at the
-    two ends.
+    The ratio tends to 1 for r → 0, is 1 for r ≥ a²/(2b²) and 2 at r = a²/(4b²), where the two real
+    eigenvalues meet. Deviations at η_x a = 1e-9 over r b²/a² from 1e-5 to 1e5: below, under 1;
+    above, over 2; ends, from 1 at the two ends.
     """
     ratio = _gap_over_formula(a, b, np.logspace(-5, 5, 401))
     return f"a={a:g} b={b:g}", {
@@ -190,10 +176,7 @@ def margin_bounds(a: float = 1.0, b: float = 1.0) -> Measured:
 
 @counterexample("Margin formula as an equality")
 def margin_equality(a: float = 1.0, b: float = 1.0) -> Measured:
-    """Counter-example: the formula is not the gap where the eigenvalues meet, r = a²/(4b²).
-
-    Deviation: |gap/formula − 1| at η_x a = 1e-9.
-    """
+    """Counter-example: the formula is not the gap where the eigenvalues meet, r = a²/(4b²)."""
     ratio = _gap_over_formula(a, b, np.array([0.25]))
     return f"a={a:g} b={b:g} r=a²/4b²", {"ratio": _apart(ratio, 1)}
 
@@ -202,8 +185,7 @@ def margin_equality(a: float = 1.0, b: float = 1.0) -> Measured:
 def margin_expansion(a: float = 1.0, b: float = 1.0) -> Measured:
     """ρ = 1 − η_x α_M(r) + O(η_x²) where the dominant eigenvalue of S_M(r) is simple.
 
-    Deviations: the order of |gap − η_x α_M| from 2, measured between η_x a = 1e-3 and 5e-4, for
-    r b²/a² = 0.1 (real eigenvalues) and 1 (a complex pair).
+    Deviations: the order of |gap − η_x α_M| from 2, for r b²/a² = 0.1 (real) and 1 (a pair).
     """
     orders = {"real": _order(a, b, 0.1), "complex": _order(a, b, 1.0)}
     return f"a={a:g} b={b:g}", {what: abs(order - 2) for what, order in orders.items()}
@@ -211,10 +193,7 @@ def margin_expansion(a: float = 1.0, b: float = 1.0) -> Measured:
 
 @counterexample("ρ = 1 − η_x α_M + O(η_x²), double root", bound=0.25)
 def margin_double_root(a: float = 1.0, b: float = 1.0) -> Measured:
-    """Counter-example: at the double root r = a²/(4b²) the error is of order 3/2, not 2.
-
-    The bound is a quarter: half of the loss of order.
-    """
+    """Counter-example: at the double root r = a²/(4b²) the error is of order 3/2, not 2."""
     return f"a={a:g} b={b:g} r=a²/4b²", {"order": 2 - _order(a, b, 0.25)}
 
 
@@ -232,10 +211,9 @@ def stiffness_example(
 ) -> tuple[BestGap, BestGap]:
     """Best gaps with C = cI and with the paper's matrix (c = 1) on its stiff example.
 
-    No finer grid does much better: ρ² ≥ |det J_AL| limits the gap of the weak mode to about
-    ½a η_x, and the strong mode is stable only for η_x a + ½η_xη_d b² < 2. For C = cI that is a
-    gap of at most (c − 1)/(10⁶c − 1) < 1e-6, whatever the steps; for the matrix, 2.0e-3.
-    ``etas`` are the values of both η_x and η_d, ``strengths`` those of c in cI.
+    ρ² ≥ |det J_AL| limits the gap of the weak mode to about ½a η_x, and the strong mode is stable
+    only for η_x a + ½η_xη_d b² < 2: whatever the steps, at most (c − 1)/(10⁶c − 1) < 1e-6 for
+    C = cI, and 2.0e-3 for the matrix. ``etas``: values of η_x and η_d; ``strengths``: of c in cI.
     """
 
     def best(C: Array, c: Array) -> BestGap:
@@ -282,9 +260,9 @@ def stiffness_curvature() -> Measured:
 
 @counterexample("Stiffness: a penalty c < 1")
 def unstable_penalty(strength: float = 0.999) -> Measured:
-    """Counter-example: with c < 1 every pair of steps is unstable. Deviation: ρ(J_AL) − 1, least.
+    """Counter-example: with c < 1 every pair of steps is unstable.
 
-    Over η_x, η_d from 1e-8 to 1, on the weak mode; in units of η_x.
+    Deviation: the least (ρ(J_AL) − 1)/η_x on the weak mode, over η_x, η_d from 1e-8 to 1.
     """
     eta_x, b = STIFF_ETAS[:, None], STIFF_B[1]
     gap = mode_gap(STIFF_H + b**2 * strength, b, eta_x, STIFF_ETAS[None, :])
@@ -344,8 +322,6 @@ def _order(a: float, b: float, s: float) -> float:
 
 
 def _two_modes(strong: ArrayLike, weak: ArrayLike, eta_x: Array, eta_d: Array) -> Array:
-    gaps = [
-        mode_gap(STIFF_H + b * b * np.asarray(c), b, eta_x, eta_d)
-        for c, b in zip((strong, weak), STIFF_B, strict=True)
-    ]
+    both = zip((strong, weak), STIFF_B, strict=True)
+    gaps = (mode_gap(STIFF_H + b * b * np.asarray(c), b, eta_x, eta_d) for c, b in both)
     return np.minimum(*gaps)

@@ -18,8 +18,7 @@ SHAPES = ((5, 3), (4, 4), (3, 5))
 CONDITION = 2.0
 # With these the runs contract and still move after 200 steps (‖h‖ between 1e-3 and 1e-6).
 STRENGTH, ETA_X, ETA_D = 10.0, 0.03, 0.5
-# Steps with a learned Hessian, where later ones are so short that rounding is all they teach; and
-# steps that tell a counter-example, or the gradient of L_C, which takes CasADi a while.
+# With a learned Hessian later steps teach rounding only; a counter-example shows soon.
 LEARNING, SHORT = 20, 60
 THETAS = (1.0, 0.0, 0.3, 0.7)
 # Claims without a problem of the class, of one mode and of the paper's two small examples.
@@ -36,18 +35,15 @@ ALONE: tuple[Callable[..., Claim], ...] = (
 
 
 def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Claim, ...]:
-    """Measure every claim and every counter-example; a few seconds.
-
-    One whose computation raises comes out as a claim that fails, with the sentence.
+    """Measure every claim and every counter-example; what raises is a claim that fails.
 
     Args:
         seed: chooses the problem instances, the matrices and the noise.
-        iterations: steps of every trajectory, at least 10 (shorter ones do not separate the
-            counter-examples).
+        iterations: steps of every trajectory, at least 10 to separate the counter-examples.
         models: local models (H, B) of each claim on the closed-form rule, at least 1.
 
     Raises:
-        InputError: for a negative seed or too few iterations.
+        InputError: for a number out of range.
     """
     found = [claim for n, m in SHAPES for claim in check_shape(n, m, seed, iterations, models)]
     return (*found, *map(attempted, ALONE))
@@ -56,10 +52,7 @@ def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Cl
 def check_shape(
     n: int, m: int, seed: int = 0, iterations: int = 200, models: int = 6
 ) -> tuple[Claim, ...]:
-    """Measure what depends on the problem for n variables and m constraints.
-
-    Arguments and exceptions as for :func:`check_all`.
-    """
+    """Measure what depends on n and m; arguments and exceptions as for :func:`check_all`."""
     count(seed, "seed")
     count(iterations, "iterations", at_least=10)
     count(models, "models", at_least=1)
@@ -96,10 +89,9 @@ def random_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
 
 
 def varying_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
-    """Six splits of M_t = (1 + 0.2 sin 0.3t)M, with C_opt,t = N_0 + 0.3 sin(ωt) N_1 in all but two.
+    """M_t = (1 + 0.2 sin 0.3t)M: (M_t, 0), (0, M_t), and four C_opt,t = N_0 + 0.3 sin(ωt) N_1.
 
-    The first two are the ends (M_t, 0) and (0, M_t). The variation is small because untelescoped
-    memory diverges under a larger one, and then it could not be compared.
+    Under a larger variation untelescoped memory diverges and could not be compared.
     """
 
     def total(t: int) -> Matrix:
@@ -131,7 +123,6 @@ def _trajectories(setup: Setup, M: Matrix, rng: np.random.Generator) -> Iterator
     C = rng.standard_normal(M.shape)
     splits, varying = random_splits(M, rng), varying_splits(M, rng)
     few, short = (_shorter(setup, most) for most in (LEARNING, SHORT))
-
     yield attempted(trajectories.theorem_equivalence, setup, C + C.T, M - C - C.T)
     yield attempted(trajectories.theorem_equivalence, setup, C, M - C)
     yield attempted(trajectories.additivity, setup, splits)
@@ -154,18 +145,14 @@ def _shorter(setup: Setup, most: int) -> Setup:
 
 
 def check_designs(n: int, m: int, models: int = 6, seed: int = 0) -> Iterator[Claim]:
-    """Measure what is claimed of the closed-form rule on local models; n ≤ m has more of it.
-
-    Arguments as for :func:`check_all`.
-    """
+    """Measure what is claimed of the closed-form rule on local models; n ≤ m has more of it."""
     yield attempted(design.step_rule, n, m, models, seed)
     yield attempted(design.weights, n, m, models, seed)
     # Of one or two models the closed form may split all as well as can be.
     yield attempted(design.optimal_split_of_other_metrics, n, m, max(models, 6), seed)
     if n <= m:
-        yield attempted(design.theta_balances, n, m, models, seed)
-        yield attempted(design.cancellation_norm, n, m, models, seed)
-        yield attempted(design.optimal_split, n, m, models, seed)
+        for measured in (design.theta_balances, design.cancellation_norm, design.optimal_split):
+            yield attempted(measured, n, m, models, seed)
 
 
 def _noise(setup: Setup, M: Matrix, rng: np.random.Generator, seed: int) -> Iterator[Claim]:

@@ -2,10 +2,9 @@
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Equivalence and Additivity
 of Matrix-Valued correction", "Additive property of augmentation and optimism" and "Pure
-matrix-valued augmented update". Every run is :class:`~casadi_hybrid.iterations.Hybrid` in the
-solver's loop. The paper states constant matrices and C = Cᵀ; neither is used by its proof once the
-memory is telescoped, so the claims here take matrices of any symmetry, constant or functions of t,
-and steps that are numbers or matrices.
+matrix-valued augmented update". The paper states constant matrices and C = Cᵀ; its proof needs
+neither once the memory is telescoped, so the claims take matrices of any symmetry, constant or
+functions of t, and steps that are numbers or matrices.
 """
 
 from __future__ import annotations
@@ -76,11 +75,10 @@ def _from_the_first(runs: Sequence[History], name: str) -> list[float]:
 
 @claim("Theorem 1: ALG(C,Ω) = ALG(0,C+Ω)")
 def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
-    """Theorem 1: ALG(C, Ω) from μ_0 is ALG(0, C + Ω) from ν_0 = μ_0 + C h(x_{−1}).
+    """Theorem 1: ALG(C, Ω) from μ_0, the ``dual``, is ALG(0, C + Ω) from ν_0 = μ_0 + C h(x_{−1}).
 
-    The setup's ``dual`` is μ_0. Deviations: x, the primal trajectories; nu, ν_t^P against
-    μ_t^H + C h(x_{t−1}^H) as the theorem states it; start, x of the run that is given ν_0 and
-    aligns μ_0 itself (``dual_start="effective"``).
+    Deviations: x; nu, ν_t^P against μ_t^H + C h(x_{t−1}^H) as the theorem states it; start, x of
+    the run that is given ν_0 and aligns μ_0 itself (``dual_start="effective"``).
     """
     C, Omega = setup.square(C, "C"), setup.square(Omega, "Omega")
     nu0 = setup.start_moved(C)
@@ -96,10 +94,9 @@ def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
 
 @claim("Additivity: C_i+Ω_i = M")
 def additivity(setup: Setup, splits: Sequence[Pair]) -> Measured:
-    """Corollary: splits (C_i, Ω_i) with one sum M have one x_t and one ν_t.
+    """Corollary: splits (C_i, Ω_i) with one sum M, constant or not, have one x_t and one ν_t.
 
-    The setup's ``dual`` is ν_0. Channels are matrices or functions of t. Here and below, fewer than
-    two splits, and splits whose sums differ, are an :class:`InputError`.
+    ``dual`` is ν_0. Here and below, one split, or sums that differ, are an :class:`InputError`.
     """
     varying = any(callable(part) for pair in splits for part in (*pair, setup.eta_x, setup.eta_d))
     case = setup.case(f"{len(splits)} splits, {'M_t' if varying else 'M'}")
@@ -110,18 +107,16 @@ def additivity(setup: Setup, splits: Sequence[Pair]) -> Measured:
 def telescoped(setup: Setup, splits: Sequence[Pair]) -> Measured:
     """The memory C_opt,t h_t − C_opt,t−1 h_{t−1} of Algorithm 1 keeps additivity as C_opt varies.
 
-    The same statement as :func:`additivity`, for splits in which it says something: some C_opt
-    has to vary over the iterations.
+    :func:`additivity`, for splits in which some C_opt varies over the iterations.
     """
-    case = _varying_memory(setup, splits)
-    return case, same(runs_of(setup, splits))
+    return _varying_memory(setup, splits), same(runs_of(setup, splits))
 
 
 @counterexample("Untelescoped memory")
 def untelescoped(setup: Setup, splits: Sequence[Pair]) -> Measured:
     """Counter-example: with the memory C_opt,t(h_t − h_{t−1}) the split changes the trajectory."""
-    case = _varying_memory(setup, splits)
-    return case, different(runs_of(setup, splits, memory="untelescoped"))
+    runs = runs_of(setup, splits, memory="untelescoped")
+    return _varying_memory(setup, splits), different(runs)
 
 
 @claim("Both memories, constant C_opt")
@@ -142,9 +137,8 @@ def unmatched_start(setup: Setup, splits: Sequence[Pair]) -> Measured:
 def descent_ascent(setup: Setup, C: Matrix) -> Measured:
     """AUG is μ⁺ = μ + η_d ∇_μ L_C, then x⁺ = x − η_x ∇_x L_C(x, μ⁺), with sym(C) in its place.
 
-    The law runs ALG(sym(C), 0), the recursion follows the gradient of L_C with C itself: a
-    quadratic form sees sym(C) = ½(C + Cᵀ) only, as the paper remarks. The setup's ``dual`` is μ_0.
-    Deviations: x and μ.
+    The law runs ALG(sym(C), 0), the recursion has C itself, of which a quadratic form sees
+    sym(C) = ½(C + Cᵀ) only. The setup's ``dual`` is μ_0. Deviations: x and μ.
 
     Raises:
         InputError: for a wrong shape, or steps that are functions of t.
@@ -164,30 +158,27 @@ def unsymmetrized(setup: Setup, C: Matrix) -> Measured:
 def gradient_run(setup: Setup, C: Matrix) -> tuple[Matrix, Matrix]:
     """x_t and μ_t, t = 0 … T, of the descent and ascent on L_C by its gradient.
 
-    L_C(x, μ) = f(x) + μᵀh(x) + ½h(x)ᵀC h(x) is written as a CasADi expression and differentiated as
-    a whole, so the recursion beside the law shares none of its formulas.
+    L_C(x, μ) = f(x) + μᵀh(x) + ½h(x)ᵀC h(x) is a CasADi expression that is differentiated as a
+    whole: the recursion beside the law shares none of its formulas.
     """
-    problem = setup.problem
-    x, mu = ca.SX.sym("x", problem.n), ca.SX.sym("mu", problem.m)
-    f, h = problem.graph(x, ca.SX.sym("p", 0))
+    x, mu = ca.SX.sym("x", setup.problem.n), ca.SX.sym("mu", setup.problem.m)
+    f, h = setup.problem.graph(x, ca.SX.sym("p", 0))
     L = f + ca.dot(mu, h) + 0.5 * ca.bilin(ca.DM(C), h, h)
     slopes = ca.Function("slopes", [x, mu], [ca.gradient(L, x), ca.gradient(L, mu)])
-    at_x, at_mu = setup.x0, setup.dual
-    points, duals = [at_x], [at_mu]
+    points, duals = [setup.x0], [setup.dual]
     for t in range(setup.iterations):
-        at_mu = at_mu + apply(_at(setup.eta_d, t), slopes(at_x, at_mu)[1].full().ravel())
-        at_x = at_x - apply(_at(setup.eta_x, t), slopes(at_x, at_mu)[0].full().ravel())
-        points.append(at_x)
-        duals.append(at_mu)
+        rise = slopes(points[-1], duals[-1])[1].full().ravel()
+        duals.append(duals[-1] + apply(_at(setup.eta_d, t), rise))
+        slope = slopes(points[-1], duals[-1])[0].full().ravel()
+        points.append(points[-1] - apply(_at(setup.eta_x, t), slope))
     return np.array(points), np.array(duals)
 
 
 def closed_form(theta: float) -> Rule:
     """The paper's closed-form rule at a given θ, with the steps it gives to θ = 1.
 
-    The rule's own steps read the split through S1 and S3, so they would differ between θ. On a
-    kernel of B the design lifts curvature below 1, which keeps the steps short where the runs
-    cross a region of negative curvature.
+    The rule's own steps read the split through S1 and S3. On a kernel of B curvature below 1 is
+    lifted, which keeps the steps short where the runs cross negative curvature.
     """
     return rules.DesignRule(split=rules.GivenSplit(theta), steps=_OneStep(), kernel_floor=1.0)
 
@@ -215,9 +206,9 @@ def design_additivity(
 ) -> Measured:
     """A rule that reads H_t and B_t, with H_t at the memory-free π_t: every θ is one trajectory.
 
-    This is the last sentence of Theorem "Target curvature and additive realization": θ = 1 is the
-    pure realization C_aug = M_t. The setup's ``dual`` is ν_0; its steps are not used.
-    ``family`` gives the rule of a θ in [0, 1]: :func:`closed_form`, or :func:`look_ahead`.
+    The last sentence of Theorem "Target curvature and additive realization". The setup's ``dual``
+    is ν_0; its steps are not used. ``family``, :func:`closed_form` or :func:`look_ahead`, gives the
+    rule of a θ in [0, 1].
     """
     case, runs = _design_runs(setup, thetas, family)
     return case, same(runs)
@@ -225,10 +216,9 @@ def design_additivity(
 
 @claim("Design rule, H learned", 1e-8)
 def learned_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
-    """:func:`design_additivity` with H_t learned from first derivatives along the run.
+    """:func:`design_additivity` with H_t learned from first derivatives at x_0 … x_t and π_t.
 
-    What is learned depends on x_0 … x_t and is asked for at π_t, so no split can change it. The
-    bound leaves room for differences of gradients a short step apart.
+    The bound leaves room for differences of gradients a short step apart.
     """
     problem = setup.problem.with_derivatives(Derivatives("limited-memory"))
     case, runs = _design_runs(replace(setup, problem=problem), thetas, closed_form)
@@ -237,10 +227,7 @@ def learned_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
 
 @counterexample("Design rule, H at μ_t")
 def printed_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
-    """Counter-example: with H at μ_t, as Algorithm 1 is printed, θ changes M_t and the trajectory.
-
-    Arguments as for :func:`design_additivity`.
-    """
+    """Counter-example: with H at μ_t, as Algorithm 1 is printed, θ changes the trajectory."""
     case, runs = _design_runs(setup, thetas, closed_form, "printed")
     return case, different(runs)
 
@@ -256,7 +243,6 @@ def _design_runs(
 
 
 def _beside_gradient(setup: Setup, C: Matrix, run_with: Matrix) -> dict[str, float]:
-    """ALG(run_with, 0) beside the gradient of L_C."""
     if callable(setup.eta_x) or callable(setup.eta_d):
         raise InputError("a step is a function of t; give η_x and η_d as numbers or matrices")
     run = run_of(setup, (run_with, np.zeros_like(C)), dual_start="multipliers")

@@ -27,7 +27,7 @@ At = Any
 class Iteration(Protocol):
     """A method: immutable configuration with pure functions of the state.
 
-    ``At`` is the method's own record of the functions at an iterate; the loop reads its ``f`` only.
+    ``At`` is its own record of the functions at an iterate, of which the loop reads ``f`` only.
     """
 
     @property

@@ -31,6 +31,15 @@ class _Baseline(Equalities):
         """Evaluate f, ∇f, h, B at x_t."""
         return oracle.first(state.x)
 
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
+        """Take one step; there is no correction, so π = ν = μ."""
+        x, mu, *carry = self._next(oracle, state, at)
+        return moved(state, x, mu, tuple(carry)), None
+
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+        """x_{t+1}, μ_{t+1} and what the method remembers."""
+        raise NotImplementedError
+
 
 def _force(at: Evaluation, mu: Vector) -> Vector:
     """∇ₓL = ∇f + Bᵀμ."""
@@ -41,7 +50,6 @@ def _force(at: Evaluation, mu: Vector) -> Vector:
 class GradientDescentAscent(_Baseline):
     """x⁺ = x − η_x(∇f + Bᵀμ), μ⁺ = μ + η_d h, both from (x_t, μ_t) (Arrow, Hurwicz, Uzawa, 1958).
 
-    It has no cure for rotation: near a saddle point with little primal curvature it spirals out.
     The alternating form, μ first, is the hybrid iteration with C_aug = C_opt = 0.
     """
 
@@ -49,10 +57,8 @@ class GradientDescentAscent(_Baseline):
     eta_d: float = 0.05
     label: str = "GDA"
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one simultaneous step."""
-        x = state.x - self.eta_x * _force(at, state.mu)
-        return moved(state, x, state.mu + self.eta_d * at.h), None
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+        return state.x - self.eta_x * _force(at, state.mu), state.mu + self.eta_d * at.h
 
 
 @dataclass(frozen=True)
@@ -73,12 +79,10 @@ class OptimisticGradient(_Baseline):
         mu = start.multipliers
         return State(start.x0, mu, np.zeros_like(mu), mu, 0, (_force(before, mu), before.h))
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one optimistic step."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         force, (force_before, h_before) = _force(at, state.mu), state.carry
         x = state.x - self.eta * (2 * force - force_before)
-        mu = state.mu + self.eta * (2 * at.h - h_before)
-        return moved(state, x, mu, (force, at.h)), None
+        return x, state.mu + self.eta * (2 * at.h - h_before), force, at.h
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,10 @@ class Extragradient(_Baseline):
     eta: float = 0.05
     label: str = "EG"
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one extragradient step."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         middle = oracle.first(state.x - self.eta * _force(at, state.mu))
         x = state.x - self.eta * _force(middle, state.mu + self.eta * at.h)
-        return moved(state, x, state.mu + self.eta * middle.h), None
+        return x, state.mu + self.eta * middle.h
 
 
 @dataclass(frozen=True)
@@ -107,21 +110,17 @@ class PrimalDualHybridGradient(_Baseline):
     sigma: float = 20.0
     label: str = "PDHG"
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one primal step, then one extrapolated dual step."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         x = state.x - self.tau * _force(at, state.mu)
-        return moved(state, x, state.mu + self.sigma * oracle.residual(2 * x - state.x)), None
+        return x, state.mu + self.sigma * oracle.residual(2 * x - state.x)
 
 
 @dataclass(frozen=True)
 class LinearizedAugmentedLagrangian(_Baseline):
     """x⁺ = x − η(∇f + Bᵀ(μ + c h)), μ⁺ = μ + s h(x⁺): one gradient step, then one of multipliers.
 
-    Args:
-        eta: η, the primal step.
-        penalty: c ≥ 0. The method of multipliers (Hestenes, 1969; Powell, 1969) minimizes over x
-            where this takes one gradient step.
-        dual_step: s > 0, the multiplier step; None is η. Hestenes and Powell take s = c.
+    The method of multipliers (Hestenes, 1969; Powell, 1969) minimizes over x instead. ``penalty``
+    is c ≥ 0, ``dual_step`` s > 0; None is η. Hestenes and Powell take s = c.
     """
 
     eta: float = 0.05
@@ -135,8 +134,6 @@ class LinearizedAugmentedLagrangian(_Baseline):
         if self.dual_step is not None:
             positive(self.dual_step, "dual_step")
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one primal step, then one multiplier step at the new point."""
+    def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         x = state.x - self.eta * _force(at, state.mu + self.penalty * at.h)
-        length = self.eta if self.dual_step is None else self.dual_step
-        return moved(state, x, state.mu + length * oracle.residual(x)), None
+        return x, state.mu + (self.dual_step or self.eta) * oracle.residual(x)

@@ -33,16 +33,15 @@ class Hybrid(Equalities):
     Args:
         rule: chooses C_aug,t, C_opt,t and the steps.
         label: name for tables.
-        hessian_at: ``"memory_free"`` evaluates H at π_t, which no split can change; ``"printed"``
-            evaluates it at μ_t as Algorithm 1 of the paper is printed, which makes the
-            trajectory depend on the split.
+        hessian_at: where H is evaluated: ``"memory_free"``, at π_t, which no split can change;
+            ``"printed"``, at μ_t, as Algorithm 1 is printed: the trajectory depends on the split.
         dual_start: what the given λ_0 is. ``"memory_free"``: π_0, with an empty memory, so all
             splits start alike. ``"effective"``: ν_0 = μ_0 + C_aug h_{−1}, as in the paper's
-            theorems. ``"multipliers"``: μ_0 itself, as Algorithm 1 is printed, the same for every
-            split, hence unmatched. The last two need h_{−1} and C_opt,−1, which the paper leaves
-            open: h(x_{−1}), or h_0, and what the rule chooses at (x_0, λ_0).
-        memory: ``"telescoped"`` (the law), or ``"untelescoped"``, C_opt,t(h_t − h_{t−1}), which
-            is the same for a constant C_opt only; it exists to show that the difference matters.
+            theorems. ``"multipliers"``: μ_0, as Algorithm 1 is printed, hence unmatched. The last
+            two need h_{−1} and C_opt,−1, which the paper leaves open: h(x_{−1}), or h_0, and what
+            the rule chooses at (x_0, λ_0).
+        memory: ``"telescoped"`` (the law), or, to show that it matters, ``"untelescoped"``,
+            C_opt,t(h_t − h_{t−1}), which is the same for a constant C_opt only.
         disturb: noise, (t, evaluation) → evaluation, applied to what the step sees, never to
             the residuals that decide when to stop; t = −1 for the start's h_{−1}.
     """

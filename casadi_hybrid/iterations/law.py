@@ -7,11 +7,10 @@ With h_t = h(x_t), g_t = ∇f(x_t), B_t = J_h(x_t) and a correction M_t = C_aug,
     \mu_{t+1} &= \mu_t + v_t + C_{opt,t} h_t - C_{opt,t-1} h_{t-1} \\
     x_{t+1}   &= x_t - P_t [ g_t + B_t^T (\mu_{t+1} + C_{aug,t} h_t) ]
 
-where the drive is v_t = η_d h_t and the primal metric P_t = η_x I; a matrix D or P in place of
-either number is allowed, and so is the look-ahead drive v = D(h − Bw), w = P(g + Bᵀ(π + M h)),
-which uses the residual predicted after a step with the old multiplier. The scalar form is
-Algorithm 1 of the paper; with constant matrices the memory term is the
-paper's Ω(h_t − h_{t−1}).
+with the drive v_t = η_d h_t and P_t = η_x I, which is Algorithm 1 of the paper; with constant
+matrices the memory term is the paper's Ω(h_t − h_{t−1}). Matrices D and P may stand for η_d and
+η_x, and v may be the look-ahead drive D(h − Bw), w = P(g + Bᵀ(π + M h)), which uses the residual
+predicted after a step with the old multiplier.
 
 **Why the split does not matter.** Put π_t = μ_t − C_opt,t−1 h_{t−1}, the *memory-free multiplier*.
 The law reads π_{t+1} = π_t + v_t, x_{t+1} = x_t − P_t[g_t + B_tᵀ(π_{t+1} + M_t h_t)]: no C_aug, no
@@ -33,11 +32,9 @@ from casadi_hybrid.problem.functions import Evaluation
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where an iteration stands: all that it carries from one step to the next.
+    """Where an iteration stands: x_t, μ_t, and what else it carries from one step to the next.
 
     Attributes:
-        x: x_t.
-        mu: μ_t, the paper's dual variable; it depends on the split.
         memory: C_opt,t−1 h_{t−1}, the optimistic memory (zero for methods without one).
         effective: ν_t, the effective dual the last primal step used.
         t: number of steps taken.
@@ -62,10 +59,8 @@ class Correction:
     """One iteration's choice: the two channels and the two steps.
 
     Attributes:
-        C_aug: m×m, the augmented channel.
-        C_opt: m×m, the optimistic channel.
-        eta_x: primal step η_x > 0, or a primal metric P (n×n).
-        eta_d: dual step η_d > 0, or a dual metric D (m×m).
+        C_aug, C_opt: m×m, the augmented and the optimistic channel.
+        eta_x, eta_d: η_x, η_d > 0, or metrics P (n×n) and D (m×m).
         lookahead: drive v = D(h − Bw) with w = P(g + Bᵀ(π + M h)) in place of v = D h.
     """
 
@@ -89,10 +84,9 @@ def apply(step: float | Matrix, vector: Vector) -> Vector:
 def advance(state: State, at: Evaluation, correction: Correction, memory: Vector) -> State:
     """Take one step of the law.
 
-    Args:
-        state, at, correction: at x_t. The dual channel reads ``at.measured``, the augmented channel
-            ``at.h`` (they differ only under residual-memory noise).
-        memory: what the optimistic channel subtracts: C_opt,t−1 h_{t−1} in the telescoped law.
+    The dual channel reads ``at.measured``, the augmented channel ``at.h``; they differ only under
+    residual-memory noise. ``memory`` is what the optimistic channel subtracts, C_opt,t−1 h_{t−1} in
+    the telescoped law.
     """
     kept = correction.C_opt @ at.measured
     residual = at.measured

@@ -23,9 +23,8 @@ from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.residuals import Tolerances, residuals_at
 from casadi_hybrid.problem.oracle import Oracle
 
-# Here the last iterate is itself the evidence, also where a user's test says so: the point that
-# passed the test, the stationary violation, the end of the ray, the point where multipliers cease
-# to exist, where steps end.
+# Here the last iterate is itself the evidence: the point that passed the test, the stationary
+# violation, the end of the ray, the point where multipliers cease to exist, where steps end.
 LAST_POINT = (
     StopReason.CONVERGED,
     StopReason.STALLED,
@@ -64,11 +63,10 @@ def iterate(
 ) -> Outcome:
     """Run an iteration until a stopping test speaks.
 
-    Failures of the problem's functions and of the rule end the loop with a reason, as does
-    arithmetic that overflows in either; what observers and tests raise is the caller's. Ctrl-C
-    comes out as an :class:`~casadi_hybrid.basics.errors.Interrupted` that has the outcome. The best
-    point is never lost: it is the iterate with the least KKT merit
-    (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
+    Failures of the problem's functions and of the rule, overflow too, end the loop with a reason;
+    what observers and tests raise is the caller's. Ctrl-C comes out as an
+    :class:`~casadi_hybrid.basics.errors.Interrupted` that has the outcome. The best point is the
+    iterate with the least KKT merit (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
     """
     began = time.perf_counter()
     last: Progress | None = None

@@ -1,9 +1,8 @@
 """The runs behind the paper's tables: twelve method variants on the synthetic class.
 
-The constants that the paper leaves open were fitted to its tables; ``fitted.py`` lists them. A run
-succeeds, by the paper's measure, when ‖x_t − x*‖ ≤ 1e-3 for some t within the budget: when it
-*crosses*. Whether it stays there is another question. So on the first fifteen instances a run that
-has crossed is followed to 1,500 steps or until it has settled, under the methods that are printed.
+A run succeeds, by the paper's measure, when ‖x_t − x*‖ ≤ 1e-3 for some t within the budget: when it
+*crosses*. To see whether it stays, on the first fifteen instances a run that has crossed is
+followed to 1,500 steps or until it has settled, under the methods that are printed.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ LONG = 1500
 FOLLOWED = 15
 THRESHOLDS = (1e-2, 1e-3, 1e-4)
 AT = THRESHOLDS.index(1e-3)
-# Below this distance, for so many steps in a row, a run tells nothing new; it ends there. In a row:
-# a run may pass by x* while its multipliers are still on their way.
+# Below this distance for so many steps in a row a run ends; once, it may only pass by x*.
 SETTLED = 1e-9
 IN_A_ROW = 10
 SETTLED_STOPS = ("TARGET_REACHED", "CONVERGED")
@@ -48,9 +46,10 @@ class PaperMethod:
 
 
 def _pair(key: str, label: str, method: str) -> tuple[PaperMethod, PaperMethod]:
+    weighted, unit = ({**AS_PRINTED, "margin": margin} for margin in ("weighted", "unit"))
     return (
-        PaperMethod(f"{key}-w", f"{label} W", method, {**AS_PRINTED, "margin": "weighted"}),
-        PaperMethod(f"{key}-u", f"{label} U", method, {**AS_PRINTED, "margin": "unit"}),
+        PaperMethod(f"{key}-w", f"{label} W", method, weighted),
+        PaperMethod(f"{key}-u", f"{label} U", method, unit),
     )
 
 
@@ -101,12 +100,10 @@ class Run:
     """One method on one instance.
 
     Attributes:
-        method: key of the method.
-        condition, seed: the instance.
+        method, condition, seed: key of the method, and the instance.
         hits: first t ≤ 200 with ‖x_t − x*‖ ≤ each of :data:`THRESHOLDS`, or None.
         norm_M: max_t ‖M_t‖₂ within the budget, NaN for methods without a design.
-        stop: name of the reason that ended the run within the budget; of one that did not end,
-            ``"ITERATION_LIMIT"``.
+        stop: name of what ended the run within the budget, or ``"ITERATION_LIMIT"``.
         errors: ‖x_t − x*‖ for t = 0 … 200; after the end of the run its last value.
         feasibility, stationarity: ‖h(x_t)‖₂ and ‖∇f(x_t) + J_h(x_t)ᵀμ_t‖₂ likewise.
         effective: the last with ν_t in the place of μ_t.
@@ -114,8 +111,7 @@ class Run:
         over_budget: whether it ended within the budget because ‖M_t‖₂ had to exceed M_max.
         longest: ‖x_t − x*‖ at t = 1,500, or where the run had settled or ended before; NaN where it
             did not cross, None where it was not to be followed.
-        failure: the error where the computation itself failed, which leaves all else as it is
-            by default; empty for the others.
+        failure: the error where the computation itself failed, else empty.
     """
 
     method: str
@@ -163,9 +159,7 @@ class Run:
 def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False) -> Run:
     """Run one method on one instance; an error of any kind makes a run that says so.
 
-    Args:
-        method, instance: what to run.
-        follow: go on to 1,500 steps where the run has crossed within the budget.
+    ``follow``: go on to 1,500 steps where the run has crossed within the budget.
     """
     try:
         return _run(method, instance, follow)
@@ -200,10 +194,8 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
         return None if goes_on else StopReason.ITERATION_LIMIT
 
     # The paper stops at nothing but the budget; so do these runs, short of settled ones.
-    solver = Solver(
-        instance.problem, method.method, tol=1e-300, max_iter=LONG, stopping=[ends],
-        **method.options,
-    )  # fmt: skip
+    options = {**method.options, "tol": 1e-300, "max_iter": LONG, "stopping": [ends]}
+    solver = Solver(instance.problem, method.method, **options)
     result = solver.solve(
         x0, lam_g0=dual, callback=lambda now: take(now.state, now.at, now.correction)
     )

@@ -1,7 +1,6 @@
 """The files of a reproduction: runs.csv, residuals.csv, tables.txt and the figures.
 
-Medians and quantiles over runs count one that broke off (the norm budget, divergence) as +∞ from
-there on: its last value would look like stagnation.
+Medians and quantiles count a run that broke off (norm budget, divergence) as +∞ from there on.
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ ENOUGH = 20
 
 
 def write(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
-    """Write runs.csv, residuals.csv, tables.txt and the figures, in that format.
-
-    Return what was written.
-    """
+    """Write runs.csv, residuals.csv, tables.txt and the figures, in that format; return all."""
     folder.mkdir(parents=True, exist_ok=True)
     table, courses, text = (folder / name for name in ("runs.csv", "residuals.csv", "tables.txt"))
     write_runs(reproduction.runs, table)
@@ -50,15 +46,11 @@ def write_runs(runs: Iterable[Run], path: Path) -> None:
     ends = ["max_norm_M", "below_at_200", "never_left", "distance_200", "distance_1500"]
     residuals = [f"{name}_{at}" for name in ("feasibility", "stationarity") for at in ("hit", 200)]
     hits = [f"hit_{threshold:g}" for threshold in THRESHOLDS]
-    lines: list[list[Any]] = [
-        ["method", "condition", "seed", *hits, *ends, *residuals, "stop", "failure"]
-    ]
+    heading = ["method", "condition", "seed", *hits, *ends, *residuals, "stop", "failure"]
+    lines: list[list[Any]] = [heading]
     for r in sorted(runs, key=lambda r: (r.method, r.condition, r.seed)):
-        at = [
-            None if t is None else series[t]
-            for series in (r.feasibility, r.stationarity)
-            for t in (r.hit, -1)
-        ]
+        both = r.feasibility, r.stationarity
+        at = [None if t is None else series[t] for series in both for t in (r.hit, -1)]
         values = [*r.hits, r.norm_M, int(r.at_end), int(r.stays), r.errors[-1], r.longest, *at]
         lines.append([r.method, r.condition, r.seed, *values, r.stop, r.failure])
     _write(path, lines)
@@ -69,12 +61,10 @@ def write_residuals(runs: Iterable[Run], path: Path) -> None:
     names = ("distance", "feasibility", "stationarity_mu", "stationarity_nu")
     lines: list[list[Any]] = [["method", "condition", "instances", "t", *names]]
     for (method, condition), group in grouped(run for run in runs if not run.failure).items():
-        series = [
-            np.median(courses(group, name), axis=0)
-            for name in ("errors", "feasibility", "stationarity", "effective")
-        ]
+        of = ("errors", "feasibility", "stationarity", "effective")
+        medians = [np.median(courses(group, name), axis=0) for name in of]
         for t in range(0, BUDGET + 1, EVERY):
-            lines.append([method, condition, len(group), t, *(each[t] for each in series)])
+            lines.append([method, condition, len(group), t, *(each[t] for each in medians)])
     _write(path, lines)
 
 
@@ -99,15 +89,9 @@ def _cell(value: Any) -> Any:
 
 
 def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
-    """Write the figures in a format of matplotlib's and return their paths.
-
-    One that fails is named on stderr.
-    """
-    runs = [
-        run
-        for run in reproduction.runs
-        if not run.failure and (reproduction.population is None or run.seed not in SEEDS)
-    ]
+    """Write the figures and return their paths; one that fails is named on stderr."""
+    fitted = SEEDS if reproduction.population else ()
+    runs = [run for run in reproduction.runs if not run.failure and run.seed not in fitted]
     figures: dict[str, Callable[[], Figure]] = {
         "trajectories": lambda: trajectories(runs),
         "levels": lambda: by_level(reproduction.summary, is_paper=reproduction.is_paper),
@@ -153,7 +137,7 @@ def trajectories(runs: Sequence[Run]) -> Figure:
         f"median of n = {len(group)} runs; {spread}; dotted: 1e-3; lowest: {FLOOR:g} and less\n"
         "×: a run broke off (norm budget, divergence) and counts as ∞ from there on"
     )
-    return _finished(fig, axes, title)
+    return _finished(fig, axes, title, "iteration $t$")
 
 
 def by_level(summary: Summary, *, is_paper: bool) -> Figure:
@@ -193,9 +177,7 @@ def by_level(summary: Summary, *, is_paper: bool) -> Figure:
     return _finished(fig, axes, title, "cond $J_h(x^*)$")
 
 
-def _finished(
-    fig: Figure, axes: NDArray[np.object_], title: str, across: str = "iteration $t$"
-) -> Figure:
+def _finished(fig: Figure, axes: NDArray[np.object_], title: str, across: str) -> Figure:
     """Label the last row of panels, and add the title and the legend of the last panel."""
     for ax in axes[-1]:
         ax.set_xlabel(across)

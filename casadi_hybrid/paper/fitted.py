@@ -1,7 +1,4 @@
-"""What the paper prints of its experiment's constants, and what was fitted to its tables.
-
-The fitted ones are read from the code that uses them, so this list cannot say anything else.
-"""
+"""What the paper prints of its constants, and what was fitted: read from the code itself."""
 
 from __future__ import annotations
 
@@ -63,11 +60,13 @@ def fitted_constants() -> dict[str, str]:
 def listing() -> str:
     """Both lists as aligned text."""
     found = fitted_constants()
-    width = max(map(len, found))
-    lines = ["Fitted to the paper's tables, which leave them open:"]
-    lines += [f"  {name:<{width}}  {value}" for name, value in found.items()]
-    lines += ["Printed in the paper and used as printed:"]
-    lines += [f"  {name:<{width}}  {value}" for name, value in printed_constants().items()]
+    parts = {
+        "Fitted to the paper's tables, which leave them open:": found,
+        "Printed in the paper and used as printed:": printed_constants(),
+    }
+    lines: list[str] = []
+    for title, part in parts.items():
+        lines += [title, *(f"  {name:<{max(map(len, found))}}  {v}" for name, v in part.items())]
     return "\n".join(lines)
 
 

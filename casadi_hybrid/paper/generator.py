@@ -4,10 +4,10 @@ h(x) = B*u + ε_nl A φ(u) with u = x − x*, so h(x*) = 0 and J_h(x*) = B* = U�
 f(x) = ½xᵀH₀x + qᵀx + φ-terms with q chosen so that (x*, μ*) is a KKT point (appendix
 "Experimental Details").
 
-The paper prints the form of f for n = 3 and leaves the distributions open. The :class:`Recipe` used
-here was fitted to its tables. For other n the nonlinear terms are repeated on further
-coordinates. For m < n, which the paper does not have, the quartic term takes in every coordinate
-(f is then bounded below) and H₀ is shifted on ker B* so that x* is a strict local minimizer.
+The paper prints f for n = 3 and leaves the distributions open: the :class:`Recipe` was fitted to
+its tables. For other n the nonlinear terms are repeated on further coordinates. For m < n the
+quartic term takes in every coordinate (f is then bounded below) and H₀ is shifted on ker B* so that
+x* is a strict local minimizer.
 """
 
 from __future__ import annotations
@@ -30,12 +30,9 @@ CONDITIONS = (1, 2, 3, 5, 8, 13)
 class Recipe:
     """How an instance is drawn where the paper leaves it open. The defaults were fitted.
 
-    Args:
-        eps_nl: ε_nl, the strength of the nonlinear part of h.
-        spread, multiplier_spread: x* and μ* are this times standard normal numbers.
-        curvature: eigenvalues of H₀, repeated for more than three variables.
-        least, width, power: c_i = least + width·Uᵖᵒʷᵉʳ with U uniform on [0, 1].
-        radius, multiplier_radius: distance of the start from (x*, μ*).
+    x* and μ* are ``spread`` and ``multiplier_spread`` times standard normal numbers, ``curvature``
+    are the eigenvalues of H₀, repeated for n > 3, c_i = least + width·Uᵖᵒʷᵉʳ with U uniform on
+    [0, 1], ``radius`` and ``multiplier_radius`` the distances of the start from x* and μ*.
     """
 
     eps_nl: float = 0.2
@@ -57,12 +54,10 @@ class Instance:
     """One problem of the class with its known solution and the start of the runs.
 
     Attributes:
-        problem: the CasADi problem.
         x_star, multipliers_star: the constructed KKT point.
         B_star: J_h(x*), with singular values from 1 down to 1/κ.
         x0, multipliers0: start.
-        condition: κ_B.
-        seed: number of the instance within its condition level.
+        condition, seed: κ_B, and the number of the instance within this level.
     """
 
     problem: Problem
@@ -101,8 +96,7 @@ def make_instance(
     """Return instance number ``seed`` at condition level κ.
 
     Args:
-        condition: κ_B ≥ 1, the condition number of J_h(x*).
-        seed: instance number ≥ 0; with κ it seeds the generator as 1000κ + seed.
+        condition, seed: κ_B ≥ 1 of J_h(x*), and a number ≥ 0: drawn with 1000κ + seed.
         n, m: numbers of variables and constraints (paper: 3 and 5).
         radius: distance of the start from x*; the recipe's by default.
         recipe: how all else is drawn.
@@ -131,7 +125,6 @@ def make_instance(
     h = ca.mtimes(B_star, x - x_star) + recipe.eps_nl * ca.mtimes(A, phi(x - x_star))
     smooth = _varphi(x, c)
     if m < n:
-        # On a surface f must be bounded below: the paper's quartic, but in every direction.
         smooth += c[2] * ca.sumsqr(x**2)
         curvature = value_at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
         H0 = H0 + lift_on(null_space(B_star), H0 + curvature)
@@ -145,11 +138,8 @@ def start(
     star: tuple[Vector, Vector], away: tuple[float, float], rng: np.random.Generator
 ) -> list[Vector]:
     """Points at these distances from (x*, μ*), in random directions."""
-    directions = [rng.standard_normal(point.size) for point in star]
-    return [
-        point + distance * d / np.linalg.norm(d)
-        for point, distance, d in zip(star, away, directions, strict=True)
-    ]
+    drawn = [(point, rng.standard_normal(point.size)) for point in star]
+    return [p + size * d / np.linalg.norm(d) for (p, d), size in zip(drawn, away, strict=True)]
 
 
 def phi(u: Any) -> Any:

@@ -1,7 +1,7 @@
 """How the correction grows with the condition number, at the solution itself.
 
-The paper bounds ‖C_can‖ by ‖H‖‖B†‖² and explains by it why exact cancellation fails. Here both are
-measured at (x*, μ*), with ‖M‖ of the closed form and the least ‖M‖ of any rule that reaches δ.
+The paper's bound ‖C_can‖ ≤ ‖H‖‖B†‖² is measured at (x*, μ*), with ‖M‖ of the closed form and the
+least ‖M‖ of any rule that reaches δ.
 """
 
 from __future__ import annotations

@@ -12,20 +12,12 @@ from typing import Any
 
 from casadi_hybrid.basics.record.cells import Columns, Row, packed, unpacked
 from casadi_hybrid.basics.record.collect import Collected, Keeping, collect
-from casadi_hybrid.paper import experiment
+from casadi_hybrid.paper import experiment, tables
 from casadi_hybrid.paper.experiment import ALL_METHODS, FOLLOWED, LONG, Run, run_instance
 from casadi_hybrid.paper.fitted import SEEDS, listing
 from casadi_hybrid.paper.generator import CONDITIONS
 from casadi_hybrid.paper.norms import Norms, norm_rows, norms_at_solutions
-from casadi_hybrid.paper.tables import (
-    FAILS,
-    Summary,
-    aligned,
-    as_dict,
-    distances,
-    summarize,
-    text_tables,
-)
+from casadi_hybrid.paper.tables import FAILS, Summary, aligned, as_dict, summarize
 from casadi_hybrid.paper.verdicts import Verdict, contradictions, verdicts
 
 NOTES = """\
@@ -45,16 +37,21 @@ What else to know
 - OGDA crosses at none of eight η from 0.01 to 1, extragradient in 3 of 240 runs.
 - With m = 5 > n = 3 the feasible set is the one point x*: f has no say in the answer, μ* is not
   unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
+SEEDS_NOTE = """\
+The first five instances are fitted seeds, not the paper's five: their distributions and \
+the constants
+listed below were fitted on them to the printed tables, so agreement there is partly \
+by construction.
+The population leaves them out. Instance s of level κ is drawn with the number 1000κ + s: \
+at 1,000
+instances and more the draws of one level are those of the next."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """All runs, and their summaries over the five fitted seeds and over all others.
+    """All runs, by method, level and seed, of so many instances a level and a shape (n, m).
 
     Attributes:
-        runs: every run, by method, level and seed.
-        instances: of each condition level.
-        shape: (n, m).
         norms: at x* by level, empty where they could not be computed.
         unwritten: why runs could not be written to the record; empty where all are.
     """
@@ -97,21 +94,19 @@ class Reproduction:
         name = f"{first} fitted seeds" if self.is_paper else f"first {first} instances"
         parts: list[Callable[[], str]] = [
             lambda: findings(self.runs, is_paper=self.is_paper),
-            *self._part(f"The {name} {title}", self.fitted, chances=False),
+            lambda: f"\n=== The {name} {title} ===\n",
+            lambda: tables.text_tables(self.fitted, compare=self.is_paper),
         ]
-        if self.population is not None:
-            name = f"{self.instances - first} other instances {title}"
-            parts += self._part(name, self.population, chances=True)
+        if (others := self.population) is not None:
+            more = f"\n=== {self.instances - first} other instances {title} ===\n"
+            parts += [
+                lambda: more,
+                lambda: tables.text_tables(others, compare=self.is_paper, chances=True),
+            ]
         parts.append(self._norms)
         if self.is_paper:
             parts += [self._words, listing, lambda: f"\n{NOTES}"]
         return "\n".join(map(_or_fails, parts))
-
-    def _part(self, title: str, summary: Summary, *, chances: bool) -> list[Callable[[], str]]:
-        return [
-            lambda: f"\n=== {title} ===\n",
-            lambda: text_tables(summary, compare=self.is_paper, chances=chances),
-        ]
 
     def _norms(self) -> str:
         if not self.norms:
@@ -125,7 +120,7 @@ class Reproduction:
         lines += [f"- {verdict}" for verdict in self.judged]
         lines += ["", "Contradictions of the print"]
         lines += [f"- {line}" for line in contradictions(self.summary, self.norms)]
-        return "\n".join([*lines, "", distances(self.fitted), ""])
+        return "\n".join([*lines, "", tables.distances(self.fitted), ""])
 
     def to_dict(self) -> dict[str, Any]:
         """All that the tables show, by method and condition level."""
@@ -154,23 +149,13 @@ def findings(runs: Sequence[Run], *, is_paper: bool) -> str:
     ]
     for condition, cell in row.items():
         text = (
-            f"  {condition:>2g}: {cell.successes:>2} of {cell.runs} cross; {cell.below_at_200:>2} "
+            f"{cell.successes:>2} of {cell.runs} cross; {cell.below_at_200:>2} "
             f"are still below at step 200, {cell.never_left:>2} never left"
         )
         if cell.followed:
             text += f"; {cell.below_at_1500:>2} are below after {LONG:,} steps"
-        lines.append(f"  {condition:>2g}: {FAILS}, {cell.failure}" if cell.failure else text)
-    if is_paper:
-        lines += [
-            "The first five instances are fitted seeds, not the paper's five: their distributions "
-            "and the constants",
-            "listed below were fitted on them to the printed tables, so agreement there is partly "
-            "by construction.",
-            "The population leaves them out. Instance s of level κ is drawn with the number "
-            "1000κ + s: at 1,000",
-            "instances and more the draws of one level are those of the next.",
-        ]
-    return "\n".join(lines)
+        lines.append(f"  {condition:>2g}: {f'{FAILS}, {cell.failure}' if cell.failure else text}")
+    return "\n".join([*lines, SEEDS_NOTE] if is_paper else lines)
 
 
 def _or_fails(text: Callable[[], str]) -> str:
@@ -185,10 +170,7 @@ _UNIT: Columns = {"condition": float, "seed": int, "n": int, "m": int}
 
 
 def _keeping(folder: Path, fresh: bool) -> Keeping[tuple[float, int, int, int], list[Run]]:
-    """How instances are kept: a row for each method, its :class:`Run` in one cell.
-
-    The constants of the experiment count as settings by a digest of the module that has them.
-    """
+    """A row for each method; the experiment's constants count as settings by its file's digest."""
 
     def rows(unit: tuple[float, int, int, int], runs: Sequence[Run]) -> list[Row]:
         head = dict(zip(_UNIT, unit, strict=True))
@@ -220,8 +202,7 @@ def reproduce(
 
     Args:
         instances: problems per level; the first five are the fitted seeds, the rest the population.
-        conditions: κ_B levels.
-        shape: (n, m).
+        conditions, shape: κ_B levels, and (n, m).
         folder: where finished instances are kept, so that a call that was cut short goes on.
         workers, cluster, fresh, progress: as of :func:`~casadi_hybrid.study.sweep.sweep`.
 

@@ -1,9 +1,8 @@
 """From runs to the paper's tables: cells, the printed numbers beside them, and their chances.
 
-Five instances say little. So beside the population each printed number stands with the chance that
-five of its instances give a number as unusual: a count by drawing without replacement, a median by
-the medians of many fives. Where the chance is small, the fitted class is not the paper's, or the
-paper counts something else.
+Beside the population each printed number stands with the chance that five of its instances give
+one as unusual: a count by drawing without replacement, a median by the medians of many fives. Where
+it is small, the fitted class is not the paper's, or the paper counts something else.
 """
 
 from __future__ import annotations
@@ -15,15 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.experiment import (
-    ALL_METHODS,
-    LABELS,
-    LONG,
-    PARTIAL_METHODS,
-    TEXTBOOK_METHODS,
-    Run,
-)
+from casadi_hybrid.paper import experiment, printed
+from casadi_hybrid.paper.experiment import ALL_METHODS, LABELS, LONG, Run
 
 FAILS = "FAILS"
 FIVE = 5
@@ -35,16 +27,14 @@ class Cell:
     """One method at one condition level.
 
     Attributes:
-        runs: instances run.
-        hits: by seed, the first t ≤ 200 with ‖x_t − x*‖ ≤ 1e-3, of the runs that have one.
+        runs, hits: how many; of those that cross, by seed, the first t with ‖x_t − x*‖ ≤ 1e-3.
         norms: max_t ‖M_t‖₂ of the runs that designed at least once.
         over_budget: seeds of the runs that ended because ‖M_t‖₂ had to exceed M_max.
         below_at_200: runs with ‖x_t − x*‖ ≤ 1e-3 at t = 200.
         never_left: those that crossed and had ‖x_t − x*‖ ≤ 1e-3 from there to t = 200.
         followed: those that were to be followed to 1,500 steps where they crossed.
         below_at_1500: of these, those that crossed and end with ‖x − x*‖ ≤ 1e-3.
-        failure: the error where a run could not be computed, else empty; the other numbers are
-            then those of the runs that could.
+        failure: the error where a run could not be computed, and does not count; else empty.
     """
 
     runs: int
@@ -124,15 +114,14 @@ def as_dict(summary: Summary) -> dict[str, dict[str, dict[str, Any]]]:
         "paper_median_hit": printed.HITS,
         "paper_median_norm_M": printed.NORM_M,
     }
+
+    def record(key: str, condition: float, cell: Cell) -> dict[str, Any]:
+        says = {name: table.get(key, {}).get(int(condition)) for name, table in paper.items()}
+        own = {name: getattr(cell, name) for name in names}
+        return {**own, "over_budget": len(cell.over_budget), **says}
+
     return {
-        key: {
-            f"{condition:g}": {
-                **{name: getattr(cell, name) for name in names},
-                "over_budget": len(cell.over_budget),
-                **{name: table.get(key, {}).get(int(condition)) for name, table in paper.items()},
-            }
-            for condition, cell in row.items()
-        }
+        key: {f"{c:g}": record(key, c, cell) for c, cell in row.items()}
         for key, row in summary.items()
     }
 
@@ -151,10 +140,7 @@ def median_chance(says: float, numbers: Sequence[float]) -> float:
 
 
 class _Table(NamedTuple):
-    """A table: its title, its columns, the text of a cell, the print, and what its medians are of.
-
-    Without ``numbers`` a printed number is a count.
-    """
+    """A table; its ``numbers`` are what its medians are of, without them it is of counts."""
 
     title: str
     keys: Sequence[str]
@@ -170,18 +156,17 @@ class _Table(NamedTuple):
             return self.text(cell)
         says, chance = self.print[key][int(c)], ""
         if says is not None and chances and cell.runs >= FIVE:
-            numbers = None if self.numbers is None else self.numbers(cell)
-            if numbers is None:
+            if self.numbers is None:
                 chance = f"; {count_chance(says, cell.successes, cell.runs):.2f}"
-            elif numbers:
+            elif numbers := self.numbers(cell):
                 chance = f"; {median_chance(says, numbers):.2f}"
         return f"{self.text(cell)} [{_text(says)}{chance}]"
 
 
 _SETTLING = ("aug-w", "opt-w", "grid-w", "closed-w", "closed-u", "pdhg")
 _UNIT = ("aug-u", "opt-u", "grid-u", "closed-u")
-_PARTIAL = [method.key for method in PARTIAL_METHODS]
-_BESIDE = [*_UNIT, *(method.key for method in TEXTBOOK_METHODS), *_PARTIAL]
+_PARTIAL = [method.key for method in experiment.PARTIAL_METHODS]
+_BESIDE = [*_UNIT, *(method.key for method in experiment.TEXTBOOK_METHODS), *_PARTIAL]
 _TABLES = (
     _Table(
         "Runs of {n} that cross 1e-3 within 200 steps",
@@ -227,10 +212,8 @@ _TABLES = (
 def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> str:
     """The paper's three tables as aligned text, with what they leave out.
 
-    Args:
-        summary: the cells.
-        compare: add the printed number in brackets.
-        chances: and the chance that five of these instances give one as unusual.
+    ``compare`` adds the printed number in brackets, ``chances`` the chance that five of these
+    instances give one as unusual.
     """
     n = max(cell.runs for row in summary.values() for cell in row.values())
     levels = sorted({c for row in summary.values() for c in row})
@@ -249,21 +232,15 @@ def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> st
 
 def distances(fitted: Summary) -> str:
     """How far table 1 is from print as a whole, by what is counted."""
-    names = {
-        "successes": "that cross",
-        "below_at_200": "still below at 200",
-        "never_left": "that never left",
-    }
-    pairs = [
-        (fitted[key][condition], says)
-        for key, row in printed.SUCCESS.items()
-        for condition, says in row.items()
-        if condition in fitted[key] and fitted[key][condition].runs == FIVE
-    ]
+    counted = ("successes", "below_at_200", "never_left")
+    names = zip(counted, ("that cross", "still below at 200", "that never left"), strict=True)
+    printed_counts = ((k, c, says) for k, row in printed.SUCCESS.items() for c, says in row.items())
+    found = ((fitted[key].get(c), says) for key, c, says in printed_counts)
+    pairs = [(cell, says) for cell, says in found if cell is not None and cell.runs == FIVE]
     return "\n".join(
         f"- table 1 as a count of runs {text}: off by "
         f"{sum(abs(getattr(cell, name) - says) for cell, says in pairs)} of {FIVE * len(pairs)}"
-        for name, text in names.items()
+        for name, text in names
     )
 
 

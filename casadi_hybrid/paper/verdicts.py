@@ -1,14 +1,14 @@
 """What the paper says of its experiment in words, a row a statement: statistic, threshold, figures.
 
-Each statistic is computed from the runs, and by the same code from the printed tables: what the
-print does not bear out itself is seen there. A row whose computation fails says FAILS and why.
-Where the print contradicts itself or what is computed here, :func:`contradictions` says so.
+Each statistic is computed from the runs, and by the same code from the printed tables. A row whose
+computation fails says FAILS and why.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,7 @@ from casadi_hybrid.paper.norms import RATIO, ZEROS, Norms
 from casadi_hybrid.paper.tables import FAILS, FIVE, Cell, Summary
 
 HOLDS, IN_PART, REFUTED = "holds", "holds in part", "does not hold"
-SILENT = "not judged"
-"""There is no figure that says anything to the statement."""
+SILENT = "not judged"  # no figure says anything to the statement
 MILD, HIGH = (1, 2, 3, 5), (8, 13)
 ONE_METHOD = (5, 8, 13)
 """The levels at which S1 and S3 bind under either margin."""
@@ -38,10 +37,7 @@ Level = Callable[[str], Cell]
 
 
 def printed_cells() -> Summary:
-    """The printed tables as cells: as many hits as table 1 counts, all at the median of table 2.
-
-    What table 1 does not count crosses in all five runs where table 2 has a median.
-    """
+    """The print as cells: hits as table 1 counts them, or five, all at the median of table 2."""
     found: Summary = {}
     for key in printed.SUCCESS | printed.HITS:
         row, hits = found.setdefault(key, {}), printed.HITS.get(key, {})
@@ -79,21 +75,16 @@ class Judged(NamedTuple):
     missed: list[str]
 
     def __str__(self) -> str:
-        figures = (
-            f"{c}: {v:.2f}{' (missed)' if c in self.missed else ''}"
-            for c, v in self.figures.items()
-        )
-        return ", ".join(figures) or "no figure"
+        marks = {c: " (missed)" if c in self.missed else "" for c in self.figures}
+        return ", ".join(f"{c}: {v:.2f}{marks[c]}" for c, v in self.figures.items()) or "no figure"
 
 
 class Statement(NamedTuple):
     """A statement of the paper, and the statistic that keeps its threshold where it holds.
 
     Attributes:
-        words: what the paper says.
-        statistic: what is measured at each level.
+        words, statistic, levels: what the paper says, and what is measured at each of its levels.
         threshold: a key of :data:`RELATIONS` and a number.
-        levels: those that the paper speaks of.
         measure: the statistic of the cells and the norms of a level, NaN where there is none.
         note: what to know when reading it.
     """
@@ -112,17 +103,15 @@ class Statement(NamedTuple):
             ArithmeticError: where a run that it needs could not be computed.
         """
 
-        def level(c: int) -> Level:
-            def cell(key: str) -> Cell:
-                found = summary.get(key, {}).get(c, Cell(0, {}))
-                if found.failure:
-                    raise ArithmeticError(f"a run could not be computed: {found.failure}")
-                return found
-
-            return cell
+        def cell(c: int, key: str) -> Cell:
+            found = summary.get(key, {}).get(c, Cell(0, {}))
+            if found.failure:
+                raise ArithmeticError(f"a run could not be computed: {found.failure}")
+            return found
 
         relation, _, number = self.threshold.rpartition(" ")
-        measured = {f"{c}": float(self.measure(level(c), norms.get(c, {}))) for c in self.levels}
+        found = ((c, self.measure(partial(cell, c), norms.get(c, {}))) for c in self.levels)
+        measured = {f"{c}": float(value) for c, value in found}
         figures = {c: value for c, value in measured.items() if not np.isnan(value)}
         missed = [c for c, v in figures.items() if not RELATIONS[relation](v, float(number))]
         outcome = HOLDS if not missed else REFUTED if len(missed) == len(figures) else IN_PART
@@ -264,9 +253,8 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
     """Where the print contradicts itself, or what is computed here."""
     same, both = [], zip(summary["closed-w"].items(), summary["closed-u"].values(), strict=True)
     for (c, weighted), unit in both:
-        seeds = weighted.hits.keys() | unit.hits.keys()
-        differ = sum(weighted.hits.get(seed) != unit.hits.get(seed) for seed in seeds)
         if c in ONE_METHOD:
+            differ = len(dict(weighted.hits.items() ^ unit.hits.items()))
             same.append(f"at {c:g} in {weighted.runs - differ} of {weighted.runs}")
     dashes = [
         f"{LABELS[key]} {hit:g} at {c}, {printed.SUCCESS[key][c]} of {FIVE}"
@@ -275,9 +263,7 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         if hit is not None and 2 * printed.SUCCESS.get(key, {}).get(c, FIVE) < FIVE
     ]
     pdhg, beyond = PrimalDualHybridGradient(), summary["grid-w"].get(13)
-    censored = (
-        f": here the budget ends {len(beyond.over_budget)} of {beyond.runs}" if beyond else ""
-    )
+    censored = beyond and f": here the budget ends {len(beyond.over_budget)} of {beyond.runs}"
     zeros = int(min((row[ZEROS] for row in norms.values()), default=0))
     return [
         "Under the printed rule S1 and S3 bind at 5, 8 and 13, and the weighted and the unit "
@@ -288,7 +274,7 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         "At 8 the required ‖M‖ exceeds the norm budget, says the text; table 3 prints "
         f"{printed.NORM_M['closed-u'][8]:g} of {printed.M_MAX:g}.",
         f"At 13 table 3 prints {printed.NORM_M['grid-w'][13]:g}, which the cap of "
-        f"{printed.M_MAX:g} censors{censored}.",
+        f"{printed.M_MAX:g} censors{censored or ''}.",
         f"PDHG has τσ‖B*‖² = {pdhg.tau * pdhg.sigma:g} with the steps fitted to the tables (‖B*‖ = "
         "1); the appendix prints < 1.",
         f"Appendix E assumes S_M Hurwitz. Where m > n it never is: at every x* at least {zeros} of "

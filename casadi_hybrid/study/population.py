@@ -26,14 +26,10 @@ class Plan:
     """The instances of a study: every combination of what is listed.
 
     Args:
-        shapes: (n, m), numbers of variables and constraints.
-        conditions: κ of J_h(x*).
-        radii: distances of the start from x*.
+        shapes, conditions, radii: (n, m); κ of J_h(x*); distances of the start from x*.
         seeds: instances for each of these combinations.
-        first_seed: number of the first, 100 by default. Every constant of a rule was chosen on
-            numbers below 100. The paper's class draws from 1000κ + number, so numbers of 1000 and
-            more at κ have the random matrices of another level; those from 100 to 999 have none
-            that a fit has seen.
+        first_seed: number of the first. Every constant of a rule was chosen on numbers below 100.
+            The class draws from 1000κ + number: from 1000 on as at another level.
 
     Raises:
         InputError: for an empty list or a number out of range.
@@ -71,10 +67,7 @@ class Plan:
 class Population:
     """The trials of every unit of a plan, in the plan's order.
 
-    Attributes:
-        settings: what they were run with.
-        units: unit → its trials.
-        unwritten: why rows could not be written to the record; empty where all are.
+    ``unwritten`` says why rows could not be written to the record; empty where all are.
     """
 
     settings: Settings
@@ -127,10 +120,9 @@ def run_study(
 ) -> Population:
     """Run the units of a plan that ``folder`` does not hold yet, in parallel processes.
 
-    The trials of each finished unit are appended to the record in ``folder`` at once, with a
-    checksum and the versions of the software. A run that was cut short goes on from there, and a
-    larger plan with the same settings adds to it. The numbers do not depend on what carries the
-    work. A rule that raises is a failed trial, and so is one whose process ends.
+    The trials of each finished unit are appended to the record at once, with a checksum and the
+    versions of the software. A run that was cut short goes on from there, and a larger plan with
+    the same settings adds to it. The numbers do not depend on what carries the work.
 
     Args:
         plan, settings: what to run, and how.

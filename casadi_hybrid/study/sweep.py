@@ -25,9 +25,7 @@ Point = tuple[bool | int | float | str, ...]
 class Sweep:
     """The rows of a sweep, in the order of the grid, the last argument fastest.
 
-    Attributes:
-        arguments, results: names of the columns.
-        rows: a dictionary a point, with ``error`` beside arguments and results.
+    Each row is a dictionary of the names in ``arguments`` and ``results``, and ``error``.
     """
 
     arguments: tuple[str, ...]
@@ -44,11 +42,8 @@ class Sweep:
     @property
     def errors(self) -> dict[Point, str]:
         """By point, what was raised."""
-        return {
-            tuple(row[name] for name in self.arguments): row["error"]
-            for row in self.rows
-            if row["error"]
-        }
+        failed = (row for row in self.rows if row["error"])
+        return {tuple(row[name] for name in self.arguments): row["error"] for row in failed}
 
     def __str__(self) -> str:
         names = (*self.arguments, *self.results)
@@ -112,12 +107,10 @@ def sweep(
         for point in product(*(dict.fromkeys(values) for values in over.values()))
     ]
     about = {"function": function_digest(function), "results": list(wanted)}
-    keeping = None
-    if folder is not None:
-        keeping = Keeping[Point, Row](
-            Path(folder), "sweep", about, kept, tuple, lambda point, row: [row],
-            lambda rows: rows[0], size=len(names), table=table, fresh=fresh,
-        )  # fmt: skip
+    keeping = None if folder is None else Keeping[Point, Row](
+        Path(folder), "sweep", about, kept, tuple, lambda point, row: [row],
+        lambda rows: rows[0], size=len(names), table=table, fresh=fresh,
+    )  # fmt: skip
     return collect(
         partial(_row, function, names, wanted), points,
         lambda found: Sweep(names, wanted, tuple(found.values.values())), keeping,
@@ -156,8 +149,8 @@ def _row(
 
 
 def _nothing(names: Sequence[str], results: Sequence[str], point: Point, sentence: str) -> Row:
-    nothing = dict.fromkeys(results, float("nan"))
-    return {**dict(zip(names, point, strict=True)), **nothing, "error": sentence}
+    given = dict(zip(names, point, strict=True))
+    return {**given, **dict.fromkeys(results, float("nan")), "error": sentence}
 
 
 def _shown(value: Any) -> str:

@@ -25,10 +25,8 @@ class Block(NamedTuple):
 class Rate:
     """One rule at one condition level of a block.
 
-    Attributes:
-        runs, successes: counts.
-        median_iterations: among the successes; None without any.
-        failures: how the other runs ended, as "stop reason/point status", with counts.
+    ``median_iterations`` is among the successes, None without any; ``failures`` counts how the
+    other runs ended, as "stop reason/point status".
     """
 
     runs: int
@@ -48,10 +46,8 @@ Summary = dict[Block, dict[float, dict[str, Rate]]]
 def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
     """Summarize by block, condition level and rule, in the order of the units."""
     groups: dict[tuple[Block, float, str], list[Trial]] = {}
-    for unit, trials in units.items():
-        for trial in trials:
-            place = Block(*unit[:3]), unit.condition, trial.rule
-            groups.setdefault(place, []).append(trial)
+    for unit, trial in ((unit, trial) for unit, trials in units.items() for trial in trials):
+        groups.setdefault((Block(*unit[:3]), unit.condition, trial.rule), []).append(trial)
     summary: Summary = {}
     for (block, condition, rule), group in groups.items():
         hits = [trial.iterations for trial in group if trial.success]
@@ -68,16 +64,16 @@ def caption(summary: Summary, budget: int) -> str:
         "Per rule: successes in % of the runs, and median iterations (n = successes behind it).",
         f"Budget: {budget} iterations. A rule that does not apply to a problem fails on it.",
     ]
-    if any(block.m >= block.n for block in summary):
-        lines.append(
-            f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the "
-            "first such t."
-        )
-    if any(block.m < block.n for block in summary):
-        lines.append(
-            f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
-            "unscaled, evaluated anew; iterations of the run."
-        )
+    by_distance = (
+        f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the "
+        "first such t."
+    )
+    by_residuals = (
+        f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
+        "unscaled, evaluated anew; iterations of the run."
+    )
+    lines += [by_distance] * any(block.m >= block.n for block in summary)
+    lines += [by_residuals] * any(block.m < block.n for block in summary)
     return "\n".join(lines)
 
 

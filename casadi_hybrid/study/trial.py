@@ -1,12 +1,10 @@
 """One unit of the study: one instance, every rule, judged by the problem's own functions.
 
-What counts as a success depends on what the constraints leave open:
-
-- m ≥ n, full rank: they fix x* alone. Success is the first hit ‖x_t − x*‖₂ ≤ 1e-3; the
+- m ≥ n, full rank: the constraints fix x* alone. Success is the first hit ‖x_t − x*‖₂ ≤ 1e-3; the
   iterations are the hitting time.
 - m < n, full rank: success is a KKT point with unscaled residuals ‖h‖_∞ ≤ 1e-8 and
-  ‖∇f + J_hᵀλ‖_∞ ≤ 1e-8 for the multipliers λ the rule returned, x* or another; the iterations
-  are those of the whole run.
+  ‖∇f + J_hᵀλ‖_∞ ≤ 1e-8 for the multipliers λ of the rule, x* or another; the iterations are those
+  of the whole run.
 
 A rule that raises, or whose process ends, is a trial as well: a failure with its sentence.
 """
@@ -20,7 +18,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError, InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.iterations.stopping import DistanceTest, Progress, StoppingTest
+from casadi_hybrid.iterations.stopping import DistanceTest, Progress
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.point.residuals import Residuals, residuals_at
 from casadi_hybrid.problem.oracle import Oracle
@@ -56,11 +54,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the numbers of a unit besides the unit itself.
-
-    Args:
-        rules: names of methods.
-        budget: iterations a run may take.
+    """What decides the numbers of a unit: names of methods, and iterations a run may take.
 
     Raises:
         InputError: for an unknown or repeated rule, one that needs options, or a budget below 1.
@@ -80,13 +74,8 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Every number a unit's results depend on, ready for JSON."""
-        return {
-            **asdict(self),
-            "rules": list(self.rules),
-            "hit": HIT,
-            "tol": TOL,
-            "kernel_floor": KERNEL_FLOOR,
-        }
+        constants = {"hit": HIT, "tol": TOL, "kernel_floor": KERNEL_FLOOR}
+        return {**asdict(self), "rules": list(self.rules), **constants}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +83,14 @@ class Trial:
     """One rule on one instance.
 
     Attributes:
-        rule: name of the method.
-        success: see the module's docstring.
+        rule, success: name of the method; see the module's docstring.
         iterations: the hitting time, or the steps of the whole run without a hit.
         stop, point: names of the two statuses of the result.
-        feasibility, stationarity: residuals of the returned point, evaluated anew. NaN where the
-            functions are not defined.
-        distance: ‖x − x*‖₂ of the returned point.
+        feasibility, stationarity, distance: residuals of the returned point, evaluated anew (NaN
+            where the functions are not defined), and its ‖x − x*‖₂.
         first, second: evaluations of (f, ∇f, h, J_h), and of these with ∇²L.
         elapsed: seconds; the only entry that differs between two runs.
-        error: what was raised, in a sentence; empty for a run that came to an end.
+        error: what was raised, in a sentence, or empty.
     """
 
     rule: str
@@ -134,31 +121,21 @@ def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
 
 
 def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
-    """Say whether a run succeeded (see the module's docstring); NaN never does.
-
-    ``hit`` is the first iteration within :data:`HIT` of x*, ``residuals`` are of the end.
-    """
+    """Whether a run that comes within :data:`HIT` of x* at ``hit`` succeeded; NaN never does."""
     if unit.by_distance:
         return hit is not None
     return residuals.feasibility <= TOL and residuals.stationarity <= TOL
 
 
 def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial:
-    tests: list[StoppingTest] = []
-    tol = TOL
+    options: dict[str, Any] = {"tol": TOL, "max_iter": settings.budget}
     if unit.by_distance:
-        tests.append(DistanceTest(instance.x_star, HIT))
+        options["stopping"] = [DistanceTest(instance.x_star, HIT)]
         # σ_min = 1/κ: at a larger residual the run could end before the distance is reached.
-        tol = min(TOL, 0.1 * HIT / unit.condition)
-    lifts = not unit.by_distance and "kernel_floor" in METHODS[rule][0]
-    solver = Solver(
-        instance.problem,
-        rule,
-        tol=tol,
-        max_iter=settings.budget,
-        stopping=tests,
-        **({"kernel_floor": KERNEL_FLOOR} if lifts else {}),
-    )
+        options["tol"] = min(TOL, 0.1 * HIT / unit.condition)
+    elif "kernel_floor" in METHODS[rule][0]:
+        options["kernel_floor"] = KERNEL_FLOOR
+    solver = Solver(instance.problem, rule, **options)
     hits: list[int] = []
 
     def watch(progress: Progress) -> None:

@@ -1,45 +1,23 @@
 """Rules: how C_aug, C_opt and the steps are chosen at an iterate."""
-# ruff: noqa: F403, F405 (names are listed once; a type checker finds them in the modules)
+# ruff: noqa: F403 (names are listed once; a type checker finds them in the modules)
 
 from typing import TYPE_CHECKING
 
 from casadi_hybrid.basics.late import late_names
 
-__all__ = [
-    "BalancedSplit",
-    "BoundedShare",
-    "Cancellation",
-    "ClippedSplit",
-    "ClosedFormSplit",
-    "ConstantRule",
-    "Design",
-    "DesignRule",
-    "FixedMetric",
-    "FloorCancellation",
-    "FullCancellation",
-    "GivenSplit",
-    "GramMetric",
-    "GridSplit",
-    "IdentityMetric",
-    "LeastNormCancellation",
-    "LeastShare",
-    "LocalModel",
-    "MatrixRule",
-    "Metric",
-    "NegativeCancellation",
-    "OptimalSplit",
-    "PartialCancellation",
-    "PureAugmented",
-    "PureOptimistic",
-    "ScheduleRule",
-    "Split",
-    "StepRule",
-    "Strength",
-    "TargetCurvature",
-    "WhitenedRule",
-    "algorithm_1",
-    "least_restriction",
-]
+_HOMES = {
+    "algorithm1": "algorithm_1",
+    "cancellations": "Cancellation FloorCancellation FullCancellation LeastNormCancellation "
+    "NegativeCancellation PartialCancellation",
+    "design": "Design DesignRule",
+    "optimal": "ClippedSplit OptimalSplit least_restriction",
+    "others": "ConstantRule MatrixRule ScheduleRule WhitenedRule",
+    "partial": "BalancedSplit BoundedShare LeastShare",
+    "parts": "ClosedFormSplit FixedMetric GivenSplit GramMetric GridSplit IdentityMetric Metric "
+    "PureAugmented PureOptimistic Split StepRule Strength TargetCurvature",
+    "spectra": "LocalModel",
+}
+__all__ = [name for names in _HOMES.values() for name in names.split()]
 
 if TYPE_CHECKING:
     from casadi_hybrid.iterations.rules.algorithm1 import *
@@ -51,7 +29,4 @@ if TYPE_CHECKING:
     from casadi_hybrid.iterations.rules.parts import *
     from casadi_hybrid.iterations.rules.spectra import *
 else:
-    __getattr__, __dir__ = late_names(
-        __name__,
-        {"spectra parts cancellations design others partial optimal algorithm1": " ".join(__all__)},
-    )
+    __getattr__, __dir__ = late_names(__name__, _HOMES)

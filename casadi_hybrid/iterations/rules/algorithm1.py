@@ -1,9 +1,8 @@
 """Algorithm 1 of the paper in one function, in its letters and its order.
 
-The method ``"algorithm-1"`` runs the same by parts that can be exchanged
-(:class:`~casadi_hybrid.iterations.rules.design.DesignRule`,
-:mod:`casadi_hybrid.iterations.law`); a test holds it against this function, step
-by step. Zhao, "Closed-Form Hybrid Correction Design" and appendix G.
+The method ``"algorithm-1"`` runs the same by parts, :mod:`casadi_hybrid.iterations.law` and
+:class:`~casadi_hybrid.iterations.rules.design.DesignRule`, and is tested against this function.
+Zhao, "Closed-Form Hybrid Correction Design" and appendix G.
 """
 
 from __future__ import annotations

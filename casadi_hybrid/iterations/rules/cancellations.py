@@ -1,11 +1,10 @@
 """Which part of the local curvature a correction removes, for any shape and rank of B.
 
-Write S = W diag(e) Wᵀ for the Schur complement of the kernel block (see
-:mod:`casadi_hybrid.iterations.rules.spectra`; S is H itself, in the coordinates y, when B has full
-column rank) and C = B⁺ᵀ Y T Yᵀ B⁺ for the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a
-choice of T.
-What it leaves to be added for S + YᵀBᵀMBY ⪰ δI is its *deficit*, which the strength α makes up.
-Then A_M ⪰ δI, or ⪰ min(δ, ½λ_min(H_zz)) I with a kernel, whose curvature no M can raise.
+S = W diag(e) Wᵀ is the Schur complement of the kernel block
+(:mod:`casadi_hybrid.iterations.rules.spectra`; H itself, in the coordinates y, for full column
+rank), C = B⁺ᵀ Y T Yᵀ B⁺ the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a choice of T. What
+it leaves to be added for S + YᵀBᵀMBY ⪰ δI is its *deficit*, which the strength α makes up. Then
+A_M ⪰ δI, or ⪰ min(δ, ½λ_min(H_zz)) I with a kernel, whose curvature no M can raise.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, positive
+from casadi_hybrid.basics.inputs import Matrix, Vector, share
 from casadi_hybrid.iterations.rules.spectra import LocalModel, symmetric_eigen
 
 
@@ -67,8 +65,8 @@ class NegativeCancellation:
 class FloorCancellation:
     """T = W diag(max(e, δ) − e) Wᵀ: the least T with S + T ⪰ δI, in every unitary norm.
 
-    M is the least matrix with that T. Another T may need a smaller M where the singular values of
-    B differ: see :class:`LeastNormCancellation`. Nothing is left to add.
+    Another T may need a smaller M where the singular values of B differ: see
+    :class:`LeastNormCancellation`. Nothing is left to add.
     """
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
@@ -82,16 +80,14 @@ class LeastNormCancellation:
     """M = U[Σ⁻¹(δI − S)Σ⁻¹]₊Uᵀ: the least M that reaches δ. Nothing is left to add.
 
     S + YᵀBᵀMBY ⪰ δI says UᵀMU ⪰ G = Σ⁻¹(δI − S)Σ⁻¹, so by Weyl no eigenvalue of UᵀMU lies below
-    that of G, and the positive part [G]₊ has the least norm in every unitary norm at once. It is
-    as much as cond(B)² smaller than the floor's, and S + T is not diagonal in the basis of S.
+    that of G, and [G]₊ is least in every unitary norm: by up to cond(B)² less than the floor's.
     """
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
         sigma = model.jacobian.sigma
         S = model.schur(model.reachable(delta))
-        missing = (delta * np.eye(model.rank) - S) / np.outer(sigma, sigma)
-        g, W = symmetric_eigen(missing)
+        g, W = symmetric_eigen((delta * np.eye(model.rank) - S) / np.outer(sigma, sigma))
         UW = model.jacobian.U @ W
         C = (UW * np.maximum(g, 0.0)) @ UW.T
         return Cancelled(0.5 * (C + C.T), 0.0)
@@ -107,8 +103,7 @@ class PartialCancellation:
     gamma: float = 0.5
 
     def __post_init__(self) -> None:
-        if positive(self.gamma, "gamma", allow_zero=True) > 1:
-            raise InputError(f"gamma must lie in [0, 1], got {self.gamma!r}")
+        share(self.gamma, "gamma")
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""

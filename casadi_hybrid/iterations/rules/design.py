@@ -8,18 +8,9 @@ from typing import NamedTuple
 from casadi_hybrid.basics.errors import DesignError
 from casadi_hybrid.basics.inputs import has_method, positive
 from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.iterations.rules import parts
 from casadi_hybrid.iterations.rules.cancellations import Cancellation, FullCancellation
-from casadi_hybrid.iterations.rules.parts import (
-    Candidate,
-    ClosedFormSplit,
-    IdentityMetric,
-    Metric,
-    Split,
-    StepRule,
-    Strength,
-    TargetCurvature,
-    Undivided,
-)
+from casadi_hybrid.iterations.rules.parts import Candidate, Metric, Split, StepRule, Strength
 from casadi_hybrid.iterations.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm
 from casadi_hybrid.problem.functions import Evaluation
 
@@ -36,8 +27,7 @@ class Design(Correction):
         alpha, theta: strength and split (θ is NaN for the pure endpoints).
         a_x, a_d: the margin's weights.
         active: which of ``"balance"``, ``"S1"``, ``"S3"`` limited η_x.
-        min_eig_A: smallest eigenvalue of A_M = H + BᵀMB.
-        norm_M: ‖M‖₂.
+        min_eig_A, norm_M: smallest eigenvalue of A_M = H + BᵀMB, and ‖M‖₂.
     """
 
     alpha: float
@@ -63,26 +53,21 @@ class _Target(NamedTuple):
 class DesignRule:
     """The paper's Algorithm 1 by parts: M = C_can + αR, split between two channels, steps by S1–S3.
 
-    With the defaults this is the closed-form weighted hybrid. Every part is a small piece that
-    can be exchanged; :func:`~casadi_hybrid.iterations.rules.algorithm1.algorithm_1` is the whole
-    in one.
+    With the defaults this is the closed-form weighted hybrid, which
+    :func:`~casadi_hybrid.iterations.rules.algorithm1.algorithm_1` is in one function.
 
     Args:
-        cancellation: builds C_can.
-        metric: builds R.
-        strength: chooses α.
-        split: divides M.
-        steps: chooses η_x and η_d.
+        cancellation, metric, strength: build C_can, R and α.
+        split, steps: divide M, and choose η_x and η_d.
         M_max: the largest admissible ‖M‖₂ (paper: 300).
-        kernel_floor: what to do where H has curvature ≤ 0 on ker B, which no M can mend: None
-            stops with "not augmentable" and the direction; δ > 0 designs for the model with that
-            curvature lifted to δ.
+        kernel_floor: where H has curvature ≤ 0 on ker B, None stops with "not augmentable" and the
+            direction; δ > 0 designs for the model with that curvature lifted to δ.
     """
 
     cancellation: Cancellation = field(default_factory=FullCancellation)
-    metric: Metric = field(default_factory=IdentityMetric)
-    strength: Strength = field(default_factory=TargetCurvature)
-    split: Split = field(default_factory=ClosedFormSplit)
+    metric: Metric = field(default_factory=parts.IdentityMetric)
+    strength: Strength = field(default_factory=parts.TargetCurvature)
+    split: Split = field(default_factory=parts.ClosedFormSplit)
     steps: StepRule = field(default_factory=StepRule)
     M_max: float = 300.0
     kernel_floor: float | None = None
@@ -119,7 +104,7 @@ class DesignRule:
         best: Design | None = None
         target: _Target | None = None
         margin, least = 0.0, float("inf")
-        undivided = Undivided(model, C_can, alpha, R, self.steps)
+        undivided = parts.Undivided(model, C_can, alpha, R, self.steps)
         for candidate in self.split.candidates(undivided):
             # Candidates of one strength share M, so its spectra are computed once.
             if target is None or target.alpha != candidate.alpha:
@@ -129,16 +114,9 @@ class DesignRule:
                 continue
             steps = self.steps.choose(model, candidate, target.a_x, target.a_d)
             if best is None or steps.margin > margin * (1 + TIE):
-                margin = steps.margin
-                best = Design(
-                    C_aug=candidate.C_aug,
-                    C_opt=candidate.C_opt,
-                    eta_x=steps.eta_x,
-                    eta_d=steps.eta_d,
-                    theta=candidate.theta,
-                    active=steps.active,
-                    **target._asdict(),
-                )
+                chosen = candidate._asdict() | steps._asdict() | target._asdict()
+                margin = chosen.pop("margin")
+                best = Design(**chosen)
         if best is None:
             raise DesignError(
                 f"the correction needs ‖M‖ = {least:.4g}, above the norm budget "

@@ -7,12 +7,11 @@ up to the balance. So (P) asks for the C_opt with the least
 
     s(C) = \max\{\|A_M - B^T C B\|_2 / κ_x,\; \|B\|_2^2 \|C\|_2 / (κ_p κ_ω)\}, \qquad η_x ≤ 1/s,
 
-which is S1 and S3. That is a linear matrix inequality in UᵀCU, convex; a barrier method solves it,
-and its own gap says how far the optimum can be: nothing here is a guess.
+which is S1 and S3: a linear matrix inequality in UᵀCU. A barrier method solves it, and its own gap
+says how far the optimum can be.
 
-For full column rank, full cancellation and R = I the closed form *is* the optimum. There
-A_M = αBᵀB, and the largest direction v of B has vᵀ(A_M − BᵀCB)v ≥ (α − ‖C‖)‖B‖², which the
-closed form attains. For another R it is not: BᵀRB and R have their largest directions elsewhere.
+For full column rank, full cancellation and R = I the closed form *is* the optimum: A_M = αBᵀB, and
+the largest direction v of B has vᵀ(A_M − BᵀCB)v ≥ (α − ‖C‖)‖B‖², which it attains.
 """
 
 from __future__ import annotations
@@ -53,12 +52,7 @@ def restriction(model: LocalModel, M: Matrix, C: Matrix, kappa: StepRule) -> flo
 
 
 def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> Channel:
-    """Return the C_opt with the least s, to s − least ≤ 1e-5 s.
-
-    Args:
-        model: H and B; rank B ≥ 1.
-        M: m×m, symmetric, the correction that is divided.
-        kappa: the step rule, for its κ_x, κ_p, κ_ω.
+    """Return the C_opt that divides M (m×m, symmetric) with the least s, to s − least ≤ 1e-5 s.
 
     Raises:
         DesignError: where rank B = 0, or the barrier method does not get there.
@@ -104,10 +98,9 @@ class OptimalSplit:
 
 @dataclass(frozen=True, slots=True)
 class ClippedSplit:
-    """C_opt = αR with its eigenvalues cut off at c, C_aug = C_can + the rest.
+    """C_opt = αR with its eigenvalues cut off at c, which makes S1 and S3 equal; by bisection.
 
-    c makes S1 and S3 equal, by bisection. Of all the parts of αR that ‖C_opt‖ ≤ c admits, this is
-    the largest, where the closed form scales αR as a whole. For R = I they are the same.
+    The closed form scales αR as a whole. For R = I they are the same.
     """
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:

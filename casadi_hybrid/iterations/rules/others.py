@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import DesignError, InputError
-from casadi_hybrid.basics.inputs import Matrix, as_matrix, one_of, positive
+from casadi_hybrid.basics.errors import DesignError
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, one_of, positive, share
 from casadi_hybrid.iterations.law import Correction
 from casadi_hybrid.iterations.rules.cancellations import Cancellation, FloorCancellation
 from casadi_hybrid.iterations.rules.design import Design, DesignRule
@@ -32,10 +32,8 @@ class ConstantRule:
     """The paper's ALG(C, Ω): constant matrices C_aug = C and C_opt = Ω, and constant steps.
 
     Args:
-        C_aug: augmented channel, m×m, or a number c for cI.
-        C_opt: optimistic channel, m×m, or a number c for cI.
-        eta_x: primal step η_x > 0, or a primal metric P, n×n.
-        eta_d: dual step η_d > 0, or a dual metric D, m×m.
+        C_aug, C_opt: the augmented and the optimistic channel, m×m, or a number c for cI.
+        eta_x, eta_d: η_x, η_d > 0, or metrics P (n×n) and D (m×m).
     """
 
     C_aug: Any = 0.0
@@ -71,10 +69,7 @@ def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
 class ScheduleRule:
     """A correction of its own for each iteration: ``schedule(at, t)`` for t = 0, 1, 2, ….
 
-    Args:
-        schedule: receives the problem's functions at x_t and the iteration t. The trajectory is
-            independent of the split as long as M_t and the steps depend on split-invariant data.
-        needs_hessian: whether ``at.hessian`` is needed.
+    No split changes the trajectory as long as M_t and the steps depend on split-invariant data.
     """
 
     schedule: Callable[[Evaluation, int], Correction]
@@ -98,11 +93,9 @@ class MatrixRule:
     Neither has a safeguard; :class:`~casadi_hybrid.session.equations.LookAhead` is D2 with one.
 
     Args:
-        cancellation: chooses M (no strength: a rule with a deficit is completed by that
-            times (BBᵀ)⁺).
+        cancellation: chooses M; its deficit, times (BBᵀ)⁺, is added.
         delta: target curvature δ; also the floor of the kernel's curvature.
-        drive: D1 or D2.
-        optimistic_share: s in [0, 1], C_opt = sM and C_aug = (1 − s)M; no effect on the iterates.
+        drive, optimistic_share: D1 or D2; s in [0, 1], C_opt = sM, without effect on the iterates.
     """
 
     cancellation: Cancellation = field(default_factory=FloorCancellation)
@@ -115,15 +108,10 @@ class MatrixRule:
     def __post_init__(self) -> None:
         positive(self.delta, "delta")
         one_of(self.drive, "drive", ("memory", "lookahead"))
-        if positive(self.optimistic_share, "optimistic_share", allow_zero=True) > 1:
-            raise InputError(f"optimistic_share must lie in [0, 1], got {self.optimistic_share!r}")
+        share(self.optimistic_share, "optimistic_share")
 
     def decide(self, at: Evaluation, t: int) -> Correction:
-        """Return M, P and D at H = ``at.hessian`` and B = ``at.B``.
-
-        Raises:
-            DesignError: when A_M is singular to working precision.
-        """
+        """Return M, P and D; :class:`DesignError` when A_M is singular to working precision."""
         assert at.hessian is not None
         model = LocalModel(at.hessian, at.B, kernel_floor=self.delta)
         M, deficit = self.cancellation.cancel(model, self.delta)
@@ -148,13 +136,11 @@ class MatrixRule:
 class WhitenedRule:
     """The paper's rule applied to the whitened residual T h, T = (BBᵀ)^{+½}.
 
-    TB has all its singular values equal to one, so neither ‖M‖ nor the steps feel cond(B): the
-    residual metric is R = (BBᵀ)⁺ in the strength, in the split and in the dual step,
+    TB has all its singular values equal to one, so neither ‖M‖ nor the steps feel cond(B):
 
         C = T C′ T,   M = T M′ T,   v = η_d (BBᵀ)⁺ h,
 
-    with C′, M′, η_x, η_d designed for (H, TB) under scalar steps and S1–S3. The steps stay those
-    of a first-order method; what grows is only the work of an iteration.
+    with C′, M′, η_x, η_d designed for (H, TB) under scalar steps and S1–S3.
 
     Args:
         inner: the design in whitened coordinates; its norm budget applies to M′. The default
@@ -176,11 +162,6 @@ class WhitenedRule:
         T = (jacobian.U / jacobian.sigma) @ jacobian.U.T
         white = LocalModel(at.hessian, jacobian.U @ jacobian.Y.T, self.inner.kernel_floor)
         design = self.inner.design(white)
-        C_aug, C_opt = T @ design.C_aug @ T, T @ design.C_opt @ T
-        return replace(
-            design,
-            C_aug=C_aug,
-            C_opt=C_opt,
-            eta_d=design.eta_d * (T @ T),
-            norm_M=symmetric_norm(C_aug + C_opt),
-        )
+        C_aug, C_opt, eta_d = T @ design.C_aug @ T, T @ design.C_opt @ T, design.eta_d * (T @ T)
+        norm_M = symmetric_norm(C_aug + C_opt)
+        return replace(design, C_aug=C_aug, C_opt=C_opt, eta_d=eta_d, norm_M=norm_M)

@@ -6,9 +6,8 @@ the strength that still reaches δ is α(γ) = (δ + (1 − γ)ℓ)/λ_min(BᵀR
 
 .. math:: M(\gamma) = \gamma C_{can} + \alpha(\gamma) R
 
-is affine in γ and ‖M(γ)‖₂ convex: both shares below are found by bisection. Less cancellation does
-not always mean a smaller M. Where the weakest direction of B bends downwards the strength grows as
-the cancellation shrinks, and no γ may meet a bound.
+is affine in γ and ‖M(γ)‖₂ convex: both shares below are found by bisection. A smaller γ need not
+make M smaller: where the weakest direction of B bends downwards, α grows as γ falls.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ class _Share:
         none, full = (PartialCancellation(gamma).cancel(model, delta) for gamma in (0.0, 1.0))
         R = self.metric.matrix(model)
         weakest = model.metric_curvature(R) if model.rank else 0.0
-        # A metric that sees nothing in a direction is refused by the strength, with a sentence.
-        unit = R / weakest if weakest > 0 else np.zeros_like(R)
+        unit = R / weakest if weakest > 0 else np.zeros_like(R)  # else the strength refuses R
         start = none.deficit * unit
         slope = full.C + full.deficit * unit - start
 
@@ -56,10 +54,9 @@ class _Share:
 
 @dataclass(frozen=True)
 class LeastShare(_Share):
-    """T = −γ_t S with the γ_t ∈ [0, 1] that makes ‖M‖₂ least. Deficit δ + (1 − γ_t)ℓ.
+    """T = −γ_t S with the γ_t ∈ [0, 1] that makes ‖M‖₂ least, for the R of the rule in ``metric``.
 
-    Args:
-        metric: the R of the rule, which decides what the strength adds to M.
+    Deficit δ + (1 − γ_t)ℓ.
     """
 
     metric: Metric = field(default_factory=IdentityMetric)
@@ -68,14 +65,9 @@ class LeastShare(_Share):
 
 @dataclass(frozen=True)
 class BoundedShare(_Share):
-    """T = −γ_t S with the largest γ_t ∈ [0, 1] for which ‖M‖₂ ≤ ``limit``.
+    """T = −γ_t S with the largest γ_t ∈ [0, 1] for which ‖M‖₂ ≤ ``limit``, for R in ``metric``.
 
-    Where no γ meets the bound, that of the least ‖M‖₂; whether the run goes on is then up to the
-    rule's M_max.
-
-    Args:
-        limit: bound on ‖M‖₂.
-        metric: the R of the rule.
+    Where no γ meets the bound, that of the least ‖M‖₂; the rule's M_max then decides.
     """
 
     limit: float
@@ -89,9 +81,8 @@ class BoundedShare(_Share):
 class BalancedSplit:
     """The θ at which S1 and S3 allow the largest η_x, whatever the cancellation leaves.
 
-    S1 allows κ_x/‖K + θαBᵀRB‖ with K = H + BᵀC_canB, S3 allows κ_pκ_ω/((1 − θ)α‖R‖‖B‖²). The
-    larger of the two reciprocals is convex in θ; where K = 0 its least is at the paper's θ
-    (:class:`~casadi_hybrid.iterations.rules.parts.ClosedFormSplit`), which assumes that.
+    S1 allows κ_x/‖K + θαBᵀRB‖ with K = H + BᵀC_canB, S3 allows κ_pκ_ω/((1 − θ)α‖R‖‖B‖²). The larger
+    of the two reciprocals is convex in θ; where K = 0 its least is at the paper's θ.
     """
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:

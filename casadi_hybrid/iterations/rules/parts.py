@@ -1,7 +1,5 @@
 """What a design is made of besides its cancellation: metric, strength, steps and split.
 
-Each is a frozen value with one method on a
-:class:`~casadi_hybrid.iterations.rules.spectra.LocalModel`.
 The paper, "Closed-Form Hybrid Correction Design", and the appendix "Derivation of the Closed-Form
 Step Rule" for the steps under
 
@@ -19,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from casadi_hybrid.basics.errors import DesignError, InputError
-from casadi_hybrid.basics.inputs import Matrix, as_matrix, one_of, positive
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, one_of, positive, share
 from casadi_hybrid.iterations.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm
 
 
@@ -75,12 +73,9 @@ class Strength(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetCurvature:
-    """α = deficit / λ_min(BᵀRB on range(Bᵀ)): the least α that reaches δ on range(Bᵀ).
+    """α = deficit / λ_min(BᵀRB on range(Bᵀ)): the least α that reaches δ there (paper: 0.35).
 
     Under full cancellation the deficit is δ and this is the paper's α = δ/λ_min(BᵀRB).
-
-    Args:
-        delta: target curvature δ > 0 (paper: 0.35).
     """
 
     delta: float = 0.35
@@ -121,17 +116,14 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepRule:
-    """η_x = min{ √(a_d κ_p / (a_x β)), U_x, κ_p / (β L_d) }, η_d = κ_p / (η_x β).
-
-    The last is left out when C_opt = 0: a channel that is not used restricts nothing.
+    """η_x = min{√(a_dκ_p/(a_xβ)), U_x, κ_p/(βL_d)}, the last for C_opt ≠ 0; η_d = κ_p/(η_xβ).
 
     Args:
         kappa_x, kappa_p, kappa_omega: safety constants (paper: 0.08, 0.20, 8.0).
         margin: ``"weighted"``, a_x = ½λ_min(A_M) and a_d = λ⁺_min(B A_M⁻¹ Bᵀ), or ``"unit"``,
             a_x = a_d = 1.
-        s1: ``"used"`` leaves S1 out when C_aug = 0, as S3 is for C_opt = 0; ``"printed"`` keeps
-            it, η_x ≤ κ_x/‖H‖, as the paper prints it. Its results for the pure optimistic method
-            need the former.
+        s1: ``"used"`` leaves S1 out when C_aug = 0; ``"printed"`` keeps it, η_x ≤ κ_x/‖H‖. The
+            paper prints the latter; its results for the pure optimistic method need the former.
     """
 
     kappa_x: float = 0.08
@@ -149,8 +141,7 @@ class StepRule:
     def choose(self, model: LocalModel, candidate: Candidate, a_x: float, a_d: float) -> Steps:
         """Return the steps of the largest margin for one candidate.
 
-        When S1 or S3 caps η_x, every η_d between the balance and S2 has the same margin; the
-        largest is taken, as in the paper.
+        When S1 or S3 caps η_x, η_d is not unique; the largest that S2 allows is taken.
         """
         beta = model.norm_B**2
         most = {"balance": np.sqrt(a_d * self.kappa_p / (a_x * beta))}
@@ -218,8 +209,7 @@ class GivenSplit:
     theta: float
 
     def __post_init__(self) -> None:
-        if positive(self.theta, "theta", allow_zero=True) > 1:
-            raise InputError(f"theta must lie in [0, 1], got {self.theta!r}")
+        share(self.theta, "theta")
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
@@ -242,8 +232,7 @@ class ClosedFormSplit:
 class GridSplit:
     """The grid oracle: α over multiples of the closed-form α, θ over a grid of [0, 1].
 
-    The largest strength comes first: the weighted margin does not depend on α, so the first of
-    equals is kept and the order decides.
+    The weighted margin does not depend on α: the first strength of equals, the largest, is kept.
     """
 
     strengths: tuple[float, ...] = (4.0, 2.0, 1.0)

@@ -25,8 +25,7 @@ RANK_TOLERANCE = 1e-10
 def symmetric_eigen(A: Matrix, vectors: bool = True) -> tuple[Vector, Matrix]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
 
-    Straight to LAPACK: on the small matrices of a design rule NumPy's wrapper costs several times
-    the computation, and a design needs half a dozen of these.
+    Straight to LAPACK: on small matrices NumPy's wrapper costs several times the computation.
     """
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
@@ -51,9 +50,7 @@ class Jacobian:
     """B with its singular value decomposition and numerical rank r.
 
     Attributes:
-        B: m×n.
-        rank: number of singular values above 1e-10 of the largest.
-        sigma: the r singular values, descending.
+        rank, sigma: r, the singular values above 1e-10 of the largest, and these, descending.
         U, Y, Z: m×r, n×r and n×(n−r) orthonormal bases of range(B), range(Bᵀ) and ker B.
     """
 
@@ -69,11 +66,6 @@ class Jacobian:
         self.Y: Matrix = Vt[: self.rank].T
         self.Z: Matrix = Vt[self.rank :].T
 
-    @property
-    def norm(self) -> float:
-        """‖B‖₂."""
-        return float(self.sigma[0]) if self.rank else 0.0
-
     @cached_property
     def pinv(self) -> Matrix:
         """B⁺."""
@@ -84,15 +76,10 @@ class LocalModel:
     """H = ∇²ₓₓL and B = J_h at one iterate.
 
     Args:
-        H: n×n, symmetric.
-        B: m×n, or its :class:`Jacobian`.
+        H, B: n×n, symmetric; m×n, or its :class:`Jacobian`.
         kernel_floor: None refuses an H_zz that is not positive definite
-            (:class:`~casadi_hybrid.basics.errors.NotAugmentableError`); a number δ > 0 lifts its
-            eigenvalues to at least δ, which is the convexified metric
-            A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ.
-
-    Attributes:
-        rank, norm_B: numerical rank and ‖B‖₂.
+            (:class:`~casadi_hybrid.basics.errors.NotAugmentableError`); δ > 0 lifts its eigenvalues
+            to at least δ: A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ.
     """
 
     def __init__(self, H: Matrix, B: Matrix | Jacobian, kernel_floor: float | None = None) -> None:
@@ -100,7 +87,8 @@ class LocalModel:
         self.jacobian = B if isinstance(B, Jacobian) else Jacobian(B)
         self.B = self.jacobian.B
         self.m, self.n = self.B.shape
-        self.rank, self.norm_B = self.jacobian.rank, self.jacobian.norm
+        self.rank = self.jacobian.rank
+        self.norm_B = float(self.jacobian.sigma[0]) if self.rank else 0.0
         self.kernel_floor = kernel_floor
 
     @property
@@ -133,18 +121,14 @@ class LocalModel:
         return (directions * lift) @ directions.T if lift.any() else None
 
     def reachable(self, delta: float) -> float:
-        """The part of a target curvature δ that a correction can reach: min(δ, ½λ_min(H_zz₊)).
-
-        No M changes the curvature on ker B, so A ⪰ δI needs δ < λ_min(H_zz₊).
-        """
+        """min(δ, ½λ_min(H_zz₊)): no M changes H on ker B, so A ⪰ δI needs δ < λ_min(H_zz₊)."""
         lifted = self.lifted_kernel
         return min(delta, 0.5 * float(lifted[0])) if lifted.size else delta
 
     def schur(self, delta: float) -> Matrix:
-        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r.
+        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r; without a kernel H_yy.
 
-        The shift makes it the right complement for A ⪰ δI: with H_zz₊ ≻ δI that holds exactly
-        when S + YᵀBᵀMBY ⪰ δI. Without a kernel S = H_yy.
+        With H_zz₊ ≻ δI, A ⪰ δI holds exactly when S + YᵀBᵀMBY ⪰ δI: hence the shift.
         """
         Y = self.jacobian.Y
         HY = self.H @ Y
@@ -173,10 +157,9 @@ class LocalModel:
         return A if extra is None else A + extra
 
     def smallest_dual_curvature(self, A: Matrix) -> float:
-        """λ⁺_min(B A⁻¹ Bᵀ) for A ≻ 0: the smallest of its rank(B) nonzero eigenvalues.
+        """λ⁺_min(B A⁻¹ Bᵀ) for A ≻ 0, the smallest of rank(B) nonzero eigenvalues: σ² of L⁻¹Bᵀ.
 
-        They are the squared singular values of L⁻¹Bᵀ with A = LLᵀ; taken this way the m − n
-        zeros of a tall B never meet the rounding errors of the small ones.
+        With A = LLᵀ. So the m − n zeros of a tall B never meet the roundings of the small ones.
         """
         L, info = lapack.dpotrf(A, lower=1, clean=1)
         if info != 0:
