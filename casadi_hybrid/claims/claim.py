@@ -96,10 +96,7 @@ class EndedEarly(Exception):
 def claim(
     name: str, bound: float = EQUAL, *, counterexample: bool = False
 ) -> Callable[[Callable[P, Measured]], Callable[P, Claim]]:
-    """Make a function that measures one that returns a :class:`Claim`.
-
-    A run that ends early makes a claim that fails, with NaN.
-    """
+    """Make a function that measures one that returns a claim; if a run ends early, a failed one."""
 
     def decorate(measure: Callable[P, Measured]) -> Callable[P, Claim]:
         @wraps(measure)

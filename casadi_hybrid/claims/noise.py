@@ -105,10 +105,7 @@ def equivalence_under_memory_noise(
 def visible_memory_noise(
     setup: Setup, C1: Matrix, C2: Matrix, noisy: Sequence[int], *, seed: int = 0
 ) -> Measured:
-    """Counter-example: with C₂P_n ≠ 0 the optimistic memory feeds ε back, augmentation does not.
-
-    ε_{−1} = 0, so that the start stays matched and the feedback alone is seen.
-    """
+    """Counter-example: with C₂P_n ≠ 0 the optimistic memory feeds ε back. Here ε_{−1} = 0."""
     noise = memory_noise(setup, noisy, seed, at_start=False)
     full, hybrid = _memory_pair(setup, setup.square(C1, "C1"), setup.square(C2, "C2"), noise)
     case = setup.case(f"{len(noisy)} noisy of {setup.problem.m}")

@@ -15,8 +15,8 @@ printed matrix in the staggered variables (x_t, π_{t+1}), neither the one in (x
 the effective dual. The three are similar, by π_{t+1} = π_t + η_d B x_t and
 ν_{t+1} = π_{t+1} + M B x_t, so they share the gap 1 − ρ, and so does every split of M.
 
-**One mode.** With A_M = a and B = b, J_AL = I + E where tr E = −p, det E = q, q = η_xη_d b² and
-p = η_x a + q: all follows from λ² + pλ + q = 0, solved without cancellation.
+**One mode.** With A_M = a and B = b, J_AL = I + E, and λ² + pλ + q = 0 for E with q = η_xη_d b² and
+p = η_x a + q is solved without cancellation.
 """
 
 from __future__ import annotations

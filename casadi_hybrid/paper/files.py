@@ -141,10 +141,7 @@ def trajectories(runs: Sequence[Run]) -> Figure:
 
 
 def by_level(summary: Summary, *, is_paper: bool) -> Figure:
-    """Runs that cross, median hit and median max‖M‖₂ against the condition level.
-
-    Small numbers are the runs behind a median where these are not all; a median of hits needs half.
-    """
+    """Runs that cross, median hit and max‖M‖₂ by level; small: runs behind a median, if not all."""
     panels: dict[str, Callable[[Cell], tuple[float | None, int]]] = {
         "runs that cross (%)": lambda cell: (100.0 * cell.successes / cell.runs, 0),
         "median step of the first crossing": lambda cell: (cell.printed_hit, cell.successes),

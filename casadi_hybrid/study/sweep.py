@@ -70,16 +70,14 @@ def sweep(
         function: arguments by name → numbers by name. With more than one worker in a file that
             does its work under ``if __name__ == "__main__":`` and, where joblib is not installed,
             at module level.
-        over: the values of each argument: numbers, words or truth values, of one kind each.
-        results: the names that the function returns.
+        over, results: the values of each argument, numbers, words or truth values, of one kind
+            each; the names that the function returns.
         workers: processes; all available cores by default. One runs in this process.
-        cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
-            ``distributed.Client``.
+        cluster: in their place ``"local"``, a Dask scheduler's address or ``distributed.Client``.
         folder: where every finished point is appended to ``runs.csv`` or ``runs.parquet``. Called
             again, points that are there are not run again, as long as the text of the function is
             the same (what it calls is not looked at).
-        table: ``"csv"`` or ``"parquet"``.
-        fresh: forget what the folder holds.
+        table, fresh: ``"csv"`` or ``"parquet"``; whether to forget what the folder holds.
         progress: whether a line on stderr tells how far it is.
 
     Raises:

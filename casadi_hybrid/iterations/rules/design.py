@@ -85,8 +85,7 @@ class DesignRule:
         """Return the design at H = ``at.hessian`` and B = ``at.B``.
 
         Raises:
-            DesignError: negative curvature on ker B, an indefinite A_M, or no candidate with
-                ‖M‖ ≤ M_max.
+            DesignError: negative curvature on ker B, an indefinite A_M, or ‖M‖ > M_max for all.
         """
         assert at.hessian is not None
         return self.design(LocalModel(at.hessian, at.B, self.kernel_floor))
