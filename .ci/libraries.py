@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 import lief
 
-OURS = re.compile(r"_?(jac_)?(hybrid|blocks)_\w+")
+OURS = re.compile(r"_?((jac|fwd\d+|adj\d+)_)?(hybrid|blocks)_\w+")
 OF_LINKERS = {"___dso_handle", "__mh_dylib_header", "_CRT_INIT", "__mingw_module_is_dll", "atexit"}
 SYSTEM = re.compile(
     r"libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux-\w+(-\w+)*\.so\.[12]"
