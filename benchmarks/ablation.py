@@ -23,130 +23,103 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from before_after import GROUPS, SEEDS
+from breaks import PACKAGE, ROOT, Break, copied
 from hs_peers import align
 from wheel_peers import GOOD, mean_ratio
 
-ROOT = Path(__file__).resolve().parents[1]
-CORE = "casadi_hybrid/engine/c"
+CORE = "engine/c"
 
 
-@dataclass(frozen=True)
-class Change:
-    """One change of the core.
-
-    Attributes:
-        name: what is switched off, or which constant is changed how.
-        file: below the core's folder.
-        old, new: the text that is there exactly once, and what takes its place.
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-
-    def applied(self, text: str) -> str:
-        """The text of the file with the change.
-
-        Raises:
-            LookupError: where the text is not there, or more than once.
-        """
-        found = text.count(self.old)
-        if found != 1:
-            raise LookupError(f"{self.name}: {self.file} has {self.old!r} {found} times, not once")
-        return text.replace(self.old, self.new)
+def change(name: str, file: str, old: str, new: str) -> Break:
+    """One change of the core: what is switched off, or which constant is changed how."""
+    return Break(name, f"{CORE}/{file}", old, new, ())
 
 
 MECHANISMS = (
-    Change("crossover to the active set", "driver/run.c",
+    change("crossover to the active set", "driver/run.c",
            "status = hybrid_crossover(run, it, &spent);", "spent = 0, status = HYBRID_NO_SET;"),
-    Change("second-order correction", "barrier/step.c",
+    change("second-order correction", "barrier/step.c",
            "number < HYBRID_STEP_MAX_CORRECTIONS", "number < 0"),
-    Change("watchdog", "barrier/step.c",
+    change("watchdog", "barrier/step.c",
            "found = far ? NONE : watched_step(run, it);", "found = NONE;"),
-    Change("Levenberg-Marquardt shift where the filter blocks", "barrier/step.c",
+    change("Levenberg-Marquardt shift where the filter blocks", "barrier/step.c",
            "if (least > HYBRID_STEP_STIFFEST) break;", "break;"),
-    Change("memory of the singularity of K", "constants.h",
+    change("memory of the singularity of K", "constants.h",
            "#define HYBRID_INERTIA_OFTEN 3", "#define HYBRID_INERTIA_OFTEN 1000000"),
-    Change("final step on the set where rounding decides", "driver/run.c",
+    change("final step on the set where rounding decides", "driver/run.c",
            "        hybrid_refine_solution(run);\n", ""),
-    Change("extrapolation along a ray", "constants.h",
+    change("extrapolation along a ray", "constants.h",
            "#define HYBRID_RAY_STEP_FROM 1000.0", "#define HYBRID_RAY_STEP_FROM 1e300"),
-    Change("multipliers by least squares at the start", "barrier/start.c",
+    change("multipliers by least squares at the start", "barrier/start.c",
            "hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);",
            "for (int i = 0; i < plan->m; i++) it->y[i] = 0.0;"),
-    Change("composite steps for equations", "driver/solve.c",
+    change("composite steps for equations", "driver/solve.c",
            "if (is_composite(solver)) {", "if (0) {"),
-    Change("nonmonotone Newton step of composite steps", "trust_region/composite_step.c",
+    change("nonmonotone Newton step of composite steps", "trust_region/composite_step.c",
            "nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;",
            "nonmonotone = 0;"),
-    Change("geodesic acceleration", "trust_region/violation.c",
+    change("geodesic acceleration", "trust_region/violation.c",
            "HYBRID_VIOLATION_ACCELERATION * size)) return 0;", "0.0 * size)) return 0;"),
-    Change("dual step where rows contradict bounds", "active_set/quadratic_program.c",
+    change("dual step where rows contradict bounds", "active_set/quadratic_program.c",
            "if (!release(model, form, at)) return HYBRID_SOLVED;", "return HYBRID_SOLVED;"),
-    Change("least squares first for more rows than unknowns", "driver/next_run.c",
+    change("least squares first for more rows than unknowns", "driver/next_run.c",
            "squares = solver->equations > solver->free && !solver->options->linear;",
            "squares = 0;"),
-    Change("least squares where any feasible point will do", "driver/next_run.c",
+    change("least squares where any feasible point will do", "driver/next_run.c",
            "if (any_root && !a_run_was(solver, 0))", "if (0)"),
-    Change("least squares by short steps", "driver/next_run.c",
+    change("least squares by short steps", "driver/next_run.c",
            "if (after_root(solver)) return 1;", "(void)after_root;"),
-    Change("least squares after divergence", "driver/next_run.c",
+    change("least squares after divergence", "driver/next_run.c",
            "if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {", "if (0) {"),
-    Change("starts off a local minimum of the violation", "driver/next_run.c",
+    change("starts off a local minimum of the violation", "driver/next_run.c",
            "return escape(solver, any ? HYBRID_ESCAPES : 0);", "return any = 0;"),
-    Change("least multipliers of a degenerate point", "driver/next_run.c",
+    change("least multipliers of a degenerate point", "driver/next_run.c",
            "if (degenerate && !solver->tried_least && !solver->tried_perturbed) {", "if (0) {"),
-    Change("perturbed equations", "driver/next_run.c",
+    change("perturbed equations", "driver/next_run.c",
            "if (last->near && !solver->tried_perturbed) {", "if (0) {"),
-    Change("wider bounds and a larger barrier", "driver/next_run.c",
+    change("wider bounds and a larger barrier", "driver/next_run.c",
            "&& !a_run_was(solver, 1))\n        return widen", "&& 0)\n        return widen"),
-    Change("on from the best point", "driver/next_run.c",
+    change("on from the best point", "driver/next_run.c",
            "return unfinished ? go_on_from_best(solver) : 0;",
            "return unfinished ? 0 * go_on_from_best(solver) : 0;"),
-    Change("least multipliers of a solution", "driver/solve.c",
+    change("least multipliers of a solution", "driver/solve.c",
            "            lessen_multipliers(solver);", "            (void)lessen_multipliers;"),
 )  # fmt: skip
 
 
-def constants() -> Iterator[Change]:
-    """Every number of the core, doubled and halved; whole numbers stay whole."""
-    text = (ROOT / CORE / "constants.h").read_text(encoding="utf-8")
-    for line, name, number in re.findall(r"^(#define (HYBRID_\w+) ([\d.e+-]+))", text, re.M):
+def constants() -> Iterator[Break]:
+    """Every number of the core but lengths, doubled and halved; whole numbers stay whole."""
+    text = (PACKAGE / CORE / "constants.h").read_text(encoding="utf-8")
+    for line, name, number in re.findall(r"^(#define (HYBRID_\w+) ([\d.e+-]+))$", text, re.M):
         for factor in (2.0, 0.5):
             value = float(number) * factor
             whole = number.isdigit()
             new = str(max(1, int(value))) if whole else repr(value)
             if new != number:
-                yield Change(f"{name} x {factor:g}", "constants.h", line + "\n",
+                yield change(f"{name} x {factor:g}", "constants.h", line + "\n",
                              f"#define {name} {new}\n")  # fmt: skip
 
 
-def solve(folder: Path, change: Change | None, sets: Sequence[str]) -> Path:
+def solve(folder: Path, one: Break | None, sets: Sequence[str]) -> Path:
     """The file of a run of the collections with a change, made where it is missing."""
-    name = "unchanged" if change is None else re.sub(r"\W+", "-", change.name)
+    name = "unchanged" if one is None else re.sub(r"\W+", "-", one.name)
     file = folder / f"{name}.json"
     if file.exists():
         return file
-    copy = folder / "copy"
+    copy, made = folder / "copy", folder / "made.json"
     shutil.rmtree(copy, ignore_errors=True)
-    ignored = shutil.ignore_patterns("__pycache__", "_lib")
-    for part in ("casadi_hybrid", "benchmarks", "tests"):
-        shutil.copytree(ROOT / part, copy / part, ignore=ignored)
-    for part in ("hatch_build.py", "pyproject.toml", "README.md"):
+    copied(copy)
+    for part in ("hatch_build.py", "README.md"):
         shutil.copy(ROOT / part, copy)
-    if change is not None:
-        source = copy / CORE / change.file
-        source.write_text(change.applied(source.read_text("utf-8")), encoding="utf-8")
+    if one is not None:
+        (copy / "casadi_hybrid" / one.file).write_text(one.applied(one.source), encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(copy)}
     subprocess.run([sys.executable, "hatch_build.py"], cwd=copy, env=environment, check=True)
-    made = folder / "made.json"
     command = [sys.executable, "benchmarks/before_after.py", "run", str(made), "--sets", *sets]
     subprocess.run(command, cwd=copy, env=environment, check=True, stderr=subprocess.DEVNULL)
     return made.rename(file)
@@ -183,20 +156,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = [word.lower() for word in chosen.words]
     changes = list(constants()) if chosen.constants else list(MECHANISMS)
     changes = [c for c in changes if not words or any(word in c.name.lower() for word in words)]
-    for change in changes:
-        change.applied((ROOT / CORE / change.file).read_text(encoding="utf-8"))
+    for one in changes:
+        one.applied(one.source)
     if chosen.list:
-        print("\n".join(change.name for change in changes))
+        print("\n".join(one.name for one in changes))
         return
     folder = chosen.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     before = json.loads(solve(folder, None, chosen.sets).read_text())
     head = ["without", "solved with", "without", "lost", "gained", "it. (both)", "time", "scatter"]
     table = [head]
-    for change in changes:
-        table.append(
-            line(change.name, before, json.loads(solve(folder, change, chosen.sets).read_text()))
-        )
+    for one in changes:
+        after = json.loads(solve(folder, one, chosen.sets).read_text())
+        table.append(line(one.name, before, after))
         text = align(table)
         (folder / "ablation.txt").write_text(text + "\n", encoding="utf-8")
         print(text.splitlines()[-1], flush=True)

@@ -56,7 +56,7 @@ class Break:
         if found != 1:
             raise LookupError(
                 f"{self.name}: {self.file} has the text {self.old!r} {found} times, not once; "
-                "benchmarks/breaks.py has to follow the change"
+                "the list of changes in benchmarks has to follow"
             )
         return text.replace(self.old, self.new)
 
