@@ -223,7 +223,7 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
     double *dw = model->homotopy_w, *dy = model->along, *rows = model->left;
     double *rates = model->first_z, least = INFINITY, rounding;
     int first = -1;
-    if (epsilon * hybrid_largest(plan->m, model->dy) <= tol) return 0;
+    if (epsilon == 0.0 || epsilon * hybrid_largest(plan->m, model->dy) <= tol) return 0;
     for (int i = 0; i < plan->m; i++) rows[i] = epsilon * model->dy[i];
     memset(model->homotopy_z, 0, (size_t)plan->n * sizeof(double));
     memset(kkt->move, 0, (size_t)plan->n * sizeof(double));
