@@ -4,7 +4,7 @@ The compiler is the one that ``CC`` names, else the system's, else clang out of 
 ``ziglang``, which pip fetches for that. With ``CASADI_HYBRID_TARGET``, one of :data:`TARGETS`, it
 is always the latter, for that platform. Nothing of the building machine is in the libraries: the
 core comes for any processor and, on x86-64, for x86-64-v3 too, and which one is loaded is decided
-where it runs (``casadi_hybrid/engine/installed.py``).
+where it runs (``casadi_hybrid/engine/library.py``).
 
 In a checkout, as an editable installation has it, they lie in ``casadi_hybrid/_lib``. Where a
 source is newer than they are, the package runs this file, which makes them anew.

@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine.ldl import Found
+from casadi_hybrid.engine.header import C, Headers
 from casadi_hybrid.engine.library import core_sources, engine
-from casadi_hybrid.engine.structures import declare
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.building.build import load
 
@@ -57,7 +56,7 @@ def core_in_pieces() -> Any:
     if shutil.which("cc") is None:
         pytest.skip("there is no compiler")
     found = load(replace(sources, files={**sources.files, own.name: text}))
-    declare(found)
+    C.declare(found)
     return found
 
 
@@ -249,90 +248,8 @@ def assert_kkt(made: tuple[dict[str, Any], Numbers], found: Numbers, tol: float 
 POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
 
 
-class Arena(ct.Structure):
-    """``hybrid_arena``."""
-
-    _fields_ = [
-        ("doubles", POINTER), ("ints", POINTER),
-        ("used_doubles", ct.c_longlong), ("used_ints", ct.c_longlong),
-    ]  # fmt: skip
-
-
-class PointData(ct.Structure):
-    """``hybrid_point``."""
-
-    _fields_ = [
-        ("f", NUMBER),
-        *((name, POINTER) for name in ("w", "gradient", "c", "A", "own_gradient", "own_A")),
-        *((name, POINTER) for name in ("below", "above")),
-        ("raw_f", NUMBER), *((name, POINTER) for name in ("x", "raw_gradient", "raw_g", "out")),
-        ("raw_J", POINTER), ("sum_J", NUMBER),
-    ]  # fmt: skip
-
-
-class TrialData(ct.Structure):
-    """``hybrid_trial``."""
-
-    _fields_ = [
-        ("of", PointData), ("base", POINTER),
-        *((name, NUMBER) for name in ("theta", "logs", "linear")), ("outside", WHOLE),
-    ]  # fmt: skip
-
-
-class BoundMultipliersData(ct.Structure):
-    """``hybrid_bound_multipliers``."""
-
-    _fields_ = [
-        *((name, POINTER) for name in ("z_lower", "z_upper", "at")), ("count", WHOLE),
-    ]  # fmt: skip
-
-
-class LowRankData(ct.Structure):
-    """``hybrid_low_rank``."""
-
-    _fields_ = [
-        ("rank", WHOLE), ("negative", WHOLE),
-        *((name, POINTER) for name in (
-            "U", "V", "w", "Z", "T", "values", "along", "turned", "right", "x", "left",
-        )),
-    ]  # fmt: skip
-
-
-class FormData(ct.Structure):
-    """``hybrid_form``."""
-
-    _fields_ = [
-        *((name, POINTER) for name in ("plan", "functions", "numbers", "answer")),
-        ("scale_f", NUMBER),
-        *((name, POINTER) for name in (
-            "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
-            "has_upper",
-        )),
-        ("low_rank", LowRankData), ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
-        ("placing", WHOLE), ("only_steep", WHOLE), ("plain", WHOLE),
-    ]  # fmt: skip
-
-
-class SpectrumData(ct.Structure):
-    """``hybrid_spectrum``."""
-
-    _fields_ = [*((name, POINTER) for name in ("U", "V", "sigma")), ("rank", WHOLE)]
-
-
-class FilterPairData(ct.Structure):
-    """``hybrid_filter_pair``."""
-
-    _fields_ = [("theta", NUMBER), ("phi", NUMBER), ("gradient", POINTER)]
-
-
-class KktData(ct.Structure):
-    """``hybrid_kkt``."""
-
-    _fields_ = [
-        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER),
-        ("chosen", WHOLE), ("precise", WHOLE), ("low_rank", POINTER), ("changed", WHOLE),
-        *((name, POINTER) for name in (
-            "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
-        )),
-        ("n_pins", WHOLE), ("inertia", Found),
-    ]  # fmt: skip
+core = Headers(*(text for name, text in core_sources().files.items() if name.endswith(".h")))
+Arena, PointData, TrialData = core.hybrid_arena, core.hybrid_point, core.hybrid_trial
+BoundMultipliersData, LowRankData = core.hybrid_bound_multipliers, core.hybrid_low_rank
+FormData, SpectrumData, KktData = core.hybrid_form, core.hybrid_spectrum, core.hybrid_kkt
+FilterPairData = core.hybrid_filter_pair

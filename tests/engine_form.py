@@ -10,8 +10,9 @@ import numpy as np
 from engine_cases import CASES, NUMBER, POINTER, WHOLE, Arena, FormData, PointData, core_in_pieces
 
 from casadi_hybrid import Problem
+from casadi_hybrid.engine.core import Core
+from casadi_hybrid.engine.externals import trigger
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
@@ -25,13 +26,13 @@ class Form:
         self.core, self.numbers = core, numbers
         plan = plan_of(core, problem, numbers.bounds)
         self.data = plan.data
-        self.space = Workspace(core, plan, problem.functions, trigger())
+        self.space = Core(core, problem, plan, Limits(), trigger())
         self.space.fill(numbers, WarmStart(numbers.lam_x0, numbers.lam_g0))
         self.space.limit(Limits())
-        addresses = self.space.addresses
-        self.form = FormData(
-            **{name: addresses[name] for name in ("plan", "functions", "numbers", "answer")}
-        )
+        self.form = FormData(**{
+            name: getattr(self.space.data, name)
+            for name in ("plan", "functions", "numbers", "answer")
+        })  # fmt: skip
         self.point = PointData()
         doubles, ints = sizes_of(core, self.data)
         self._doubles, self._ints = np.full(doubles, np.nan), np.zeros(ints, dtype=np.int32)
@@ -75,10 +76,10 @@ class Form:
         """The steps on active sets alone; the status."""
         doubles, ints = sizes_of(self.core, self.data)
         room = np.full(doubles, np.nan), np.zeros(ints, dtype=np.int32)
-        at = self.space.addresses
-        given = (at[name] for name in ("plan", "functions", "numbers"))
+        at = self.space.data
+        given = (getattr(at, name) for name in ("plan", "functions", "numbers"))
         memory = (one.ctypes.data for one in room)
-        return int(self.core.hybrid_sqp(*given, *memory, at["answer"]))
+        return int(self.core.hybrid_sqp(*given, *memory, at.answer))
 
 
 class Formula:

@@ -20,9 +20,8 @@ from engine_cases import CASES, problem_of
 from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.batch import Rows, Workers
-from casadi_hybrid.engine.solve import Core
-from casadi_hybrid.engine.structures import BAD_NUMBERS, OTHER_PATTERN, declare
-from casadi_hybrid.engine.warm import any_engine_of, engine_of
+from casadi_hybrid.engine.core import Core, engine_of
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.session.solve import STOPS
@@ -34,15 +33,14 @@ Known = dict[str, np.ndarray]
 def put_in_place(path: str) -> None:
     """The library at a path is the core of this process."""
     core = ctypes.CDLL(path)
-    declare(core)
-    library._core.loaded, library._core._asked = core, True
+    library._core = lambda: C.declare(core)
 
 
 def prepared(problem: Problem, **given: object) -> tuple[Problem, Core, Known]:
     """The solver of a problem within bounds of these kinds, and the numbers it was given."""
     numbers = problem.numbers(**given)
-    core = any_engine_of(problem).another(numbers.bounds, LIMITS)
-    core.space.limit(LIMITS)
+    core = engine_of(problem).another(numbers.bounds, LIMITS)
+    core.limit(LIMITS)
     known = {name: getattr(numbers, name) for name in ("x0", "p", "lam_x0", "lam_g0")}
     known |= {name: getattr(numbers.bounds, name) for name in ("lbx", "ubx", "lbg", "ubg")}
     return problem, core, known
@@ -69,12 +67,12 @@ def equations(draws: np.random.Generator) -> tuple[Problem, Core, Known]:
 
 def fill(core: Core, known: Known, draws: np.random.Generator) -> None:
     """Numbers near the last answer, or anywhere, with noise, and at times a bad one."""
-    space, size = core.space, 10.0 ** draws.uniform(-6, 1)
-    inputs, near, warm = space.inputs, draws.random() < 0.6, draws.random() < 0.6
+    size = 10.0 ** draws.uniform(-6, 1)
+    inputs, near, warm = core.inputs, draws.random() < 0.6, draws.random() < 0.6
     for name, values in known.items():
         inputs[name][:] = values
     for name, last in (("x0", "x"), ("lam_x0", "lam_x"), ("lam_g0", "lam_g")):
-        target, found = inputs[name], space.outputs[last]
+        target, found = inputs[name], core.outputs[last]
         if name != "x0" and not warm:
             continue
         if near and np.isfinite(found).all():
@@ -89,19 +87,19 @@ def fill(core: Core, known: Known, draws: np.random.Generator) -> None:
 
 def solve(core: Core, known: Known, draws: np.random.Generator) -> Iterator[str]:
     """One solve; what it has come to, in words."""
-    space, sides = core.space, None
+    sides = None
     fill(core, known, draws)
     if draws.random() < 0.2:
         draw = [draws.integers(-1, 3, known[name].size).astype(np.int8) for name in ("lbx", "lbg")]
         sides = WorkingSet(*draw)
-    space.begin_with(sides)
+    core.begin_with(sides)
     core.begin()
     status = core.solve()
     core.end()
-    if status in (BAD_NUMBERS, OTHER_PATTERN):
+    if status in (C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN):
         yield f"refused {status}"
         return
-    said = space.answer
+    said = core.answer
     assert 0 <= said.chosen <= said.factors, (status, said.chosen)
     assert said.steps <= LIMITS.max_iter
     yield STOPS[said.stop].name
@@ -112,16 +110,18 @@ def solve_in_batches(
     problem: Problem, core: Core, known: Known, count: int, draws: np.random.Generator
 ) -> int:
     """So many solves at once over three threads; how many were solved."""
-    engine, space = any_engine_of(problem), core.space
-    numbers = np.tile(np.concatenate([known[name] for name in space.places_in]), (count, 1))
+    engine = engine_of(problem)
+    numbers = np.zeros((count, core.numbers.size))
+    for name, values in known.items():
+        numbers[:, core.places[name]] = values
     for name in ("x0", "p", "lam_x0", "lam_g0"):
-        part = numbers[:, space.places_in[name]]
+        part = numbers[:, core.places[name]]
         part += 10.0 ** draws.uniform(-6, 0, (count, 1)) * draws.standard_normal(part.shape)
     sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
     with_sides = draws.integers(0, 2, count).astype(np.int8)
-    rows = Rows(numbers, sides, with_sides, space.numbers_out.size)
+    rows = Rows(numbers, sides, with_sides, core.places)
     bounds = problem.numbers(**known).bounds
-    Workers(engine, bounds, LIMITS, problem.parameter_gradient).solve(rows, 3)
+    Workers(engine, bounds, LIMITS).solve(rows, 3)
     return int(rows.success().sum())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import ctypes as ct
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.basics.sparse import Layout, Sparse, is_sparse
 from casadi_hybrid.engine import ldl
+from casadi_hybrid.engine.header import C
 
 REFINEMENTS = 3
 Operator = Sparse | Matrix
@@ -31,13 +32,11 @@ class LdlKernel:
         residual: of the last solution, relative to its right-hand side.
     """
 
-    def __init__(
-        self, layout: Layout, library: ctypes.CDLL, tables: ldl.Tables | None = None
-    ) -> None:
+    def __init__(self, layout: Layout, library: ct.CDLL, tables: ldl.Tables | None = None) -> None:
         self._layout, self._library = layout, library
         self.negative = 0
         self.singular = False
-        self.found = ldl.Found()
+        self.found = C.hybrid_inertia()
         self.residual = 0.0
         self._values = np.zeros(layout.pattern.rows.size)
         self.tables = tables
@@ -49,7 +48,7 @@ class LdlKernel:
         self._factor = np.empty(sizes.factor)
         self._pivots = np.empty(sizes.pivots, dtype=np.int32)
         self._room = np.empty(sizes.room)
-        self._given = (sizes, address(self._values), address(self._factor))
+        self._given = (ct.byref(sizes), address(self._values), address(self._factor))
 
     def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
         """Factor K(D, E·I)."""
@@ -63,14 +62,14 @@ class LdlKernel:
             K = ldl.Compressed.of(layout)
             partner = ldl.partners(self._library, K, values)
             group, _ = ldl.eliminations(K, partner, np.ones(K.n, bool))
-            self.tables = ldl.Tables.of(self._library, K, group)
+            self.tables = ldl.tables_of(self._library, K, group)
             self._reserve(self.tables)
         self.refactor()
 
     def refactor(self) -> None:
         """Factor the values that are there."""
         self._library.hybrid_ldl_factor(
-            *self._given, address(self._pivots), address(self._room), self.found
+            *self._given, address(self._pivots), address(self._room), ct.byref(self.found)
         )
         self.negative = self.found.negative
         self.singular = bool(self.found.singular)

@@ -7,65 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from engine_cases import NUMBER, POINTER, WHOLE, core_in_pieces
+from engine_cases import POINTER, core_in_pieces
 
 from casadi_hybrid import Problem
+from casadi_hybrid.engine.core import Core
+from casadi_hybrid.engine.externals import trigger
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.solve import Core
-from casadi_hybrid.engine.structures import ResidualsData
-from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.numbers import Numbers
 
 SOLVED, NOT_NEARER, LIMIT = 0, 4, 7  # of hybrid.h
-
-
-class ProgressData(ct.Structure):
-    """``hybrid_progress``."""
-
-    _fields_ = [
-        *((name, NUMBER) for name in ("nu", "theta", "f", "error")),
-        *((name, WHOLE) for name in ("t", "made", "rounds")),
-    ]
-
-
-class IterateData(ct.Structure):
-    """``hybrid_iterate``."""
-
-    _fields_ = [
-        *((name, POINTER) for name in ("w", "y", "z_lower", "z_upper", "filter")),
-        *((name, NUMBER) for name in (
-            "nu", "nu_min", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
-        )),
-        ("reference", ProgressData),
-        *((name, WHOLE) for name in (
-            "entries", "flat", "dependent", "indefinite", "tiny", "cut", "fresh", "estimated",
-            "stepped", "crossed", "watching", "t",
-        )),
-    ]  # fmt: skip
-
-
-class RayData(ct.Structure):
-    """``hybrid_ray``."""
-
-    _fields_ = [("reach", NUMBER), ("least", NUMBER), ("beyond", WHOLE)]
-
-
-class StateData(ct.Structure):
-    """``hybrid_state``."""
-
-    _fields_ = [
-        *((name, IterateData) for name in ("now", "best", "feasible", "nearby")),
-        *((name, POINTER) for name in ("last_step", "x_undefined")),
-        ("ray", RayData),
-        *((name, ResidualsData) for name in ("of_best", "of_nearby")),
-        ("least_f", NUMBER),
-        *((name, WHOLE) for name in (
-            "stepped", "rows_dependent", "undefined", "cause", "proved",
-        )),
-        ("infeasibility", POINTER), ("best_f", NUMBER),
-        *((name, POINTER) for name in ("best_x", "best_gradient", "best_g", "best_J")),
-    ]  # fmt: skip
 
 
 class EndedRun:
@@ -73,7 +25,7 @@ class EndedRun:
 
     def __init__(self, library: Any, core: Core, *, composite: bool) -> None:
         self._core = core  # whose memory the run looks at
-        plan = POINTER(ct.addressof(core.space.plan.data))
+        plan = POINTER(ct.addressof(core.plan.data))
         sizes = [ct.c_longlong() for _ in range(3)]
         library.hybrid_composite_memory(plan, 1, *map(ct.byref, sizes))
         self._bytes = np.zeros(sizes[0].value // 8 + 1)
@@ -81,15 +33,15 @@ class EndedRun:
         self._ints = np.empty(max(1, sizes[2].value), dtype=np.int32)
         library.hybrid_state_doubles.restype = ct.c_longlong
         self._of_state = np.empty(library.hybrid_state_doubles(plan))
-        self.state = StateData()
+        self.state = C.hybrid_state()
         library.hybrid_state_attach(plan, POINTER(self._of_state.ctypes.data), ct.byref(self.state))
         memory = (one.ctypes.data for one in (self._bytes, self._doubles, self._ints))
-        space, options = core.space.addresses, core.options
+        space, options = core.data, core.options
         run = library.hybrid_composite_steps if composite else library.hybrid_interior_point
         self.status = run(
-            *(POINTER(space[name]) for name in ("plan", "functions", "numbers")),
+            *(POINTER(getattr(space, name)) for name in ("plan", "functions", "numbers")),
             ct.byref(options.composite if composite else options.first),
-            *map(POINTER, memory), ct.byref(self.state), POINTER(space["answer"]),
+            *map(POINTER, memory), ct.byref(self.state), POINTER(space.answer),
         )  # fmt: skip
         self.bytes = POINTER(self._bytes.ctypes.data)
 
@@ -104,10 +56,9 @@ def ended_at(problem: Problem, numbers: Numbers, *, alone: bool = True) -> Ended
     """
     library, limits = core_in_pieces(), Limits(max_iter=0)
     plan = plan_of(library, problem, numbers.bounds)
-    space = Workspace(library, plan, problem.functions, trigger())
-    core = Core(library, problem, limits, space, alone)
-    space.fill(numbers, None)
-    space.limit(limits)
+    core = Core(library, problem, plan, limits, trigger(), alone)
+    core.fill(numbers, None)
+    core.limit(limits)
     run = EndedRun(library, core, composite=True)
     assert run.status == LIMIT
     return run

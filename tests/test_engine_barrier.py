@@ -18,10 +18,9 @@ from engine_cases import (
     needs_engine,
     solved,
 )
-from engine_runs import IterateData, RayData
 from nlp_problems import PROBLEMS as KNOWN
 
-from casadi_hybrid.engine.structures import NumbersData, PlanData
+from casadi_hybrid.engine.header import C
 
 INF = np.inf
 EPS = float(np.finfo(float).eps)
@@ -105,7 +104,7 @@ def test_the_filter(core: Any) -> None:
         alpha, slope = float(rng.uniform()), float(rng.normal())
         of, room = Filter(theta, phi, start, pairs), np.zeros(256)
         room[:10] = pairs.ravel()
-        it = IterateData(filter=room.ctypes.data, entries=5, theta_start=start)
+        it = C.hybrid_iterate(filter=room.ctypes.data, entries=5, theta_start=start)
         pair = FilterPairData(theta, phi)
         wanted = of.verdict(size, trial, alpha, slope)
         seen.add(wanted)
@@ -130,7 +129,7 @@ def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(core: Any) -
         gone = pairs[1 + np.argmin(areas)]
         pairs = rng.permutation(pairs)
         room = pairs.ravel().copy()
-        it = IterateData(filter=room.ctypes.data, entries=128, theta_start=1.0)
+        it = C.hybrid_iterate(filter=room.ctypes.data, entries=128, theta_start=1.0)
         pair = FilterPairData(0.5 * float(theta[0]), 9.0)
         core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
         new = Filter(pair.theta, pair.phi, 1.0, pairs[:0]).extended()
@@ -149,7 +148,7 @@ def test_bounds_are_kept(core: Any) -> None:
         upper = np.where(np.isnan(upper) | (upper == -INF), 5.0, upper)
         low, high = np.isfinite(lower), np.isfinite(upper)
         flags = [has.astype(float) for has in (low, high)]
-        plan = PlanData(n=n)
+        plan = C.hybrid_plan(n=n)
         form = FormData(
             plan=ct.addressof(plan), lower=lower.ctypes.data, upper=upper.ctypes.data,
             has_lower=flags[0].ctypes.data, has_upper=flags[1].ctypes.data,
@@ -193,7 +192,9 @@ def test_rows_are_dependent_where_their_rank_is_not_full(core: Any) -> None:
             A[0] = draws.normal(size=m - 1) @ A[1:]
         A *= 10.0 ** draws.uniform(-100, 100)
         rows, cols = (places.astype(np.int32) for places in np.nonzero(A))
-        plan = PlanData(n=n, m=m, nnz_A=rows.size, A_rows=rows.ctypes.data, A_cols=cols.ctypes.data)
+        plan = C.hybrid_plan(
+            n=n, m=m, nnz_A=rows.size, A_rows=rows.ctypes.data, A_cols=cols.ctypes.data
+        )
         values, room = A[rows, cols], np.empty((n + 1) * m)
         found = core.hybrid_rows_are_dependent(
             ct.addressof(plan), values.ctypes.data, room.ctypes.data
@@ -209,14 +210,16 @@ def test_the_ray_test_by_its_definition(core: Any) -> None:
         ("lbx", [-INF, -INF]), ("ubx", [INF, INF]), ("lbg", [1]), ("ubg", [2]),
     )}  # fmt: skip
     J_rows, J_cols, J = np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.array([1.0, -1.0])
-    plan = PlanData(n_x=2, n_g=1, nnz_J=2, J_rows=J_rows.ctypes.data, J_cols=J_cols.ctypes.data)
-    numbers = NumbersData(**{name: bounds.ctypes.data for name, bounds in of.items()})
+    plan = C.hybrid_plan(
+        n_x=2, n_g=1, nnz_J=2, J_rows=J_rows.ctypes.data, J_cols=J_cols.ctypes.data
+    )
+    numbers = C.hybrid_numbers(**{name: bounds.ctypes.data for name, bounds in of.items()})
     work, ends = np.zeros(2), {0: None, UNBOUNDED: "unbounded", DIVERGED: "diverged"}
     core.hybrid_ray_test.argtypes = [c_void_p, c_void_p, c_void_p, c_double, c_void_p, c_void_p]
 
     def ended(row: float, slope: float, merit: float) -> list[str | None]:
         """What it says of x = (t, t - row) and f = slope t for t = 1e4, 1e5, ..., 1e21."""
-        ray, said = RayData(INF, INF), []
+        ray, said = C.hybrid_ray(INF, INF), []
         for power in range(4, 22):
             x = np.array([10.0**power, 10.0**power - row])
             g, gradient = np.array([x[0] - x[1]]), np.array([slope, 0.0])

@@ -14,7 +14,7 @@ from engine_cases import assert_kkt
 from engine_form import Form
 
 from casadi_hybrid import Problem
-from casadi_hybrid.engine.structures import SOLVED
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 
 LIMIT = 7  # of hybrid.h
@@ -78,7 +78,7 @@ def test_they_lead_to_the_solution_of_the_quadratic_program(made: Made, most: fl
         form = Form(problem, problem.numbers(**program, **given))
         form.space.limit(replace(Limits(), max_iter=1))
         status, space = form.warm(), form.space
-        if status != SOLVED:
+        if status != C.HYBRID_SOLVED:
             continue
         solved += 1
         found = {name: space.outputs[name] for name in ("x", "lam_x", "lam_g")}

@@ -24,8 +24,8 @@ from casadi_hybrid.engine.blocks.compiled import Compiled, forms_of
 from casadi_hybrid.engine.blocks.forms import Code, Form, Lists
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.operations import FORMULAS, NUMBER, cases, translated
+from casadi_hybrid.engine.core import Core
 from casadi_hybrid.engine.in_graph import Pool
-from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.problem import generate
 from casadi_hybrid.problem.building import BuildError, build
 
@@ -326,9 +326,9 @@ def test_what_was_compiled_meanwhile_serves_in_graphs(monkeypatch: pytest.Monkey
     assert len(filled) == 1
     called: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        Workspace,
+        Core,
         "_serve",
-        lambda space, *how, s=Workspace._serve: (called.append(how), s(space, *how)),
+        lambda space, *how, s=Core._serve: (called.append(how), s(space, *how)),
     )
     waited._build()
     after = [graph(case.numbers["p"]) for _ in range(2)]

@@ -16,9 +16,8 @@ from engine_form import Formula
 from engine_runs import ended_at
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine.warm import any_engine_of
+from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.session.solve import fill
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 COMPOSITE, BARRIER = "hybrid (composite step)", "hybrid (barrier)"
@@ -467,10 +466,11 @@ def test_composite_steps_alone_are_for_equations(bounds: dict[str, Any]) -> None
     nlp, start = far()
     problem = Problem.from_nlp(nlp)
     numbers = problem.numbers(**{"lbg": 0, "ubg": 0, **start, **bounds})
-    core = any_engine_of(problem).another(numbers.bounds, Limits(), alone=True)
-    fill(core, numbers, None)
+    core = engine_of(problem).another(numbers.bounds, Limits(), alone=True)
+    core.fill(numbers, None)
+    core.limit(Limits())
     assert core.solve() == OTHER_PATTERN
-    assert core.space.solved().said.firsts == 0
+    assert core.answer.firsts == 0
 
 
 def test_the_same_memory_serves_the_barrier_method() -> None:

@@ -19,10 +19,13 @@ import pytest
 from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces, needs_engine
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine import ldl, structures, warm
+from casadi_hybrid.engine import core, ldl
+from casadi_hybrid.engine.core import Core
+from casadi_hybrid.engine.externals import trigger
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.workspace import Workspace, trigger
+from casadi_hybrid.point.limits import Limits
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from problems.control import FAMILIES
@@ -69,7 +72,7 @@ def core_with(
     flags = "-std=c99", "-O0", "-fPIC", "-shared", "-ffp-contract=off"
     subprocess.run([compiler, *flags, *sources, "-o", library, "-lm"], cwd=folder, check=True)
     loaded = ct.CDLL(str(library))
-    structures.declare(loaded)
+    C.declare(loaded)
     return loaded
 
 
@@ -82,7 +85,7 @@ def doubting(tmp_path_factory: pytest.TempPathFactory, compiler: str) -> ct.CDLL
 def doubt(doubting: ct.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     """The core of the problems that are made from now on."""
     needs_engine()
-    monkeypatch.setattr(warm, "engine", lambda: doubting)
+    monkeypatch.setattr(core, "engine", lambda: doubting)
 
 
 # --- one system -----------------------------------------------------------------------------------
@@ -100,16 +103,14 @@ class System:
         bounds = self.problem.numbers(lbg=0.0, ubg=0.0).bounds
         self.plan = plan_of(self.core, self.problem, bounds)
         data = self.plan.data
-        self.space = Workspace(self.core, self.plan, self.problem.functions, trigger())
+        self.space = Core(self.core, self.problem, self.plan, Limits(), trigger())
         arena = Arena(None, None, 0, 0)
         self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(KktData()))
         self._doubles = np.zeros(arena.used_doubles)
         self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
         self._plain = LowRankData()
-        self.kkt = KktData(
-            answer=self.space.addresses["answer"], low_rank=ct.addressof(self._plain)
-        )
+        self.kkt = KktData(answer=self.space.data.answer, low_rank=ct.addressof(self._plain))
         self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kkt))
         self.n, self.m = n, m
         self.W = W[_ints(data.W_rows, data.nnz_W), _ints(data.W_cols, data.nnz_W)]
@@ -262,7 +263,7 @@ def test_warm_solves_too(doubt: None) -> None:
         found = solver(**{**numbers, "p": p})
         numbers |= {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
         assert solver.stats()["success"]
-        assert solver._runner.last()._found.said.doubts > 0
+        assert solver._runner.last().said.doubts > 0
     made = nlp, {**numbers, "p": p}
     assert_kkt(made, {name: of.full().ravel() for name, of in found.items()})
 
@@ -283,8 +284,8 @@ def test_solutions_that_are_corrected_row_by_row_lead_as_far(
     rough = core_with(ROUGH, tmp_path, compiler)
     nlp, numbers = coupled(60)
     ways = []
-    for core in (warm.engine(), rough):
-        monkeypatch.setattr(warm, "engine", lambda core=core: core)
+    for one in (core.engine(), rough):
+        monkeypatch.setattr(core, "engine", lambda one=one: one)
         solver = nlpsol("solver", "hybrid", nlp)
         found = solver(**numbers)
         ways.append((np.array(found["x"]), solver.stats()["iter_count"]))
@@ -299,8 +300,8 @@ def test_the_kernel_of_the_solutions_is_told(
     refusing = core_with(REFUSAL, tmp_path, compiler)
     nlp, numbers = coupled(60)
     told = []
-    for core in (warm.engine(), refusing):
-        monkeypatch.setattr(warm, "engine", lambda core=core: core)
+    for one in (core.engine(), refusing):
+        monkeypatch.setattr(core, "engine", lambda one=one: one)
         solver = nlpsol("solver", "hybrid", nlp)
         found = solver(**numbers)
         told.append(solver.stats()["kernel"])
@@ -348,7 +349,7 @@ def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(
 ) -> None:
     """Fronts that can delay nothing, and no fixed order."""
     monkeypatch.setattr(ldl, "PRODUCTS", -1)
-    monkeypatch.setattr(ldl.Tables.of.__func__, "__defaults__", (0,))
+    monkeypatch.setattr(ldl, "SPARE", 0)
     needs_engine()
     problem = FAMILIES["chain_ground"].build(20)
     solver = nlpsol("solver", "hybrid", {key: problem[key] for key in ("x", "f", "g")})

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from casadi_hybrid import Problem
 from casadi_hybrid.engine.library import core_sources
-from casadi_hybrid.engine.structures import CAUSES
+from casadi_hybrid.session.solve import CAUSES
 
 INF = np.inf
 Made = tuple[dict[str, Any], dict[str, Any]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import ctypes as ct
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +17,14 @@ from engine_ldl_kernel import LdlKernel
 import casadi_hybrid
 from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.engine import ldl
+from casadi_hybrid.engine.header import C
 
 SOURCES = Path(casadi_hybrid.__file__).parent / "engine" / "c"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")
 Problem = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
 
-def compiled(folder: Path, *flags: str) -> ctypes.CDLL:
+def compiled(folder: Path, *flags: str) -> ct.CDLL:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("there is no C compiler on this machine")
@@ -32,11 +33,11 @@ def compiled(folder: Path, *flags: str) -> ctypes.CDLL:
     flags = (*STRICT, f"-I{SOURCES}", *flags, "-shared", "-fPIC")
     command = [compiler, *flags, "-o", str(path), *files, "-lm"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    return ldl.declare(ctypes.CDLL(str(path)))
+    return C.declare(ct.CDLL(str(path)))
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def library(tmp_path_factory: pytest.TempPathFactory) -> ct.CDLL:
     return compiled(tmp_path_factory.mktemp("ldl"), "-O2")
 
 
@@ -50,11 +51,11 @@ def sparse(M: np.ndarray) -> Sparse:
     return Sparse(pattern, M[pattern.rows, pattern.cols])
 
 
-def kernel_of(library: ctypes.CDLL, W: np.ndarray, A: np.ndarray) -> LdlKernel:
+def kernel_of(library: ct.CDLL, W: np.ndarray, A: np.ndarray) -> LdlKernel:
     return LdlKernel(Layout(pattern_of(W), pattern_of(A)), library)
 
 
-def factored(library: ctypes.CDLL, problem: Problem) -> LdlKernel:
+def factored(library: ct.CDLL, problem: Problem) -> LdlKernel:
     W, D, A, E = problem
     kernel = kernel_of(library, W, A)
     kernel.factor(sparse(W), D, sparse(A), E)
@@ -115,7 +116,7 @@ def shooting(stages: int, states: int, inputs: int) -> tuple[Problem, int]:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_inertia_is_that_of_the_eigenvalues(library: ctypes.CDLL, block: int) -> None:
+def test_inertia_is_that_of_the_eigenvalues(library: ct.CDLL, block: int) -> None:
     regular = doubtful = 0
     for seed in range(100 * block, 100 * block + 100):
         problem = random_problem(seed)
@@ -134,7 +135,7 @@ def test_inertia_is_that_of_the_eigenvalues(library: ctypes.CDLL, block: int) ->
     assert doubtful <= 2
 
 
-def test_solutions_leave_no_more_than_rounding(library: ctypes.CDLL) -> None:
+def test_solutions_leave_no_more_than_rounding(library: ct.CDLL) -> None:
     for seed in range(100):
         problem = random_problem(seed)
         kernel = factored(library, problem)
@@ -157,14 +158,14 @@ def test_solutions_leave_no_more_than_rounding(library: ctypes.CDLL) -> None:
         (np.ones((3, 3)), 2),
     ],
 )
-def test_dependent_rows_are_found(library: ctypes.CDLL, A: np.ndarray, zero: int) -> None:
+def test_dependent_rows_are_found(library: ct.CDLL, A: np.ndarray, zero: int) -> None:
     kernel = factored(library, (np.eye(3), np.ones(3), A, 0.0))
     assert kernel.singular
     found = kernel.found
     assert (found.positive, found.negative, found.zero) == (3, A.shape[0] - zero, zero)
 
 
-def test_pinned_variables_stay_where_they_are(library: ctypes.CDLL) -> None:
+def test_pinned_variables_stay_where_they_are(library: ct.CDLL) -> None:
     problem, m = shooting(10, 3, 1)
     W, D, A, E = problem
     D[:3] = 1e14
@@ -179,7 +180,7 @@ def test_pinned_variables_stay_where_they_are(library: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize(("states", "inputs"), [(2, 1), (6, 2)])
 def test_fronts_of_a_horizon_are_no_larger_than_its_stages(
-    library: ctypes.CDLL, states: int, inputs: int
+    library: ct.CDLL, states: int, inputs: int
 ) -> None:
     sizes = []
     for stages in (20, 40, 80):
@@ -193,7 +194,9 @@ def test_fronts_of_a_horizon_are_no_larger_than_its_stages(
     assert entries[2] <= 1.2 * entries[1]
 
 
-def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(library: ctypes.CDLL) -> None:
+def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(
+    library: ct.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """x₁ + x₂ in both of the first rows: with their pairs alone neither can be eliminated."""
     n, rng = 62, np.random.default_rng(1)
     W = np.zeros((n, n))
@@ -209,7 +212,8 @@ def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(library: ctypes.CD
     group = np.concatenate(([0, 0], np.arange(1, n - 1), [0, 0])).astype(np.int32)
     found = []
     for spare in (0, 4):
-        kernel = LdlKernel(layout, library, ldl.Tables.of(library, K, group, spare))
+        monkeypatch.setattr(ldl, "SPARE", spare)
+        kernel = LdlKernel(layout, library, ldl.tables_of(library, K, group))
         kernel.factor(sparse(W), D, sparse(A), 0.0)
         assert kernel.tables is not None
         assert kernel.tables.analysis.fronts == 2
@@ -221,7 +225,7 @@ def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(library: ctypes.CD
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1e308])
-def test_numbers_out_of_range_are_singular(library: ctypes.CDLL, number: float) -> None:
+def test_numbers_out_of_range_are_singular(library: ct.CDLL, number: float) -> None:
     W = np.eye(3)
     D = np.array([0.0, number, 0.0])
     kernel = factored(library, (W, D, np.ones((1, 3)), 0.0))
@@ -229,14 +233,14 @@ def test_numbers_out_of_range_are_singular(library: ctypes.CDLL, number: float) 
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 40, 150])
-def test_without_rows(library: ctypes.CDLL, n: int) -> None:
+def test_without_rows(library: ct.CDLL, n: int) -> None:
     W = np.diag(np.arange(n) - 0.5)
     kernel = factored(library, (W, np.zeros(n), np.zeros((0, n)), 0.0))
     assert (kernel.negative, kernel.singular) == (1, False)
     assert kernel.solve(np.ones(n)) == pytest.approx(1 / np.diag(W))
 
 
-def test_the_bits_hang_on_no_optimization(library: ctypes.CDLL, tmp_path: Path) -> None:
+def test_the_bits_hang_on_no_optimization(library: ct.CDLL, tmp_path: Path) -> None:
     plain = compiled(tmp_path, "-O0")
     for seed in range(30):
         problem = random_problem(seed)
@@ -247,7 +251,7 @@ def test_the_bits_hang_on_no_optimization(library: ctypes.CDLL, tmp_path: Path) 
             assert np.array_equal(one.solve(b), other.solve(b))
 
 
-def test_threads_share_an_analysis(library: ctypes.CDLL) -> None:
+def test_threads_share_an_analysis(library: ct.CDLL) -> None:
     problem, _ = shooting(30, 4, 2)
     W, D, A, E = problem
     first = factored(library, problem)
@@ -268,21 +272,21 @@ def test_threads_share_an_analysis(library: ctypes.CDLL) -> None:
 class Fixed:
     """K in a fixed order: its factor, and solutions by it."""
 
-    def __init__(self, library: ctypes.CDLL, problem: Problem) -> None:
+    def __init__(self, library: ct.CDLL, problem: Problem) -> None:
         W, _, A, _ = problem
         layout = Layout(pattern_of(W), pattern_of(A))
         K = ldl.Compressed.of(layout)
         curved = np.diag(W) != 0
         partner = ldl.partners(library, K, self._values(problem, K))
         group = ldl.eliminations(K, partner, curved)[1]
-        self.tables = ldl.FixedTables.of(library, K, group)
+        self.tables = ldl.fixed_tables_of(library, K, group)
         self._library, self._values_of_K = library, self._values(problem, K)
-        self.found = ldl.Found()
+        self.found = C.hybrid_inertia()
         self._factor = np.empty(max(1, self.tables.analysis.factor))
         self._room = np.empty(max(1, K.size))
         library.hybrid_fixed_factor(
-            self.tables.analysis, self._values_of_K.ctypes.data, self._factor.ctypes.data,
-            self._room.ctypes.data, self.found,
+            ct.byref(self.tables.analysis), self._values_of_K.ctypes.data, self._factor.ctypes.data,
+            self._room.ctypes.data, ct.byref(self.found),
         )  # fmt: skip
 
     @staticmethod
@@ -292,12 +296,15 @@ class Fixed:
     def solve(self, b: np.ndarray) -> np.ndarray:
         x = np.array(b)
         self._library.hybrid_fixed_solve(
-            self.tables.analysis, self._factor.ctypes.data, x.ctypes.data, self._room.ctypes.data
+            ct.byref(self.tables.analysis),
+            self._factor.ctypes.data,
+            x.ctypes.data,
+            self._room.ctypes.data,
         )
         return x
 
 
-def test_a_fixed_order_says_the_inertia_or_that_it_is_in_doubt(library: ctypes.CDLL) -> None:
+def test_a_fixed_order_says_the_inertia_or_that_it_is_in_doubt(library: ct.CDLL) -> None:
     trusted = 0
     for seed in range(400):
         problem = random_problem(seed)
@@ -312,7 +319,7 @@ def test_a_fixed_order_says_the_inertia_or_that_it_is_in_doubt(library: ctypes.C
     assert trusted > 120
 
 
-def test_a_fixed_order_solves(library: ctypes.CDLL) -> None:
+def test_a_fixed_order_solves(library: ct.CDLL) -> None:
     for states, inputs, stages in ((1, 1, 3), (2, 1, 20), (6, 2, 10), (9, 0, 4)):
         problem, m = shooting(stages, states, inputs)
         fixed = Fixed(library, problem)
@@ -323,7 +330,7 @@ def test_a_fixed_order_solves(library: ctypes.CDLL) -> None:
         assert np.abs(K @ fixed.solve(b) - b).max() <= 1e-9 * np.abs(K).max()
 
 
-def test_a_fixed_order_asks_for_no_units(library: ctypes.CDLL) -> None:
+def test_a_fixed_order_asks_for_no_units(library: ct.CDLL) -> None:
     """Powers of two change no bit: neither of the numbers nor of what is trusted."""
     trusted = 0
     for seed in range(400):
@@ -341,10 +348,10 @@ def test_a_fixed_order_asks_for_no_units(library: ctypes.CDLL) -> None:
         other.__dict__.update(one.__dict__)
         K = ldl.Compressed.of(Layout(pattern_of(W), pattern_of(A)))
         values = Fixed._values(scaled, K)
-        other.found, other._factor = ldl.Found(), np.empty_like(one._factor)
+        other.found, other._factor = C.hybrid_inertia(), np.empty_like(one._factor)
         library.hybrid_fixed_factor(
-            one.tables.analysis, values.ctypes.data, other._factor.ctypes.data,
-            other._room.ctypes.data, other.found,
+            ct.byref(one.tables.analysis), values.ctypes.data, other._factor.ctypes.data,
+            other._room.ctypes.data, ct.byref(other.found),
         )  # fmt: skip
         assert (other.found.doubtful > 0) == (one.found.doubtful > 0), seed
         if not one.found.doubtful:
@@ -355,7 +362,7 @@ def test_a_fixed_order_asks_for_no_units(library: ctypes.CDLL) -> None:
     assert trusted > 30
 
 
-def test_cancellation_is_noticed(library: ctypes.CDLL) -> None:
+def test_cancellation_is_noticed(library: ct.CDLL) -> None:
     """The pivot of x₃ is 1 − 1 + 1e-14 when its turn has come."""
     W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0 + 1e-14]])
     fixed = Fixed(library, (W, np.zeros(3), np.zeros((0, 3)), 0.0))
@@ -403,7 +410,7 @@ def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(
 
 
 def test_too_many_products_are_left_to_the_fronts(
-    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+    library: ct.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem, _ = shooting(10, 3, 1)
     assert Fixed(library, problem).tables.analysis.size > 0
@@ -411,10 +418,10 @@ def test_too_many_products_are_left_to_the_fronts(
     K = ldl.Compressed.of(Layout(pattern_of(W), pattern_of(A)))
     monkeypatch.setattr(ldl, "PRODUCTS", 50)
     order, _ = ldl.eliminations(K, ldl.partners(library, K), np.ones(K.n, bool))
-    assert ldl.FixedTables.of(library, K, order).analysis.size == 0
+    assert ldl.fixed_tables_of(library, K, order).analysis.size == 0
 
 
-def test_work_of_a_fixed_order_grows_with_the_stages(library: ctypes.CDLL) -> None:
+def test_work_of_a_fixed_order_grows_with_the_stages(library: ct.CDLL) -> None:
     factors = [Fixed(library, shooting(k, 4, 2)[0]).tables.analysis.factor for k in (20, 40, 80)]
     assert factors[2] - factors[1] <= 2.1 * (factors[1] - factors[0])
 

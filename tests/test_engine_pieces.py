@@ -13,12 +13,7 @@ from engine_form import Form, Formula, address, numbers_of
 
 from casadi_hybrid import Problem
 from casadi_hybrid.basics.arrays import largest
-from casadi_hybrid.engine.structures import (
-    BAD_NUMBERS,
-    OTHER_PATTERN,
-    UNDEFINED,
-    ResidualsData,
-)
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.kkt import kkt_residuals
 
 S_MAX, DAMPING = 100.0, 1e-5  # Wächter and Biegler 2006, eq. 6 and section 3.7
@@ -224,7 +219,7 @@ def test_the_residuals_are_those_of_the_user_unexcused(
     both: Both, size: float, known: bool
 ) -> None:
     draws, data, of = np.random.default_rng(6), both.data, both.formula
-    work, found = np.zeros(max(data.n, data.n_x, data.n_g)), ResidualsData()
+    work, found = np.zeros(max(data.n, data.n_x, data.n_g)), C.hybrid_residuals()
     for _ in range(4):
         w = inside(both, draws)
         assert both.evaluate(w) == 0
@@ -254,7 +249,7 @@ def test_what_rounding_excuses_is_that_of_the_user(both: Both, seed: int) -> Non
     """Large terms that nearly cancel, so that some residuals are excused, some just not."""
     draws, data = np.random.default_rng(seed), both.data
     work, sizes = np.zeros(max(data.n, data.n_x, data.n_g)), np.zeros(max(data.n_x, data.n_g))
-    found = ResidualsData()
+    found = C.hybrid_residuals()
     assert both.evaluate(inside(both, draws)) == 0
     x, gradient = both.of_point("x", data.n_x), both.of_point("raw_gradient", data.n_x)
     g, J = both.of_point("raw_g", data.n_g), both.of_point("raw_J", data.nnz_J)
@@ -286,12 +281,12 @@ def test_what_cannot_be_solved_with_is_refused_by_the_core() -> None:
     ]:  # fmt: skip
         kept = space.inputs[name][0]
         space.inputs[name][0] = value
-        assert both.warm() == BAD_NUMBERS, (name, value)
+        assert both.warm() == C.HYBRID_BAD_NUMBERS, (name, value)
         space.inputs[name][0] = kept
     space.inputs["lbg"][1] = 5.0
-    assert both.warm() == BAD_NUMBERS
+    assert both.warm() == C.HYBRID_BAD_NUMBERS
     space.inputs["lbg"][1] = space.inputs["ubg"][1]
-    assert both.warm() == OTHER_PATTERN  # an equation now
+    assert both.warm() == C.HYBRID_OTHER_PATTERN  # an equation now
 
 
 def test_a_function_that_is_not_defined_is_a_status() -> None:
@@ -299,4 +294,4 @@ def test_a_function_that_is_not_defined_is_a_status() -> None:
     problem = Problem(x=x, f=ca.sumsqr(x) - ca.log(x[0]))
     form = Form(problem, problem.numbers(x0=[1.0, 1.0], lam_x0=[1.0, 0.0]))
     form.space.inputs["x0"][:] = -1.0, 1.0
-    assert form.warm() == UNDEFINED
+    assert form.warm() == C.HYBRID_UNDEFINED

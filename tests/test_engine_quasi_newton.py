@@ -13,7 +13,7 @@ from engine_form import Form, address, view
 from problems.hs import HS
 
 from casadi_hybrid import Derivatives, Problem, nlpsol
-from casadi_hybrid.engine.structures import SecantsData
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.problem.hessian import blocks
 
 LEARN = {"hessian_approximation": "limited-memory"}
@@ -39,12 +39,8 @@ class Secants(Form):
         return self.matrix(values, "W_rows", "W_cols", (self.data.n, self.data.n))
 
     @property
-    def secants(self) -> SecantsData:
-        functions = self.space.addresses["functions"]
-        found: SecantsData = SecantsData.from_address(
-            type(self.space._functions).from_address(functions).secants
-        )
-        return found
+    def secants(self) -> Any:
+        return C.hybrid_secants.from_address(self.space._functions.secants)
 
     def low_rank(self) -> tuple[np.ndarray, np.ndarray]:
         """U and w of the last Hessian."""
@@ -181,7 +177,7 @@ class Kkt:
         form.core.hybrid_place_kkt(plan, ct.byref(arena), ct.byref(self.data))
         assert arena.used_doubles <= self._doubles.size
         self.data.low_rank = ct.addressof(form.form) + type(form.form).low_rank.offset
-        self.data.answer = form.space.addresses["answer"]
+        self.data.answer = form.space.data.answer
 
     def call(self, name: str, *given: Any) -> int:
         function = getattr(self.form.core, name)

@@ -10,7 +10,7 @@ import pytest
 from engine_cases import assert_kkt, needs_engine, solved
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.engine.warm import any_engine_of
+from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.point.limits import Limits
 
 
@@ -90,7 +90,7 @@ def test_every_step_of_a_search_factors_a_matrix(made: Any) -> None:
     nlp, numbers = made()
     problem = Problem.from_nlp(nlp)
     Solver(problem).solve(**numbers)
-    answer = any_engine_of(problem).core(problem.numbers(**numbers).bounds, Limits()).space.answer
+    answer = engine_of(problem).core(problem.numbers(**numbers).bounds, Limits()).answer
     assert answer.factors >= answer.steps > 0
 
 
@@ -114,7 +114,7 @@ def test_runs_of_every_kind(changes: dict[str, Any]) -> None:
     nlp = {"x": x, "f": x[0] + ca.exp(x[1]) - x[2], "g": g}
     problem = Problem.from_nlp(nlp)
     plain = Solver(problem).solve(**numbers)
-    core = any_engine_of(problem).core(problem.numbers(**numbers).bounds, Limits())
+    core = engine_of(problem).core(problem.numbers(**numbers).bounds, Limits())
     for name, value in changes.items():
         assert hasattr(core.options.first, name)
         setattr(core.options.first, name, value)

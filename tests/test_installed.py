@@ -25,10 +25,10 @@ from casadi_hybrid import Problem, Solver
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.cli import doctor, main
-from casadi_hybrid.engine import installed, ldl, library
+from casadi_hybrid.engine import library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
-from casadi_hybrid.engine.library import engine, engine_status
-from casadi_hybrid.engine.self_test import self_test
+from casadi_hybrid.engine.header import C
+from casadi_hybrid.engine.library import engine, engine_status, self_test
 from casadi_hybrid.problem.building import BuildError, cache, compiler, suffix
 from casadi_hybrid.problem.building.build import Sources, load
 
@@ -43,13 +43,13 @@ V3 = {"avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
 def _new_process(monkeypatch):
     """Nothing has been loaded yet."""
     monkeypatch.delenv("CASADI_HYBRID_TARGET", raising=False)
-    monkeypatch.setattr(library, "_core", library._Core())
+    forget()
     yield
     forget()
 
 
 def forget():
-    for one in (installed._level, installed._brought_up_to_date):
+    for one in (library._level, library._brought_up_to_date, library._core):
         one.cache_clear()
 
 
@@ -75,8 +75,8 @@ def features() -> set[str]:
 
 
 def test_the_library_for_this_processor_is_loaded():
-    path = Path(installed.path_of("hybrid"))
-    assert installed.load("hybrid").hybrid_interface_version() > 0
+    path = Path(library.path_of("hybrid"))
+    assert library.load("hybrid").hybrid_interface_version() > 0
     if platform.machine() == "x86_64" and features():
         assert (".v3." in path.name) == (features() >= V3)
         assert ("x86-64-v3" in str(engine_status())) == (features() >= V3)
@@ -90,7 +90,7 @@ def test_both_cores_have_the_same_bits(folder):
     W, A = random.normal(size=(90, 90)), random.normal(size=(40, 90))
     b, found = random.normal(size=130), []
     for core in cores:
-        kernel = LdlKernel(Layout(full(W).pattern, full(A).pattern), ldl.declare(ctypes.CDLL(core)))
+        kernel = LdlKernel(Layout(full(W).pattern, full(A).pattern), C.declare(ctypes.CDLL(core)))
         kernel.factor(full(W + W.T), np.ones(90), full(A), 1e-8)
         found.append(kernel.solve(b))
     assert found[0].tobytes() == found[1].tobytes()
@@ -111,7 +111,7 @@ def test_no_piece_of_the_core_is_seen_from_outside(folder):
 def test_the_flags_of_a_wheel_keep_bits_as_those_of_a_problem_do():
     assert set(hatch_build.FLAGS) == {*compiler.FLAGS, "-s"}
     assert hatch_build.SAME_BITS == SAME_BITS
-    assert {folder for folder, _ in hatch_build.LIBRARIES.values()} == set(installed.SOURCES)
+    assert {folder for folder, _ in hatch_build.LIBRARIES.values()} == set(library.SOURCES)
 
 
 def test_a_wheel_is_named_after_what_it_is_for(monkeypatch):
@@ -154,13 +154,13 @@ def test_the_core_is_clean_c99():
 def checkout(tmp_path, folder, monkeypatch):
     """One whose libraries are as old as its sources, with the hook that makes them."""
     package = tmp_path / "with spaces and é" / "casadi_hybrid"
-    for name in installed.SOURCES:
+    for name in library.SOURCES:
         shutil.copytree(ROOT / "casadi_hybrid" / name, package / name)
     shutil.copy(ROOT / "hatch_build.py", package.parent)
     shutil.copytree(folder, package / "_lib")
     (package / "_lib" / "stamp").touch()
-    monkeypatch.setattr(installed, "_PACKAGE", package)
-    monkeypatch.setattr(installed, "_FOLDER", package / "_lib")
+    monkeypatch.setattr(library, "_PACKAGE", package)
+    monkeypatch.setattr(library, "_FOLDER", package / "_lib")
     forget()
     return package
 
@@ -174,31 +174,31 @@ def change(package, text):
 
 def test_what_is_up_to_date_is_not_compiled(checkout, monkeypatch):
     monkeypatch.setattr(subprocess, "run", None)
-    assert Path(installed.path_of("hybrid")).parent == checkout / "_lib"
+    assert Path(library.path_of("hybrid")).parent == checkout / "_lib"
 
 
 def test_a_change_of_a_source_is_compiled(checkout, monkeypatch):
     change(checkout, "#undef HYBRID_INTERFACE_VERSION\n#define HYBRID_INTERFACE_VERSION 99\n")
-    assert installed.load("hybrid").hybrid_interface_version() == 99
+    assert library.load("hybrid").hybrid_interface_version() == 99
     forget()
     monkeypatch.setattr(subprocess, "run", None)  # though the file is of a time to come
-    assert Path(installed.path_of("hybrid")).is_file()
+    assert Path(library.path_of("hybrid")).is_file()
 
 
 def test_a_change_that_cannot_be_compiled_is_said(checkout):
     change(checkout, "nonsense\n")
     with pytest.warns(CompilerWarning, match=r"have changed.*are those of before(.|\n)*nonsense"):
-        assert installed.load("hybrid").hybrid_interface_version() == library.INTERFACE
+        assert library.load("hybrid").hybrid_interface_version() == library.INTERFACE
 
 
 def test_a_checkout_that_was_never_compiled(checkout, monkeypatch):
     shutil.rmtree(checkout / "_lib")
-    assert Path(installed.path_of("hybrid_stored")).is_file()
+    assert Path(library.path_of("hybrid_stored")).is_file()
     forget()
     shutil.rmtree(checkout / "_lib")
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(BuildError, match=r"has no library 'hybrid'; .*no-such-compiler"):
-        installed.path_of("hybrid")
+        library.path_of("hybrid")
 
 
 # --- a core that cannot be had -------------------------------------------------------------------
@@ -206,8 +206,8 @@ def test_a_checkout_that_was_never_compiled(checkout, monkeypatch):
 
 @pytest.fixture
 def no_core(tmp_path, monkeypatch):
-    monkeypatch.setattr(installed, "_PACKAGE", tmp_path / "casadi_hybrid")
-    monkeypatch.setattr(installed, "_FOLDER", tmp_path)
+    monkeypatch.setattr(library, "_PACKAGE", tmp_path / "casadi_hybrid")
+    monkeypatch.setattr(library, "_FOLDER", tmp_path)
     forget()
 
 
@@ -229,13 +229,13 @@ def test_a_core_of_another_interface_is_not_used(monkeypatch):
 def test_a_file_that_is_no_library(no_core, tmp_path):
     (tmp_path / f"hybrid{suffix()}").write_text("no library")
     with pytest.raises(BuildError, match="cannot be loaded"):
-        installed.load("hybrid")
+        library.load("hybrid")
 
 
 def test_the_engine_is_loaded_once_by_all_threads(monkeypatch):
     calls = []
 
-    def counted(name, real=installed.load):
+    def counted(name, real=library.load):
         calls.append(name)
         return real(name)
 

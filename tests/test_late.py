@@ -90,7 +90,7 @@ def test_the_import_loads_nothing_heavy():
     loaded = loaded_after("")
     assert not loaded.intersection((*HEAVY, *SELDOM))
     assert len(ours(loaded)) <= MOST
-    assert "casadi_hybrid.engine.warm" in loaded  # what the first solve needs is there
+    assert "casadi_hybrid.engine.core" in loaded  # what the first solve needs is there
 
 
 def test_a_small_solve_by_the_engine_loads_nothing_more():

@@ -24,7 +24,7 @@ def test_the_callers_limit_is_named_as_one():
 
 
 def test_a_failed_attempt_is_followed_by_one_that_solves(monkeypatch):
-    monkeypatch.setattr("casadi_hybrid.engine.options._FIRST_PATIENCE", 2)
+    monkeypatch.setattr("casadi_hybrid.engine.plan._FIRST_PATIENCE", 2)
     solver = rosenbrock()
     found = solver(x0=[-1.2, 1], ubg=1)
     assert solver.stats()["success"]
@@ -38,7 +38,7 @@ def test_an_attempt_that_converges_is_not_cut(monkeypatch, short):
     solver = rosenbrock()
     solver(x0=[-1.2, 1], ubg=1)
     steps = solver.stats()["iter_count"]
-    monkeypatch.setattr("casadi_hybrid.engine.options._FIRST_PATIENCE", steps - short)
+    monkeypatch.setattr("casadi_hybrid.engine.plan._FIRST_PATIENCE", steps - short)
     again = rosenbrock()
     again(x0=[-1.2, 1], ubg=1)
     assert again.stats()["success"]

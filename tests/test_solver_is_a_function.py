@@ -19,7 +19,7 @@ from casadi.tools import entry, struct_symSX
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.casadi_api.stored import text as stored
-from casadi_hybrid.engine.installed import path_of
+from casadi_hybrid.engine.library import path_of
 from casadi_hybrid.problem.building import BuildError
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}

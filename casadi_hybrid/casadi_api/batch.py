@@ -1,4 +1,4 @@
-"""Many solves by one call: over threads where the engine in C does them, else one by one."""
+"""Many solves by one call: over threads where C calls all functions, else one by one."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import count, real_array
+from casadi_hybrid.basics.inputs import Vector, count, real_array
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.parallel import available_cores
 from casadi_hybrid.casadi_api.convention import (
     INPUTS,
     OUTPUTS,
+    STARTS,
     check_columns,
     each_solve,
     solves_in,
 )
-from casadi_hybrid.casadi_api.rows import Runs, doubtful, numbers_in_rows, sides_of
-from casadi_hybrid.casadi_api.run import Run
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.batch import Rows, Workers
+from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.warm import engine_of
-from casadi_hybrid.problem.columns import as_column
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.start import read_start
+from casadi_hybrid.session.run import Run
+
+Warm = Sequence[Result | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,52 +72,31 @@ class Batch:
         return {name: ca.DM(getattr(self, name)) for name in OUTPUTS}
 
 
-def solve_many(
-    runner: Runner,
-    given: Mapping[str, Any],
-    solves: Sequence[int],
-    warm: Sequence[Result | None],
-    threads: int | None = None,
-) -> Batch:
-    """Solve as often as the arguments have numbers for; a solve that fails harms no other.
+class Runs(Sequence[Run]):
+    """The runs of rows, each made where it is asked for; ``made`` are there already."""
 
-    Args:
-        runner: of the solver.
-        given: the arguments by CasADi's names, None for what was left out.
-        solves: of each argument how many solves it has numbers for.
-        warm: of each solve the result that it starts from, or None.
-        threads: at most so many; None for as many as there are cores.
+    def __init__(self, runner: Runner, rows: Rows, made: dict[int, Run]) -> None:
+        self._runner, self._rows, self._made = runner, rows, made
 
-    Raises:
-        InputError: for bad numbers of any solve, before the first.
-    """
-    problem = runner.problem
-    for k, known in enumerate(warm):
-        if known is not None and (k == 0 or known is not warm[k - 1]):
-            _checked(runner, dict.fromkeys(("x0", "lam_x0", "lam_g0")), k, warm)
-    if runner.in_threads:
-        return _over_threads(runner, given, solves, warm, threads or available_cores())
-    columns, runs = [], []
-    numbers = [
-        _checked(runner, {**one, "p": as_column(_p(runner, one), problem.shapes.get("p"))}, k, warm)
-        for k, one in enumerate(each_solve(given, solves, len(warm)))
-    ]
-    for one, start in zip(numbers, warm, strict=True):
-        outputs, run = _alone(runner, one, start)
-        runs.append(run)
-        columns.append(outputs)
-    success = np.array([run.result.success for run in runs])
-    beside = {name: np.hstack([each[name].full() for each in columns]) for name in OUTPUTS}
-    for array in beside.values():
-        array.setflags(write=False)
-    return Batch(**beside, success=success, _runs=runs)
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, k: Any) -> Any:
+        k = range(len(self))[k]
+        if k not in self._made:
+            rows, runner = self._rows, self._runner
+            self._made[k] = Run(
+                runner.problem, runner.options.limits, rows.numbers[k], rows.places,
+                *rows.answer(k), rows.called,
+            )  # fmt: skip
+        return self._made[k]
 
 
 def batch_of(
     runner: Runner,
     shapes: Mapping[str, tuple[int, int]],
     arguments: Mapping[str, Any],
-    warm_start: Result | Sequence[Result | None] | None,
+    warm_start: Result | Warm | None,
     threads: int | None,
 ) -> Batch:
     """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns.
@@ -143,6 +122,80 @@ def batch_of(
     return solve_many(runner, given, solves, warm, threads)
 
 
+def solve_many(
+    runner: Runner,
+    given: Mapping[str, Any],
+    solves: Sequence[int],
+    warm: Warm,
+    threads: int | None = None,
+) -> Batch:
+    """Solve as often as the arguments have numbers for; a solve that fails harms no other.
+
+    Args:
+        runner: of the solver.
+        given: the arguments by CasADi's names, None for what was left out.
+        solves: of each argument how many solves it has numbers for.
+        warm: of each solve the result that it starts from, or None.
+        threads: at most so many; None for as many as there are cores.
+
+    Raises:
+        InputError: for bad numbers of any solve, before the first.
+    """
+    for k, known in enumerate(warm):
+        if known is not None and (k == 0 or known is not warm[k - 1]):
+            _checked(runner, dict.fromkeys(INPUTS), k, warm)
+    if runner.in_threads:
+        return _over_threads(runner, given, solves, warm, threads or available_cores())
+    numbers = [
+        _checked(runner, one, k, warm) for k, one in enumerate(each_solve(given, solves, len(warm)))
+    ]
+    found = [_alone(runner, one, start) for one, start in zip(numbers, warm, strict=True)]
+    beside = {name: np.hstack([outputs[name].full() for outputs, _ in found]) for name in OUTPUTS}
+    for array in beside.values():
+        array.setflags(write=False)
+    runs = [run for _, run in found]
+    return Batch(**beside, success=np.array([run.result.success for run in runs]), _runs=runs)
+
+
+def _over_threads(
+    runner: Runner, given: Mapping[str, Any], solves: Sequence[int], warm: Warm, threads: int
+) -> Batch:
+    problem, limits = runner.problem, runner.options.limits
+    check_columns(given, solves, len(warm))
+    columns = {
+        name: real_array(value, name)
+        for (name, value), has in zip(given.items(), solves, strict=True)
+        if has > 1
+    }
+    start = _checked(runner, {**given, **{k: v[:, 0] for k, v in columns.items()}}, 0, warm)
+    engine, workers = engine_of(problem), runner.workers
+    if workers is None or workers.plan is not plan_of(engine.library, problem, start.bounds):
+        workers = runner.workers = Workers(engine, start.bounds, limits)
+    places = workers.places
+    numbers = np.zeros((len(warm), workers.width))
+    _fill(numbers, places, given, columns, warm, start)
+
+    def checked(k: int) -> Numbers:
+        return _checked(runner, {name: numbers[k, places[name]] for name in INPUTS}, k, warm)
+
+    for k in _doubtful(numbers, places).tolist():
+        checked(k)
+    rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
+    workers.solve(rows, threads)
+    others: dict[int, Run] = {}
+    success = rows.success()
+    for k in np.flatnonzero(rows.refused()).tolist():
+        found, others[k] = _alone(runner, checked(k), warm[k])
+        success[k] = others[k].result.success
+        for name in OUTPUTS:
+            numbers[k, places[name]] = array_of(found[name]).ravel()
+    runs = Runs(runner, rows, others)
+    runner.note(runs[-1])
+    numbers.setflags(write=False)  # results look at them
+    beside = {name: numbers[:, places[name]].T for name in OUTPUTS}
+    return Batch(**beside, success=success, _runs=runs)
+
+
 def complain(runner: Runner, batch: Batch) -> None:
     """Raise what the first of the failed solves would have raised alone.
 
@@ -156,27 +209,14 @@ def complain(runner: Runner, batch: Batch) -> None:
         runner.complain(batch.run(k))
 
 
-def _p(runner: Runner, one: Mapping[str, Any]) -> Any:
-    """The parameters of a solve, zero where neither it nor the problem has any."""
-    missing = one["p"] is None and runner.problem.p0 is None
-    return 0.0 if missing else one["p"]
-
-
-def _checked(
-    runner: Runner, one: Mapping[str, Any], k: int, warm: Sequence[Result | None]
-) -> Numbers:
+def _checked(runner: Runner, one: Mapping[str, Any], k: int, warm: Warm) -> Numbers:
     """The numbers of solve k.
 
     Raises:
         InputError: for bad ones; it says of which solve, where there are several.
     """
-    known = dict(one)
-    if runner.problem.p0 is None:
-        known.setdefault("p", 0.0)
-    if not runner.options.warm:
-        known["lam_x0"] = known["lam_g0"] = None
     try:
-        return read_start(runner.problem, warm[k], **known)[0]
+        return runner.checked(one, warm[k])[0]
     except InputError as error:
         if len(warm) == 1:
             raise
@@ -193,44 +233,46 @@ def _alone(runner: Runner, one: Numbers, warm: Result | None) -> tuple[dict[str,
     return runner.run(given, warm)
 
 
-def _over_threads(
-    runner: Runner,
+def _fill(
+    numbers: Vector,
+    places: Mapping[str, slice],
     given: Mapping[str, Any],
-    solves: Sequence[int],
-    warm: Sequence[Result | None],
-    threads: int,
-) -> Batch:
-    problem = runner.problem
-    engine = engine_of(problem)
-    assert not isinstance(engine, str)
-    check_columns(given, solves, len(warm))
-    columns = {
-        name: real_array(value, name)
-        for (name, value), has in zip(given.items(), solves, strict=True)
-        if has > 1
-    }
-    first = {**given, **{name: value[:, 0] for name, value in columns.items()}}
-    start = _checked(runner, {**first, "p": _p(runner, first)}, 0, warm)
-    workers: Workers | None = runner.workers
-    if workers is None or workers.plan is not plan_of(engine.library, problem, start.bounds):
-        limits = runner.options.limits
-        workers = runner.workers = Workers(engine, start.bounds, limits, problem.parameter_gradient)
-    places_in, places_out, outputs = workers.places
-    numbers = numbers_in_rows(given, columns, warm, start, places_in)
-    for k in doubtful(numbers, places_in).tolist():
-        _checked(runner, {n: numbers[k, place] for n, place in places_in.items()}, k, warm)
-    rows = Rows(numbers, *sides_of(warm, problem.n, problem.m), outputs)
-    called = workers.solve(rows, threads)
-    others: dict[int, Run] = {}
-    success = rows.success()
-    for k in np.flatnonzero(rows.refused()).tolist():
-        one = _checked(runner, {n: numbers[k, place] for n, place in places_in.items()}, k, warm)
-        found, run = _alone(runner, one, warm[k])
-        others[k], success[k] = run, run.result.success
-        for name in OUTPUTS:
-            rows.outputs[k, places_out[name]] = array_of(found[name]).ravel()
-    runs = Runs(runner, rows, (places_in, places_out), others, called)
-    runner.note(runs[-1])
-    rows.outputs.setflags(write=False)  # results look at them
-    beside = {name: rows.outputs[:, places_out[name]].T for name in OUTPUTS}
-    return Batch(**beside, success=success, _runs=runs)
+    columns: Mapping[str, Vector],
+    warm: Warm,
+    start: Numbers,
+) -> None:
+    """Write the numbers of all solves, a row each; ``start`` has those of what has no columns."""
+    every = np.arange(len(warm))
+    for name, value in given.items():
+        place = places[name]
+        if name in columns:
+            numbers[:, place] = columns[name].T[every % columns[name].shape[1]]
+            continue
+        numbers[:, place] = getattr(start.bounds if name[:2] in ("lb", "ub") else start, name)
+        if value is None and name in STARTS:
+            for k, known in enumerate(warm):
+                if known is not None:
+                    numbers[k, place] = getattr(known, name[:-1])
+
+
+def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
+    """The solves with numbers that are not finite, or bounds that leave nothing between them."""
+    bad = np.zeros(len(numbers), dtype=bool)
+    for name in ("p", *STARTS):
+        bad |= ~np.isfinite(numbers[:, places[name]]).all(axis=1)
+    for kind in "xg":
+        lower, upper = numbers[:, places[f"lb{kind}"]], numbers[:, places[f"ub{kind}"]]
+        sound = (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
+        bad |= ~sound.all(axis=1)
+    return np.flatnonzero(bad)
+
+
+def _sides_of(warm: Warm, n: int, m: int) -> tuple[Any, Any]:
+    """The working sets to try first: a row of each solve, and which solves have one."""
+    sides = np.zeros((len(warm), n + m), dtype=np.int8)
+    there = np.zeros(len(warm), dtype=np.int8)
+    for k, known in enumerate(warm):
+        if known is not None and known.success:
+            there[k] = 1
+            sides[k, :n], sides[k, n:] = known.working_set.x, known.working_set.g
+    return sides, there

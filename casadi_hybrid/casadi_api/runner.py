@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes as ct
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -17,31 +17,38 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.casadi_api.convention import INPUTS
-from casadi_hybrid.casadi_api.core_calls import CoreCalls, Given, interrupt_in
-from casadi_hybrid.casadi_api.graphs.function import columns_of
+from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.run import Latest, Run, without_numbers
 from casadi_hybrid.engine.blocks.serving import machine_code
-from casadi_hybrid.engine.external import OUTPUTS_OF_CASADI
-from casadi_hybrid.engine.warm import any_engine_of
+from casadi_hybrid.engine.core import ELSE, Core, engine_of
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.problem.evaluator import evaluating_until
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.columns import as_column, in_shape
+from casadi_hybrid.problem.evaluator import evaluating_until, evaluating_until_when
+from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.session.run import Run
+from casadi_hybrid.session.start import read_start
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.batch import Workers
     from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import record as records
+    from casadi_hybrid.result.record import Watch
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
     records = LateModule("casadi_hybrid.result.record")
 
+Given = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
+"""Arguments in CasADi's order, None for what was left out."""
+Outputs = dict[str, ca.DM]
+_NUMBERS = frozenset((float, int, np.float64))
 _SOLVING = 0.9
 """Part of the time of a call in which steps may begin; the rest is for the answer."""
-_in_order = itemgetter(*OUTPUTS_OF_CASADI)
-"""The outputs as CasADi lists them; its dictionaries are sorted by the names."""
 
 
 class SolveError(RuntimeError):
@@ -59,6 +66,19 @@ class SolveError(RuntimeError):
         return str(self.args[0])
 
 
+class _Last(threading.local):
+    """What a thread has done last.
+
+    Attributes:
+        core: that of its solve, where it may be called again at once.
+        run: its run; ``calls``: how many solves there were in graphs then.
+    """
+
+    core: Core | None = None
+    run: Run | None = None
+    calls = 0
+
+
 class Runner:
     """Solves one problem under one set of options; several threads may use it at once.
 
@@ -73,16 +93,63 @@ class Runner:
         if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
             sessions.result_of, records.Watch  # noqa: B018
             import casadi_hybrid.casadi_api.stats  # noqa: F401, PLC0415
-        self._speaks = options.error_on_fail or options.print_time
         problem.functions  # noqa: B018  made now, not at the first call
-        self._latest = Latest()
-        self._of_thread = threading.local()
+        self._defaults = defaults_of(problem)
+        self._silent = options.iteration_callback is None and not options.log
+        checks = options.warn_initial_bounds or problem.m_h or problem.shapes
+        self._plain = self._silent and options.warm and not checks
+        self._run: Run | None
+        self._anew()
+
+    def _anew(self) -> None:
+        self._last, self._run, self._calls = _Last(), None, 0
+        self.pool: Pool | None = None
+        """The memory of solves in graphs, where C makes them: of these only inputs are kept."""
         self.workers: Workers | None = None
         """Those who did the last of many solves at once."""
-        self.compiled = machine_code(problem, options.machine_code)
+        self.compiled = machine_code(self.problem, self.options.machine_code)
         """The functions as machine code, where they were asked for."""
 
-    def solve(self, given: Given, warm_start: Result | None) -> dict[str, ca.DM]:
+    def __getstate__(self) -> dict[str, Any]:
+        own = ("_last", "_run", "_calls", "pool", "workers", "compiled")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._anew()
+
+    # --- solves -----------------------------------------------------------------------------------
+
+    def quick(self, given: Given, warm_start: Result | None) -> Outputs | None:
+        """The outputs of a solve whose numbers can be copied as they are to the core that was used
+        last, and have bounds of its kinds; None where that is not so.
+        """
+        core = self._last.core
+        if core is None or core.busy:
+            return None
+        sides = None
+        if warm_start is not None:
+            if not _is_solution(warm_start, self.problem):
+                return None
+            given, sides = _completed(given, warm_start), warm_start.working_set
+        held, matrices = core.held, core.data.matrix
+        for i, value in enumerate(given):
+            if value is held[i]:
+                continue
+            held[i] = ELSE
+            if type(value) is core.matrix_type:
+                matrices[i] = int(value.this)
+                continue
+            if not _copied(core.ordered[i], self._defaults[i] if value is None else value):
+                return None
+            matrices[i] = None
+            if value is None or type(value) in _NUMBERS:
+                held[i] = value
+        core.begin_with(sides)
+        found = self._solve(core)
+        return None if found is None else self._returned(*found)
+
+    def solve(self, given: Given, warm_start: Result | None) -> Outputs:
         """The outputs of a solve with what a user gave.
 
         Raises:
@@ -91,47 +158,62 @@ class Runner:
             Exception: what a user's callback or model function raised. The best point until then
                 is kept.
         """
-        return self._returned(self._calls().solve_checked(given, warm_start, None))
-
-    def plain(self, given: Given, warm_start: Result | None) -> dict[str, ca.DM] | None:
-        """The same where all arguments can be copied as they are; None for the others."""
-        try:
-            calls: CoreCalls = self._of_thread.calls
-        except AttributeError:
-            calls = self._calls()
-        if not calls.plain:
-            return None
-        try:
-            found = calls.quick(given) if warm_start is None else None
-        except SystemError as error:
-            raise interrupt_in(error) from None
-        if found is None:
-            found = calls.solve_plain(given, warm_start, None)
-        if found is None or found[1].raised is not None or self._speaks:
-            return None if found is None else self._returned(found)
-        self._latest.note(found[1])
-        return dict(zip(OUTPUTS_OF_CASADI, _in_order(found[0]), strict=True))
-
-    def _returned(self, found: tuple[dict[str, ca.DM], Run]) -> dict[str, ca.DM]:
-        outputs, run = found
-        self._latest.note(run)
-        if run.raised is not None or self._speaks:
-            self.complain(run)
-            if self.options.print_time:
-                print(_timing(self.name, run.stats))
-        return dict(zip(OUTPUTS_OF_CASADI, _in_order(outputs), strict=True))
+        return self._returned(*self.run(given, warm_start))
 
     def run(
         self, given: Given, warm_start: Result | None, own: Limits | None = None
-    ) -> tuple[dict[str, ca.DM], Run]:
+    ) -> tuple[Outputs, Run]:
         """The same with the run, which is not noted, and nothing raised but for bad arguments.
 
         Args:
             own: limits of this solve, those of the options by default.
         """
-        calls = self._calls()
-        found = calls.solve_plain(given, warm_start, own) if calls.plain else None
-        return calls.solve_checked(given, warm_start, own) if found is None else found
+        problem = self.problem
+        numbers, warm = self.checked(dict(zip(INPUTS, given, strict=True)), warm_start)
+        if self.options.warn_initial_bounds:
+            _warn_outside(problem, numbers)
+        engine = engine_of(problem)
+        core = engine.core(numbers.bounds, self._limits)
+        core.fill(numbers, warm)
+        found = self._solve(core, own)
+        assert found is not None
+        self._last.core = core if self._plain and engine.evaluate is not None else None
+        return found
+
+    def checked(
+        self, named: Mapping[str, Any], warm_start: Result | None
+    ) -> tuple[Numbers, WarmStart | None]:
+        """The numbers of a solve, and what it tries first.
+
+        Raises:
+            InputError: for a bad argument.
+        """
+        problem = self.problem
+        given = {**named, "p": as_column(named["p"], problem.shapes.get("p"))}
+        if given["p"] is None and problem.p0 is None:
+            given["p"] = 0.0
+        if not self.options.warm:
+            given["lam_x0"] = given["lam_g0"] = None
+        return read_start(problem, warm_start, **given)
+
+    def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
+        """Solve at the columns that a graph gives: all eight, bounds of all rows.
+
+        Where one has no numbers there are none in the answer, with a warning and statistics of a
+        solve that failed: a graph may have many solves side by side, and an exception would take
+        the answers of all. With ``error_on_fail`` it is raised.
+        """
+        row = [array_of(one).ravel() for one in arguments]
+        found = self._solve_row(row)
+        if found is not None:
+            outputs, run = found
+            self.note(run)
+            self.complain(run)
+            return [ca.vec(one) for one in outputs.values()]
+        if not self._lacks_numbers(row):
+            raise InputError("the bounds of the equations must be zero")
+        self.note(self._again(row))
+        return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
 
     def within(self, seconds: float, iterations: int | None, given: Given) -> Result:
         """Solve under limits of this call; see :meth:`NlpSolver.within`."""
@@ -156,11 +238,68 @@ class Runner:
             )
         return run.result
 
+    def _solve(self, core: Core, own: Limits | None = None) -> tuple[Outputs, Run] | None:
+        """Solve for what a core has been given; None where that is not for it."""
+        problem, limits = self.problem, own or self._limits
+        watch = None if self._silent else self._watch(core.inputs["p"])
+        core.limit(limits)
+        core.begin(None if watch is None else watch.look, evaluating_until_when())
+        try:
+            found = core.call()
+        except SystemError as error:
+            raise _interrupt_in(error) from None
+        finally:
+            core.end()
+        if found is None:
+            return None
+        run = Run.of(core, problem, limits)
+        if watch is not None:
+            watch.hold(run.said.steps)
+            run.callback = watch.callback
+        lost = core.python is not None
+        if run.raised is not None or watch is not None or lost:
+            _settle(run, lost)
+        if lost:
+            slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
+            found["lam_p"] = -ca.densify(slope)
+        outputs = {
+            "x": found["x"], "f": found["f"], "g": found["g"],
+            "lam_x": found["lam_x"], "lam_g": found["lam_g"], "lam_p": found["lam_p"],
+        }  # fmt: skip
+        return (in_shape(outputs, problem.shapes) if problem.shapes else outputs), run
+
+    def _solve_row(self, row: Sequence[Vector]) -> tuple[Outputs, Run] | None:
+        """Solve for unchecked numbers, bounds of all rows; None for bad ones."""
+        core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
+        for name, value in zip(INPUTS, row, strict=True):
+            core.inputs[name][:] = value if self.options.warm or name[:3] != "lam" else 0.0
+        core.filled()
+        core.begin_with(None)
+        return self._solve(core)
+
+    def _watch(self, p: Vector) -> Watch:
+        """What is shown each iterate."""
+        from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415
+
+        options = self.options
+        callback = options.iteration_callback and StepCallback(
+            options.iteration_callback, options.iteration_callback_step,
+            options.iteration_callback_ignore_errors, self.problem.parameter_gradient, p.copy(),
+        )  # fmt: skip
+        return records.Watch(callback, int(options.log))
+
+    def _returned(self, outputs: Outputs, run: Run) -> Outputs:
+        self.note(run)
+        if run.raised is not None or self.options.error_on_fail:
+            self.complain(run)
+        if self.options.print_time:
+            print(_timing(self.name, run.stats))
+        return outputs
+
     @property
     def in_threads(self) -> bool:
         """Whether solves can run beside each other: no Python is called by them."""
-        silent = self.options.iteration_callback is None and not self.options.log
-        return silent and self._calls().plain
+        return self._plain and engine_of(self.problem).evaluate is not None
 
     def complain(self, run: Run) -> None:
         """Raise what a run has left to be raised.
@@ -178,36 +317,20 @@ class Runner:
                 run.result,
             )
 
-    def note(self, run: Run) -> None:
-        """Make a run the last one, of the asking thread and of all."""
-        self._latest.note(run)
+    # --- solves in graphs, and the last one -------------------------------------------------------
 
-    def _calls(self) -> CoreCalls:
-        of_thread = self._of_thread
-        try:
-            known: CoreCalls = of_thread.calls
-        except AttributeError:
-            known = of_thread.calls = CoreCalls(self.problem, self.options)
-        return known
+    def pool_for_graphs(self) -> Pool | None:
+        """The memory of solves in graphs; None where these call Python."""
+        from casadi_hybrid.engine.in_graph import Pool  # noqa: PLC0415 - of graphs alone
 
-    def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
-        """Solve at the columns that a graph gives: all eight, bounds of all rows.
-
-        Where one has no numbers there are none in the answer, with a warning and statistics of a
-        solve that failed: a graph may have many solves side by side, and an exception would take
-        the answers of all. With ``error_on_fail`` it is raised.
-        """
-        row = [array_of(one).ravel() for one in arguments]
-        found = self._calls().solve_row(row)
-        if found is not None:
-            outputs, run = found
-            self.note(run)
-            self.complain(run)
-            return [ca.vec(one) for one in outputs.values()]
-        if not self._lacks_numbers(row):
-            raise InputError("the bounds of the equations must be zero")
-        self._latest.note(self._again(row))
-        return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
+        engine = engine_of(self.problem)
+        python = not self._silent or self.options.error_on_fail or engine.evaluate is None
+        if self.pool is None and not python:
+            self.pool = Pool(
+                engine, self._limits, columns_of(self.problem), warm_starts=self.options.warm,
+                no_numbers=self._lacks_numbers,
+            )  # fmt: skip
+        return self.pool
 
     def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
         """Whether an argument has no number, which a warning says.
@@ -221,37 +344,48 @@ class Runner:
             m_h = self.problem.m_h
             self.problem.numbers(x0, p, lbx, ubx, lbg[m_h:], ubg[m_h:], lam_x0, lam_g0)
             return False
-        said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
-        warn(said)
+        warn(f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN")
         return True
 
     def _again(self, row: Sequence[Vector]) -> Run | None:
         """The run for what a graph has given; None where that could not be begun."""
-        found, missing = self._calls().solve_row(row), _missing(row)
-        if found is None and missing is not None:
-            return without_numbers(self.problem, self._limits, row, missing)
-        return found and found[1]
+        found, missing = self._solve_row(row), _missing(row)
+        if found is not None or missing is None:
+            return found and found[1]
+        ends = np.cumsum([0, *(one.size for one in row)])
+        places = dict(zip(INPUTS, map(slice, ends, ends[1:]), strict=True))
+        run = Run(
+            self.problem, self._limits, np.concatenate(row), places,
+            bytes(ct.sizeof(C.hybrid_answer)), np.zeros((0, C.HYBRID_ROW)), ("interpreted", ""),
+        )  # fmt: skip
+        run.result = sessions.undefined_result(run, missing)
+        return run
 
-    def pool_for_graphs(self) -> Pool | None:
-        """The memory of solves in graphs; None where these call Python."""
-        from casadi_hybrid.engine.in_graph import Pool  # noqa: PLC0415 - of graphs alone
-
-        options, engine = self.options, any_engine_of(self.problem)
-        python = options.iteration_callback or options.log or options.error_on_fail
-        if self._latest.pool is None and not python and engine.evaluate is not None:
-            self._latest.pool = Pool(
-                engine, self.problem, self._limits, columns_of(self.problem),
-                warm_starts=options.warm, no_numbers=self._lacks_numbers,
-            )  # fmt: skip
-        return self._latest.pool
+    def note(self, run: Run | None) -> None:
+        """Make a run the last one, of the asking thread and of all."""
+        last = self._last
+        self._run = last.run = run
+        if self.pool is not None:
+            self._calls = last.calls = self.pool.calls()
 
     def last(self) -> Run:
         """The last run of the asking thread, or of any where that has made none.
 
+        What was solved in a graph is solved once more.
+
         Raises:
             RuntimeError: before the first.
         """
-        run = self._latest.find(self._again)
+        last, pool = self._last, self.pool
+        run = last.run or self._run
+        if pool is not None:
+            mine = pool.last(last.calls, threading.get_ident())
+            found = mine or (None if last.run else pool.last(self._calls))
+            again = None if found is None else self._again(found[1])
+            if found is not None and again is not None:
+                run, self._run, self._calls = again, again, found[0]
+                if mine:
+                    last.run, last.calls = again, found[0]
         if run is None:
             raise RuntimeError(
                 f"No stats available: {self.name} has not been called yet, or Ctrl-C ended "
@@ -259,16 +393,64 @@ class Runner:
             )
         return run
 
-    def __getstate__(self) -> dict[str, Any]:
-        kept = dict(self.__dict__)
-        del kept["_of_thread"], kept["_latest"]
-        kept["workers"] = kept["compiled"] = None
-        return kept
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept)
-        self._latest, self._of_thread = Latest(), threading.local()
-        self.compiled = machine_code(self.problem, self.options.machine_code)
+def _settle(run: Run, lost: bool) -> None:
+    """Say in the run what of all that was raised comes out.
+
+    Raises:
+        KeyboardInterrupt: before the first iterate.
+    """
+    if run.callback is not None and run.callback.raised is not None:
+        run.raised = run.callback.raised
+    if isinstance(run.raised, KeyboardInterrupt):
+        run.raised = sessions.halted(run.result, run.raised)
+    elif lost and not run.result.success and run.result.error is not None:
+        run.raised = run.result.error.__cause__  # None where it gave NaN
+
+
+def _interrupt_in(error: SystemError) -> BaseException:
+    """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__
+    return error if cause is None else cause
+
+
+def _is_solution(warm_start: Any, problem: Problem) -> bool:
+    """Whether it is the result of a solve of this size that has a working set."""
+    from casadi_hybrid.result.result import Result  # noqa: PLC0415 - not for a first solve
+
+    if not isinstance(warm_start, Result) or not warm_start.success:
+        return False
+    return (warm_start.x.size, warm_start.g.size) == (problem.n, problem.m)
+
+
+def _completed(given: Given, warm: Result) -> Given:
+    x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
+    return (
+        warm.x if x0 is None else x0, p, lbx, ubx, lbg, ubg,
+        warm.lam_x if lam_x0 is None else lam_x0, warm.lam_g if lam_g0 is None else lam_g0,
+    )  # fmt: skip
+
+
+def _copied(target: Vector, value: Any) -> bool:
+    """Write an argument where the core reads it; False for what needs more than a copy."""
+    kind = type(value)
+    if kind is np.ndarray:
+        if value.shape != target.shape or value.dtype != np.float64:
+            return False
+        target[:] = value
+        return True
+    if kind is list or kind is tuple:
+        if len(value) != target.size or not _NUMBERS.issuperset(map(type, value)):
+            return False
+    elif kind not in _NUMBERS:
+        return False
+    try:
+        target[:] = value
+    except OverflowError:  # a whole number beyond all others
+        return False
+    return True
 
 
 def _missing(row: Sequence[Vector]) -> MissingNumberError | None:
@@ -279,6 +461,16 @@ def _missing(row: Sequence[Vector]) -> MissingNumberError | None:
             k = int(np.argmax(bad))
             return MissingNumberError(f"{name}[{k}]", "", float(values[k]))
     return None
+
+
+def _warn_outside(problem: Problem, numbers: Numbers) -> None:
+    from casadi_hybrid.result.explain.diagnosis import listed  # noqa: PLC0415 - where it is asked for
+
+    x0, bounds = numbers.x0, numbers.bounds
+    outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
+    if outside.size:
+        names = listed([problem.functions.variable_names[i] for i in outside])
+        warn(f"x0 is outside its bounds at {names}")
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:

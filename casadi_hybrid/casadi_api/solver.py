@@ -132,7 +132,7 @@ class NlpSolver(Signature):
             SolveError: where the solve fails and ``error_on_fail`` is set.
         """
         if not (in_order or unknown):
-            found = self._runner.plain((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
+            found = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
             if found is not None:
                 return found
         given = {

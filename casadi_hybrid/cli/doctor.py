@@ -20,8 +20,7 @@ import casadi as ca
 
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
-from casadi_hybrid.engine.library import engine, engine_status
-from casadi_hybrid.engine.self_test import self_test
+from casadi_hybrid.engine.library import engine, engine_status, self_test
 from casadi_hybrid.problem.building import cache
 from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.problem.building.processor import processor

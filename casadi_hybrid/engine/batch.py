@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.threads import share_out
+from casadi_hybrid.engine.core import Engine, places_of
+from casadi_hybrid.engine.externals import buffer_of
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import OTHER_PATTERN, AnswerData, BatchData, SlopeData
-from casadi_hybrid.engine.warm import Engine
-from casadi_hybrid.engine.workspace import buffer_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.bounds import Bounds
@@ -27,25 +26,29 @@ _PIECES = 8
 
 
 class Rows:
-    """The numbers of many solves, and their answers: a row of each.
+    """The numbers of many solves, a row of each, as of :attr:`Core.numbers`.
 
     Args:
-        numbers: one row a solve, see :data:`~casadi_hybrid.engine.workspace.INPUTS`.
+        numbers: of each the inputs; outputs are written beside them.
         sides: of each the working set to try first, n + m sides; ``with_sides``: which have one.
-        outputs: how many numbers an answer has.
+        places: which part of a row has which name.
 
     Attributes:
-        outputs: one row a solve, see :data:`~casadi_hybrid.engine.workspace.OUTPUTS`.
+        numbers, places: as given.
+        called: which functions were called, see :attr:`Core.called`.
     """
 
-    def __init__(self, numbers: Vector, sides: Sides, with_sides: Sides, outputs: int) -> None:
-        self.numbers, self._sides, self._with_sides = numbers, sides, with_sides
-        self.outputs = np.zeros((len(numbers), outputs))
-        self._answers = (AnswerData * max(1, len(numbers)))()
+    def __init__(
+        self, numbers: Vector, sides: Sides, with_sides: Sides, places: Mapping[str, slice]
+    ) -> None:
+        self.numbers, self.places, self.called = numbers, places, ("", "")
+        self._answers = (C.hybrid_answer * max(1, len(numbers)))()
         self._seen: dict[int, Vector] = {}
-        self.data = BatchData(
-            numbers=address(numbers), outputs=address(self.outputs),
-            numbers_each=numbers.shape[1], outputs_each=outputs,
+        self._kept = sides, with_sides
+        self.data = C.hybrid_batch(
+            numbers=address(numbers),
+            outputs=address(numbers) + places["x"].start * numbers.itemsize,
+            numbers_each=numbers.shape[1], outputs_each=numbers.shape[1],
             sides=address(sides), with_sides=address(with_sides),
             answers=ct.addressof(self._answers),
         )  # fmt: skip
@@ -55,107 +58,76 @@ class Rows:
 
     def success(self) -> NDArray[np.bool_]:
         """Which of them are solved."""
-        return np.asarray(self._field(AnswerData.point) == 0)
+        return np.asarray(self._field("point") == C.HYBRID_KKT_POINT)
 
     def refused(self) -> NDArray[np.bool_]:
         """Which of them have bounds of other kinds than the first."""
-        return np.asarray(self._field(AnswerData.status) == OTHER_PATTERN)
+        return np.asarray(self._field("status") == C.HYBRID_OTHER_PATTERN)
 
     def keep(self, begin: int, seen: Vector) -> None:
         """The numbers of the iterates of the solves from ``begin`` on, of one share."""
         self._seen[begin] = seen
 
-    def seen(self, k: int) -> Vector:
-        """The numbers of the iterates of solve k."""
+    def answer(self, k: int) -> tuple[bytes, Vector]:
+        """What C says of solve k, and the numbers of its iterates."""
         begin = max(one for one in self._seen if one <= k)
-        counts = self._field(AnswerData.rows)[begin : k + 1]
+        counts = self._field("rows")[begin : k + 1]
         end = int(counts.sum())
-        return self._seen[begin][end - counts[-1] : end]
+        return bytes(self._answers[k]), self._seen[begin][end - counts[-1] : end]
 
-    def _field(self, field: Any) -> NDArray[np.int32]:
-        each = ct.sizeof(AnswerData)
-        found = np.frombuffer(memoryview(self._answers).cast("B"), np.uint8).reshape(-1, each)
-        part = found[: len(self), field.offset : field.offset + field.size].copy()
-        return np.asarray(part.view(np.int32).ravel())
-
-    def solved(self, k: int, places: Mapping[str, slice]) -> Solved:
-        """What solve k found."""
-        return Solved(self.outputs[k], places, self._answers[k])
-
-
-class _Worker:
-    """What one thread works with."""
-
-    def __init__(
-        self, engine: Engine, bounds: Bounds, limits: Limits, gradient: ca.Function
-    ) -> None:
-        core = self.core = engine.another(bounds, limits)
-        self._buffer, self._kept = buffer_of(gradient, engine.evaluate or 0)
-        evaluates = ct.cast(engine.library.hybrid_buffered_slope, ct.c_void_p)
-        self._slope = SlopeData(evaluates, ct.addressof(self._buffer))
-        at = core.addresses
-        self._call = (
-            at["plan"], at["functions"], ct.addressof(self._slope),
-            *(at[name] for name in ("numbers", "options", "bytes", "doubles", "ints")),
-        )  # fmt: skip
-        self._run = engine.library.hybrid_solve_batch
-
-    def solve(self, rows: Rows, begin: int, end: int) -> None:
-        self._run(*self._call, ct.addressof(rows.data), begin, end)
-        rows.keep(begin, self.core.rows())
-        if self.core.raised is not None:  # Ctrl-C
-            raise self.core.raised
+    def _field(self, name: str) -> NDArray[np.int32]:
+        whole = memoryview(self._answers).cast("B")
+        return np.frombuffer(whole, np.dtype(C.hybrid_answer))[name][: len(self)]
 
 
 class Workers:
-    """Workers for one plan; several threads may ask at once."""
+    """Those who solve rows under one plan, a core each; several threads may ask at once."""
 
-    def __init__(
-        self, engine: Engine, bounds: Bounds, limits: Limits, gradient: ca.Function
-    ) -> None:
-        self._make = engine, bounds, limits, gradient
+    def __init__(self, engine: Engine, bounds: Bounds, limits: Limits) -> None:
+        self._engine, self._bounds, self._limits = engine, bounds, limits
         self.plan = plan_of(engine.library, engine.problem, bounds)
-        self._limits = limits
-        self._idle: list[_Worker] = []
+        data = self.plan.data
+        self.places, self.width = places_of(data.n_x, data.n_g, data.n_p, data.nnz_J)
+        self._idle: list[Any] = []
 
-    def solve(self, rows: Rows, threads: int) -> tuple[str, str]:
+    def solve(self, rows: Rows, threads: int) -> None:
         """Solve all rows by so many threads, of which the asking one is the first.
 
         A row is solved as if it were alone: its numbers and its bits do not hang on the others.
-
-        Returns:
-            Which functions were called, see :attr:`Workspace.called`.
         """
         piece = max(1, len(rows) // (threads * _PIECES))
         begins = range(0, len(rows), piece)
         workers = [self._worker() for _ in range(min(threads, len(begins)))]
-
-        def solving(worker: _Worker) -> Callable[[int], None]:
-            return lambda begin: worker.solve(rows, begin, min(begin + piece, len(rows)))
-
         try:
-            share_out(begins, [solving(worker) for worker in workers])
+            share_out(begins, [partial(self._share, rows, piece, *one) for one in workers])
         finally:
-            for worker in workers:
-                worker.core.end()
-        called = workers[0].core.space.called
+            for core, *_ in workers:
+                core.end()
+        rows.called = workers[0][0].called
         self._idle += workers  # which others may have taken as soon as they are there
-        return called
 
-    @property
-    def places(self) -> tuple[Mapping[str, slice], Mapping[str, slice], int]:
-        """Where the numbers of a row and those of its answer lie, and how many these are."""
-        worker = self._worker()
-        worker.core.end()
-        self._idle.append(worker)
-        space = worker.core.space
-        return space.places_in, space.places_out, space.numbers_out.size
+    def _share(self, rows: Rows, piece: int, core: Any, slope: Any, _kept: Any, begin: int) -> None:
+        at = core.data
+        self._engine.library.hybrid_solve_batch(
+            at.plan, at.functions, ct.addressof(slope), at.numbers, at.options, at.bytes,
+            at.doubles, at.ints, ct.addressof(rows.data), begin, min(begin + piece, len(rows)),
+        )  # fmt: skip
+        rows.keep(begin, core.rows())
+        if core.raised is not None:  # Ctrl-C
+            raise core.raised
 
-    def _worker(self) -> _Worker:
+    def _worker(self) -> tuple[Any, Any, Any]:
+        """A core, what gives it the slope by the parameters, and what that needs."""
+        worker: tuple[Any, Any, Any]
         try:
             worker = self._idle.pop()
         except IndexError:
-            worker = _Worker(*self._make)
-        worker.core.space.limit(self._limits)
-        worker.core.begin()
+            engine = self._engine
+            gradient = engine.problem.parameter_gradient
+            buffer, kept = buffer_of(gradient, engine.evaluate or 0)
+            evaluates = ct.cast(engine.library.hybrid_buffered_slope, ct.c_void_p)
+            slope = C.hybrid_slope(evaluates, ct.addressof(buffer))
+            worker = engine.another(self._bounds, self._limits), slope, (buffer, kept)
+        worker[0].limit(self._limits)
+        worker[0].begin()
         return worker

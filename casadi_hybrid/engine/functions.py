@@ -53,11 +53,13 @@ class PythonFunctions:
         self._raises = 0
 
         def first(_self: Any, x: int, p_: int, out: int) -> int:
-            return self._answer(self._first, [_at(x, n), _at(p_, p)], out, self._no_f)
+            return self._answer(self._first, [copied(x, n), copied(p_, p)], out, self._no_f)
 
         def second(_self: Any, x: int, lam: int, p_: int, out: int) -> int:
             assert self._second is not None
-            return self._answer(self._second, [_at(x, n), _at(lam, m), _at(p_, p)], out, False)
+            return self._answer(
+                self._second, [copied(x, n), copied(lam, m), copied(p_, p)], out, False
+            )
 
         self.first, self.second = First(first), Second(second)
 
@@ -113,8 +115,8 @@ class PythonFunctions:
                 self._end(broken)
 
 
-def _at(place: int, size: int) -> Vector:
+def copied(place: int | None, size: int) -> Vector:
     """A copy of numbers of C's."""
-    if not size:
+    if not size or place is None:
         return np.zeros(0)
     return np.ctypeslib.as_array((c_double * size).from_address(place)).copy()

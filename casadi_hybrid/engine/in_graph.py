@@ -6,7 +6,7 @@ import ctypes as ct
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from ctypes import c_double, c_int, c_longlong, c_ulonglong, c_void_p
+from ctypes import c_int, c_void_p
 from typing import Any
 
 import casadi as ca
@@ -14,51 +14,20 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.external import Entry, ShapesData, adapter, function_of
+from casadi_hybrid.engine.core import INPUTS, Core, Engine
+from casadi_hybrid.engine.externals import adapter, function_of, shapes_of
+from casadi_hybrid.engine.functions import copied
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.warm import Engine
-from casadi_hybrid.engine.workspace import INPUTS
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.problem import Problem
 
 SLOTS = 256
 """So many threads may be within one solver at once; more wait."""
-_FAILED, _READY, _NO_NUMBERS, _INTERRUPTED = range(4)
 _RECORDS = 32  # so many threads have a last solve that is known
 _KINDS = 4  # of bounds between which a slot may change without anything to be made
-_Pointers = ct.POINTER(ct.POINTER(c_double))
+_Pointers = ct.POINTER(c_void_p)
 _Prepare = ct.CFUNCTYPE(c_int, c_int, _Pointers)
-
-
-class SlotData(ct.Structure):
-    """``hybrid_slot`` of ``adapter/graph.h``."""
-
-    _fields_ = [("busy", c_int), ("adapter", c_void_p), ("arrived", c_void_p)]
-
-
-class RecordData(ct.Structure):
-    """``hybrid_record``."""
-
-    _fields_ = [("stamp", c_longlong), ("thread", c_ulonglong), ("row", c_void_p)]
-
-
-class PoolData(ct.Structure):
-    """``hybrid_pool``."""
-
-    _fields_ = [
-        ("next", c_void_p),
-        ("handle", c_double),
-        ("shapes", c_void_p),
-        ("slots", c_int),
-        ("slot", c_void_p),
-        ("prepare", c_void_p),
-        ("interrupt", c_void_p),
-        ("locked", c_int),
-        ("records", c_int),
-        ("record", c_void_p),
-        ("calls", c_longlong),
-    ]
 
 
 class Pool:
@@ -68,7 +37,7 @@ class Pool:
     is gone.
 
     Args:
-        engine, problem: the solver's.
+        engine: the solver's.
         limits: tolerances, and the most steps.
         columns: sizes of the inputs and of the outputs.
         warm_starts: whether multipliers count.
@@ -88,25 +57,24 @@ class Pool:
     def __init__(
         self,
         engine: Engine,
-        problem: Problem,
         limits: Limits,
         columns: tuple[Sequence[int], Sequence[int]],
         *,
         warm_starts: bool,
         no_numbers: Callable[[list[Vector]], bool],
     ) -> None:
-        self._engine, self._problem, self._limits = engine, problem, limits
-        self._sizes, self._shapes = columns[0], ShapesData.of(*columns)
+        self._engine, self._limits = engine, limits
+        self._sizes, self._shapes = columns[0], shapes_of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
-        self._slots = (SlotData * SLOTS)()
-        self._entries: dict[int, list[Entry]] = {}  # by slots
+        self._slots = (C.hybrid_slot * SLOTS)()
+        self._cores: dict[int, list[Core]] = {}  # by slots
         self._rows = np.empty((_RECORDS, sum(self._sizes)))
-        self._records = (RecordData * _RECORDS)(*(
-            RecordData(row=address(row)) for row in self._rows
-        ))  # fmt: skip
+        self._records = (C.hybrid_record * _RECORDS)(
+            *(C.hybrid_record(row=address(row)) for row in self._rows)
+        )
         self._prepare = _Prepare(self._prepared)
         self.handle = float(int.from_bytes(os.urandom(6), "little"))
-        self._data = PoolData(
+        self._data = C.hybrid_pool(
             handle=self.handle, shapes=ct.addressof(self._shapes),
             slots=SLOTS, slot=ct.addressof(self._slots),
             prepare=ct.cast(self._prepare, c_void_p),
@@ -129,7 +97,7 @@ class Pool:
             "is_diff_in": [False, *(name not in ("x0", "lam_x0", "lam_g0") for name in INPUTS)],
             "cache": {each.name(): each for each in derivatives},
         }
-        adapter()[0].hybrid_attach_pool(c_void_p(ct.addressof(self._data)))
+        adapter()[0].hybrid_attach_pool(ct.byref(self._data))
         _kept.append((self, options))
         return function_of(self.name, self._shapes, options)
 
@@ -149,44 +117,42 @@ class Pool:
             thread: the thread that called for it, by :func:`threading.get_ident`; 0 for any.
         """
         row = np.empty(sum(self._sizes))
-        find = adapter()[0].hybrid_last_in_graph
-        find.restype = c_longlong
-        find.argtypes = [c_void_p, c_longlong, c_ulonglong, c_void_p]
-        number = find(ct.addressof(self._data), after, thread, address(row))
+        number = adapter()[0].hybrid_last_in_graph(
+            ct.addressof(self._data), after, thread, address(row)
+        )
         return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
 
     def _prepared(self, k: int, arguments: Any) -> int:
         """What C calls; nothing may be raised through it."""
         try:
             row = [
-                np.array(np.ctypeslib.as_array(arguments[i], (size,)))
-                if size and arguments[i] else np.zeros(size)
+                copied(arguments[i], size) if arguments[i] else np.zeros(size)
                 for i, size in enumerate(self._sizes)
-            ]  # fmt: skip
+            ]
             if self._no_numbers(row):
-                return _NO_NUMBERS
+                return int(C.HYBRID_NO_NUMBERS)
             self._fill(k, Bounds(*row[2:6]))
         except BaseException as error:  # noqa: BLE001 - C cannot pass it on
             _report(error)
-            return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED
-        return _READY
+            interrupted = isinstance(error, KeyboardInterrupt)
+            return int(C.HYBRID_INTERRUPTED if interrupted else C.HYBRID_FAILED)
+        return int(C.HYBRID_READY)
 
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
-        engine, problem = self._engine, self._problem
-        entries = self._entries.setdefault(k, [])
-        plan = plan_of(engine.library, problem, bounds)
-        found = next((one for one in entries if one.space.plan is plan), None)
+        engine = self._engine
+        cores = self._cores.setdefault(k, [])
+        plan = plan_of(engine.library, engine.problem, bounds)
+        found = next((one for one in cores if one.plan is plan), None)
         if found is None:
-            gradient = problem.parameter_gradient if problem.n_p else None
-            core = engine.another(bounds, self._limits)
-            core.unobserved(_report)
-            found = Entry(core, gradient, engine.evaluate or 0)
+            found = engine.another(bounds, self._limits)
+            found.unobserved(_report)
+            found.differentiate()
             if not self._warm_starts:
-                found.data.there[6] = found.data.there[7] = 1  # and they are zero
-        entries[:] = [found, *(one for one in entries if one is not found)][:_KINDS]
-        found.space.limit(self._limits)
-        slot, awaited = self._slots[k], found.space.awaited
+                found.data.given -= 2  # multipliers are zero
+        cores[:] = [found, *(one for one in cores if one is not found)][:_KINDS]
+        found.limit(self._limits)
+        slot, awaited = self._slots[k], found.awaited
         slot.adapter = ct.addressof(found.data)
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
 

@@ -7,8 +7,8 @@ the graph whose elimination order is chosen.
 
 from __future__ import annotations
 
-import ctypes
-from typing import NamedTuple
+import ctypes as ct
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import address, distinct
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import Layout
+from casadi_hybrid.engine.header import C
 
 Integers = NDArray[np.int32]
 SPARE = 8
@@ -24,67 +25,6 @@ SPARE = 8
 
 PRODUCTS = 4_000_000
 """The most of an elimination in a fixed order: each has a place in its tables."""
-
-
-class Analysis(ctypes.Structure):
-    """``hybrid_ldl``: sizes, and pointers to tables that someone else keeps."""
-
-    _counts = ("size", "entries", "fronts", "deepest", "stack", "factor", "pivots", "room")
-    _tables = (
-        "starts", "rows", "position", "first", "places", "below", "rest", "local", "panel",
-        "block", "parent", "children", "child", "assembled", "entry", "home",
-    )  # fmt: skip
-    _fields_ = (
-        *((name, ctypes.c_int) for name in _counts),
-        *((name, ctypes.c_void_p) for name in _tables),
-    )
-
-
-class FixedAnalysis(ctypes.Structure):
-    """``hybrid_fixed``: the same for a fixed order."""
-
-    _fields_ = (
-        *((name, ctypes.c_int) for name in ("size", "entries", "vertices", "factor")),
-        *((name, ctypes.c_void_p) for name in (
-            "position", "first", "begin", "below", "home", "target",
-        )),
-    )  # fmt: skip
-
-
-class Found(ctypes.Structure):
-    """``hybrid_inertia``: what a factorization found."""
-
-    _whole = ("positive", "negative", "zero", "singular", "delayed", "doubtful")
-    _fields_ = (
-        *((name, ctypes.c_int) for name in _whole),
-        ("smallest", ctypes.c_double),
-        ("growth", ctypes.c_double),
-    )
-
-
-def declare(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Say what the functions of ``c/ldl.h`` take, in a library that has them; return it."""
-    whole, array, number = ctypes.c_int, ctypes.c_void_p, ctypes.c_double
-    analysis, found = ctypes.POINTER(Analysis), ctypes.POINTER(Found)
-    library.hybrid_ldl_pairing.argtypes = [whole, whole]
-    library.hybrid_ldl_pair.argtypes = [whole, whole, *[array] * 5]
-    library.hybrid_ldl_analysis.argtypes = [whole, whole]
-    library.hybrid_ldl_plan.argtypes = [whole, array, array, array, whole, array]
-    library.hybrid_ldl_analyse.argtypes = [whole, *[array] * 3, whole, array, array, analysis]
-    library.hybrid_fixed_plan.argtypes = [whole, array, array, array, whole, array]
-    library.hybrid_fixed_analyse.argtypes = [whole, *[array] * 5, ctypes.POINTER(FixedAnalysis)]
-    library.hybrid_fixed_analyse.restype = None
-    library.hybrid_fixed_factor.argtypes = [ctypes.POINTER(FixedAnalysis), *[array] * 3, found]
-    library.hybrid_fixed_factor.restype = None
-    library.hybrid_fixed_solve.argtypes = [ctypes.POINTER(FixedAnalysis), *[array] * 3]
-    library.hybrid_fixed_solve.restype = None
-    library.hybrid_ldl_factor.argtypes = [analysis, *[array] * 4, found]
-    library.hybrid_ldl_factor.restype = None
-    library.hybrid_ldl_solve.argtypes = [analysis, *[array] * 6, whole]
-    library.hybrid_ldl_solve.restype = number
-    library.hybrid_ldl_product.argtypes = [analysis, *[array] * 3]
-    library.hybrid_ldl_product.restype = None
-    return library
 
 
 class Compressed(NamedTuple):
@@ -109,26 +49,18 @@ class Compressed(NamedTuple):
         return int(self.starts.size) - 1
 
 
-def partners(library: ctypes.CDLL, K: Compressed, values: Vector | None = None) -> Integers:
+def partners(library: ct.CDLL, K: Compressed, values: Vector | None = None) -> Integers:
     """With which row of K each is eliminated, or −1: rows of A with variables, and they with rows.
 
-    Args:
-        library: with the functions of ``c/ldl.h``, declared.
-        K: its pattern.
-        values: of its entries; without them all entries of A are alike.
+    ``values`` are those of K's entries; without them all entries of A are alike.
     """
     partner = np.empty(K.size, dtype=np.int32)
     work = np.empty(library.hybrid_ldl_pairing(K.size, K.rows.size), dtype=np.int32)
     given = None if values is None else np.ascontiguousarray(values, dtype=np.float64)
     library.hybrid_ldl_pair(
-        K.size,
-        K.n,
-        address(K.starts),
-        address(K.rows),
-        None if given is None else address(given),
-        address(work),
-        address(partner),
-    )
+        K.size, K.n, address(K.starts), address(K.rows), None if given is None else address(given),
+        address(work), address(partner),
+    )  # fmt: skip
     return partner
 
 
@@ -137,20 +69,24 @@ def eliminations(
 ) -> tuple[Integers, Integers]:
     """When each row of K is eliminated, rows of one number together, and that for a fixed order.
 
-    An approximate minimum degree order of the graph whose vertices are the pairs.
-
-    Args:
-        K: its pattern.
-        partner: as :func:`partners` says.
-        curved: of each variable, whether K has a number of its own on its diagonal. In a fixed
-            order one without is no pivot before a row of its own is eliminated.
+    An approximate minimum degree order of the graph whose vertices are the pairs. ``curved`` says
+    of each variable whether K has a number of its own on its diagonal: in a fixed order one without
+    is no pivot before a row of its own is eliminated.
     """
     when, group = _order(K, partner)
     free = _numbered(when, group)
     flat = np.flatnonzero(~curved & (partner[: K.n] < 0))
     if not flat.size:
         return free, free
-    _put_off(K, flat, partner, curved, when, group)
+    # A variable without curvature comes after what lends it some: a row with a curved partner.
+    turn = when[group]
+    for j in flat:
+        rows = K.rows[K.starts[j] : K.starts[j + 1]]
+        rows = rows[rows >= K.n]
+        if rows.size:
+            lent = rows[(partner[rows] >= 0) & curved[partner[rows]]]
+            after = turn[lent].min() if lent.size else turn[rows].max()
+            when[group[j]] = max(turn[j], after + 0.5)
     return free, _numbered(when, group)
 
 
@@ -173,66 +109,46 @@ def _numbered(when: Vector, group: NDArray[np.intp]) -> Integers:
     return np.asarray(np.argsort(np.argsort(when))[group], dtype=np.int32)
 
 
-def _put_off(
-    K: Compressed,
-    flat: NDArray[np.intp],
-    partner: Integers,
-    curved: NDArray[np.bool_],
-    when: Vector,
-    group: NDArray[np.intp],
-) -> None:
-    """Put variables without curvature after what lends them some: a row with a curved partner."""
-    turn = when[group]
-    for j in flat:
-        rows = K.rows[K.starts[j] : K.starts[j + 1]]
-        rows = rows[rows >= K.n]
-        if not rows.size:
-            continue
-        lent = rows[(partner[rows] >= 0) & curved[partner[rows]]]
-        after = turn[lent].min() if lent.size else turn[rows].max()
-        when[group[j]] = max(turn[j], after + 0.5)
-
-
 class Tables(NamedTuple):
-    """The analysis of a pattern, with the arrays it points to. Any threads may use it at once."""
+    """The analysis of a pattern, ``hybrid_ldl`` or ``hybrid_fixed``, with the arrays it points to.
 
-    analysis: Analysis
+    Any threads may use it at once.
+    """
+
+    analysis: Any
     arrays: tuple[Integers, ...]
 
-    @classmethod
-    def of(cls, library: ctypes.CDLL, K: Compressed, group: Integers, spare: int = SPARE) -> Tables:
-        """Analyse the pattern of K for this order of elimination.
 
-        Raises:
-            OverflowError: where the factors have more entries than an int counts.
-        """
-        group = np.ascontiguousarray(group, dtype=np.int32)
-        work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
-        arrays = (K.starts, K.rows, group)
-        given = (K.size, *(address(array) for array in arrays), spare, address(work))
-        needed = library.hybrid_ldl_plan(*given)
-        made = Analysis()
-        tables = np.empty(max(needed, 0), dtype=np.int32)
-        if needed < 0 or library.hybrid_ldl_analyse(*given, address(tables), made) < 0:
-            raise OverflowError("the factors of this sparse system have too many entries to count")
-        return cls(made, (K.starts, K.rows, tables))
+def tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
+    """The analysis for chosen pivots, fronts being eliminated in this order.
+
+    Raises:
+        OverflowError: where the factors have more entries than an int counts.
+    """
+    made, (kept, given, work) = C.hybrid_ldl(), _given(library, K, group)
+    needed = library.hybrid_ldl_plan(*given, SPARE, address(work))
+    tables = np.empty(max(needed, 0), dtype=np.int32)
+    if needed < 0 or library.hybrid_ldl_analyse(
+        *given, SPARE, address(work), address(tables), ct.byref(made)
+    ):
+        raise OverflowError("the factors of this sparse system have too many entries to count")
+    return Tables(made, (*kept, tables))
 
 
-class FixedTables(NamedTuple):
-    """The analysis for a fixed order, with the arrays it points to."""
+def fixed_tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
+    """The analysis for this fixed order; of size 0 where it has too many products."""
+    made, (kept, given, work) = C.hybrid_fixed(), _given(library, K, group)
+    needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
+    tables = np.empty(max(needed, 0), dtype=np.int32)
+    if needed >= 0:
+        library.hybrid_fixed_analyse(*given, address(work), address(tables), ct.byref(made))
+    return Tables(made, (*kept, tables))
 
-    analysis: FixedAnalysis
-    arrays: tuple[Integers, ...]
 
-    @classmethod
-    def of(cls, library: ctypes.CDLL, K: Compressed, group: Integers) -> FixedTables:
-        """Analyse the pattern of K; of size 0 where the elimination has too many products."""
-        group = np.ascontiguousarray(group, dtype=np.int32)
-        work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
-        given = (K.size, *(address(array) for array in (K.starts, K.rows, group)))
-        needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
-        made = FixedAnalysis()
-        tables = np.empty(max(needed, 0), dtype=np.int32)
-        if needed >= 0:
-            library.hybrid_fixed_analyse(*given, address(work), address(tables), made)
-        return cls(made, (tables,))
+def _given(
+    library: ct.CDLL, K: Compressed, group: Integers
+) -> tuple[tuple[Integers, ...], tuple[int, ...], Integers]:
+    """Arrays of the pattern, what C is given of them, and room to work in."""
+    arrays = K.starts, K.rows, np.ascontiguousarray(group, dtype=np.int32)
+    work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
+    return arrays, (K.size, *map(address, arrays)), work

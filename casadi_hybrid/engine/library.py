@@ -1,20 +1,145 @@
-"""The core in C, loaded once a process and not before it is asked for."""
+"""The libraries of the package, compiled when it was installed; the core in C is one of them."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import sys
+import warnings
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import casadi as ca
+
+from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.basics.lock import Lock
-from casadi_hybrid.engine.installed import load
-from casadi_hybrid.engine.structures import INTERFACE, declare
-from casadi_hybrid.problem.building import BuildError
+from casadi_hybrid.engine.header import C
+from casadi_hybrid.problem.building import BuildError, suffix
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from casadi_hybrid.problem.building.build import Sources
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_FOLDER = os.path.join(_PACKAGE, "_lib")
+SOURCES = "engine/c", "engine/adapter", "engine/blocks/c", "casadi_api/stored"
+"""The folders of the package with C."""
+LEVELS = {3: ".v3", 0: ""}
+"""By levels of x86-64 the words in the names of libraries made for them; 0 is any processor."""
+INTERFACE = C.HYBRID_INTERFACE_VERSION
+"""A core with another one is not used."""
+_loading = Lock()
+
+
+def path_of(name: str) -> str:
+    """The library of that name, the one for most of this processor's instructions.
+
+    In a checkout the libraries are made anew where their sources have changed.
+
+    Raises:
+        BuildError: where there is none.
+    """
+    fault = _brought_up_to_date()
+    levels = [word for level, word in LEVELS.items() if name == "hybrid" and level <= _level()]
+    paths = (os.path.join(_FOLDER, f"{name}{word}{suffix()}") for word in levels or [""])
+    found = next(filter(os.path.isfile, paths), None)
+    if found is None:
+        raise BuildError(
+            f"{_FOLDER} has no library {name!r}; {fault or 'install the package anew'}"
+        )
+    return found
+
+
+def load(name: str) -> ctypes.CDLL:
+    """The library of that name, loaded.
+
+    Raises:
+        BuildError: where there is none, or it cannot be loaded.
+    """
+    path = path_of(name)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise BuildError(f"{path} cannot be loaded ({error})") from None
+
+
+def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
+    """CasADi's C++: what Python has loaded, or, on Windows, a library beside that.
+
+    Raises:
+        OSError: where there is none.
+    """
+    path = ca._casadi.__file__
+    if sys.platform == "win32":
+        path = os.path.join(os.path.dirname(path), f"{name}.dll")
+    return ctypes.CDLL(path)
+
+
+@cache
+def _level() -> int:
+    """The level of x86-64 that this processor has, as ``adapter/level.c`` says."""
+    path = os.path.join(_FOLDER, f"hybrid_adapter{suffix()}")
+    return int(ctypes.CDLL(path).hybrid_level()) if os.path.isfile(path) else 0
+
+
+@cache
+def _brought_up_to_date() -> str:
+    """Make the libraries of a checkout where a source is newer; why not, where that fails."""
+    hook = os.path.join(os.path.dirname(_PACKAGE), "hatch_build.py")
+    stamp = os.path.join(_FOLDER, "stamp")
+    if not os.path.isfile(hook):
+        return ""
+    walks = (os.walk(os.path.join(_PACKAGE, name)) for name in SOURCES)
+    files = (os.path.join(at, file) for walk in walks for at, _, names in walk for file in names)
+    sources = (file for file in files if file.endswith((".c", ".h")))
+    made = os.stat(stamp).st_mtime if os.path.isfile(stamp) else 0.0
+    if all(os.stat(file).st_mtime <= made for file in (hook, *sources)):
+        return ""
+    import subprocess  # noqa: PLC0415 - where a source has changed
+
+    done = subprocess.run([sys.executable, hook], capture_output=True, text=True, check=False)
+    fault = done.stderr.strip()
+    if done.returncode and made:
+        warnings.warn(
+            f"the C sources in {_PACKAGE} have changed, and the libraries in {_FOLDER} are those "
+            f"of before, since they cannot be compiled: {fault}",
+            CompilerWarning,
+            stacklevel=2,
+        )
+    return fault if done.returncode else ""
+
+
+@cache
+def _core() -> ctypes.CDLL | str:
+    """The core, or why there is none."""
+    try:
+        loaded = load("hybrid")
+    except BuildError as error:
+        return str(error)
+    ask = getattr(loaded, "hybrid_interface_version", None)
+    version = None if ask is None else int(ask())
+    if version != INTERFACE:
+        return (
+            f"{loaded._name} has interface {version}, and this package calls interface "
+            f"{INTERFACE}; install the package anew"
+        )
+    C.declare(loaded)
+    return loaded
+
+
+def engine() -> ctypes.CDLL:
+    """The core in C, loaded once a process. Threads may call this at once.
+
+    Raises:
+        BuildError: where it cannot be had.
+    """
+    with _loading.held:
+        found = _core()
+    if isinstance(found, str):
+        raise BuildError(f"the core in C cannot be had: {found}")
+    return found
 
 
 class EngineStatus(NamedTuple):
@@ -35,63 +160,30 @@ class EngineStatus(NamedTuple):
         return f"C, for {'x86-64-v3' if wide else 'any'} processor{'s' * wide} ({self.path})"
 
 
-class _Core:
-    """The library of this process, or the reason why there is none: found out once."""
-
-    def __init__(self) -> None:
-        self.loaded: ctypes.CDLL | None = None
-        self.reason = ""
-        self._asked = False
-        self._lock = Lock()
-
-    def find(self) -> ctypes.CDLL | None:
-        """Load at the first call; afterwards what came of it."""
-        if not self._asked:
-            with self._lock.held:
-                if not self._asked:
-                    self._load()
-                    self._asked = True
-        return self.loaded
-
-    def _load(self) -> None:
-        try:
-            loaded = load("hybrid")
-        except BuildError as error:
-            self.reason = str(error)
-            return
-        ask = getattr(loaded, "hybrid_interface_version", None)
-        version = None if ask is None else int(ask())
-        if version != INTERFACE:
-            self.reason = (
-                f"{loaded._name} has interface {version}, and this package calls interface "
-                f"{INTERFACE}; install the package anew"
-            )
-            return
-        declare(loaded)
-        self.loaded = loaded
-
-
-_core = _Core()
-
-
-def engine() -> ctypes.CDLL:
-    """The core in C. Threads may call this at once.
-
-    Raises:
-        BuildError: where it cannot be had.
-    """
-    found = _core.find()
-    if found is None:
-        raise BuildError(f"the core in C cannot be had: {_core.reason}")
-    return found
-
-
 def engine_status() -> EngineStatus:
     """Which core is loaded, or why there is none."""
     from pathlib import Path  # noqa: PLC0415 - a solve does without
 
-    found = _core.find()
-    return EngineStatus(None if found is None else Path(found._name), _core.reason)
+    found = _core()
+    return EngineStatus(reason=found) if isinstance(found, str) else EngineStatus(Path(found._name))
+
+
+def self_test(core: ctypes.CDLL) -> str:
+    """Whether a core computes what it should: products are rounded before they are subtracted.
+
+    Returns:
+        An empty text where it does, else a sentence about the first fault.
+    """
+    C.declare(core)
+    version = int(core.hybrid_interface_version())
+    if version != INTERFACE:
+        return f"its interface is {version}, not {INTERFACE}"
+    a = 1.0 + 2.0**-30
+    found = core.hybrid_rounded_difference(a, a, a * a)
+    if found == 0.0:
+        return ""
+    how = "fused products" if found == 2.0**-60 else "numbers of another precision"
+    return f"its arithmetic is not that of Python: it has {how}, a difference of {found:.3g}"
 
 
 def core_sources() -> Sources:
@@ -109,6 +201,6 @@ def core_sources() -> Sources:
         path.name: re.sub(r'#include "\w+/', '#include "', path.read_text(encoding="utf-8"))
         for path in sorted(folder.rglob("*.[ch]"))
     }
-    if "hybrid.h" not in files:
+    if len(files) < 3:
         raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
     return Sources("hybrid", files)

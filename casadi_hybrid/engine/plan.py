@@ -1,4 +1,10 @@
-"""What of a problem does not depend on numbers, as the engine in C reads it."""
+"""What of a problem does not depend on numbers, as the engine in C reads it: a plan, and options.
+
+The standard form is min f(w) s.t. c(w) = 0, lower ≤ w ≤ upper with w = (free variables, slacks of
+the inequality rows). Variables that are fixed, or stand nowhere, are left out, rows without a bound
+are dropped, rows with lbg = ubg are equations, and every other row g_i gets a slack s_i with
+lbg ≤ s_i ≤ ubg and the equation g_i − s_i = 0.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +19,29 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.sparse import Index, Pattern
-from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, eliminations, partners
-from casadi_hybrid.engine.structure import Structure
-from casadi_hybrid.engine.structures import PlanData
+from casadi_hybrid.basics.sparse import Index, Layout, Pattern
+from casadi_hybrid.engine.header import C
+from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, partners, tables_of
+from casadi_hybrid.point.limits import NU_START, Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import patterns_of
+from casadi_hybrid.problem.derivatives import EXACT, GIVEN
+from casadi_hybrid.problem.evaluator import patterns_of, used_variables
 from casadi_hybrid.problem.problem import Problem
 
-OPEN, EQUAL, ABSENT = 0, 1, 2
+OPEN: int = C.HYBRID_OPEN
+EQUAL: int = C.HYBRID_EQUAL
+ABSENT: int = C.HYBRID_ABSENT
+COMPOSITE_LIMIT = 200
+"""Up to so many composite steps are taken: there one with its singular values takes two to three
+times as long as one of the barrier method, which needs a third more, or many where rows depend."""
+WARM_NU = 1e-6
+"""The barrier parameter that goes with given multipliers."""
 _KEPT = 8  # plans of a problem
+# Steps of the first run from x0: after so many without an answer another start does better. Where
+# the Hessian has to be learned on the way more are taken, and by composite steps few.
+_PATIENCE, _FIRST_PATIENCE, _LEARNING, _COMPOSITE = 200, 400, 1000, 40
+_PUSH = 1e-2  # relative distance of the start from its bounds, IPOPT's bound_push
+_DENSE_LIMIT = 150  # variables and rows up to which the Jacobian's rank at the start is looked at
 
 
 class Plan:
@@ -34,62 +53,61 @@ class Plan:
         bounds: which variables are fixed, and which rows are equations, is read from them.
 
     Attributes:
-        data: the structure that C reads.
-        doubles, ints: numbers and whole numbers of memory for one solve.
+        data: the ``hybrid_plan`` that C reads.
+        doubles, ints: numbers and whole numbers of memory for SQP alone.
     """
 
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
-        structure = Structure.of(problem, bounds)
-        first = problem.functions.first
+        ints, first = self._ints, problem.functions.first
         J, H = patterns_of(problem)
-        layout = structure.layout
-        self.data = PlanData(
+        fixed = ~(bounds.lbx < bounds.ubx)
+        free = np.flatnonzero(~fixed & used_variables(problem))
+        rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
+        slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
+        n, m = free.size + slack_rows.size, rows.size
+        # A = ∇c = [J −S]: entries of J, then one a slack. W is the Hessian of the Lagrangian.
+        inner, J_kept = J.block(rows, free)
+        slacks = free.size + np.arange(slack_rows.size)
+        A = Pattern(
+            (m, n), np.concatenate((inner.rows, slack_rows)), np.concatenate((inner.cols, slacks))
+        )
+        block, H_kept = H.block(free, free)
+        W = Pattern((n, n), block.rows, block.cols)
+        layout = Layout(W, A)
+        self.data = C.hybrid_plan(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
             nnz_gradient=first.nnz_out(1), nnz_g=first.nnz_out(2), nnz_J=J.rows.size,
             nnz_H=H.rows.size,
-            gradient_at=self._ints(first.sparsity_out(1).row()),
-            g_at=self._ints(first.sparsity_out(2).row()),
-            J_rows=self._ints(J.rows), J_cols=self._ints(J.cols),
-            kind_x=self._bytes(_kinds_of_x(bounds)), kind_g=self._bytes(_kinds_of_g(bounds)),
-            n_free=structure.free.size, n=structure.n, m=structure.m,
-            n_slack=structure.slack_rows.size,
-            free_at=self._ints(structure.free), row_at=self._ints(structure.rows),
-            slack_row=self._ints(structure.slack_rows),
-            kept_A=structure.J_kept.size, nnz_A=structure.A.rows.size,
-            A_of_J=self._ints(structure.J_kept),
-            A_rows=self._ints(structure.A.rows), A_cols=self._ints(structure.A.cols),
-            A_starts=self._ints(_starts(structure.A.cols, structure.n)),
-            nnz_W=structure.W.rows.size, W_of_H=self._ints(structure.H_kept),
-            W_rows=self._ints(structure.W.rows), W_cols=self._ints(structure.W.cols),
-            W_starts=self._ints(_starts(structure.W.cols, structure.n)),
-            W_by_row=self._ints(np.argsort(structure.W.rows, kind="stable")),
-            row_starts=self._ints(_starts(structure.W.rows, structure.n)),
+            gradient_at=ints(first.sparsity_out(1).row()), g_at=ints(first.sparsity_out(2).row()),
+            J_rows=ints(J.rows), J_cols=ints(J.cols),
+            kind_x=self._array(_kinds_of_x(bounds)), kind_g=self._array(_kinds_of_g(bounds)),
+            n_free=free.size, n=n, m=m, n_slack=slack_rows.size,
+            free_at=ints(free), row_at=ints(rows), slack_row=ints(slack_rows),
+            kept_A=J_kept.size, nnz_A=A.rows.size, A_of_J=ints(J_kept),
+            A_rows=ints(A.rows), A_cols=ints(A.cols), A_starts=ints(_starts(A.cols, n)),
+            nnz_W=W.rows.size, W_of_H=ints(H_kept), W_rows=ints(W.rows), W_cols=ints(W.cols),
+            W_starts=ints(_starts(W.cols, n)), W_by_row=ints(np.argsort(W.rows, kind="stable")),
+            row_starts=ints(_starts(W.rows, n)),
             nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
-            lower_of_W=self._ints(layout.of_W), K_of_W=self._ints(layout.at_W),
-            K_of_A=self._ints(layout.at_A), K_diagonal=self._ints(layout.at_diagonal),
+            lower_of_W=ints(layout.of_W), K_of_W=ints(layout.at_W), K_of_A=ints(layout.at_A),
+            K_diagonal=ints(layout.at_diagonal),
             **self._blocks(problem, H),
         )  # fmt: skip
         K = Compressed.of(layout)
         values = np.ones(K.rows.size)
-        kept = structure.J_kept.size
-        values[layout.at_A[:kept]] = _sizes(problem)[structure.J_kept]
+        values[layout.at_A[: J_kept.size]] = _sizes(problem)[J_kept]
         # A row that has a slack goes with it: whatever the other numbers are, that is a good pivot.
-        values[layout.at_A[kept:]] = 1e300
+        values[layout.at_A[J_kept.size :]] = 1e300
         partner = partners(library, K, values)
         curved = np.zeros(K.n, dtype=bool)
-        curved[structure.W.rows[structure.W.rows == structure.W.cols]] = True
-        free, fixed = eliminations(K, partner, curved)
-        self._tables, self._fixed = Tables.of(library, K, free), FixedTables.of(library, K, fixed)
-        self.data.ldl, self.data.fixed = self._tables.analysis, self._fixed.analysis
-        doubles, ints = ct.c_longlong(), ct.c_longlong()
-        library.hybrid_sqp_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
-        self.doubles, self.ints = doubles.value, ints.value
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All arrays that :attr:`data` points to or into."""
-        return (*self._kept, *self._tables.arrays, *self._fixed.arrays)
+        curved[W.rows[W.rows == W.cols]] = True
+        chosen, fixed_order = eliminations(K, partner, curved)
+        tables = tables_of(library, K, chosen), fixed_tables_of(library, K, fixed_order)
+        self.data.ldl, self.data.fixed = (one.analysis for one in tables)
+        self.arrays = (*self._kept, *tables[0].arrays, *tables[1].arrays)
+        """All arrays that ``data`` points to or into."""
+        self.doubles, self.ints = sizes_by(library.hybrid_sqp_memory, 2, self.data)
 
     def _blocks(self, problem: Problem, H: Pattern) -> dict[str, int]:
         """The blocks of a Hessian that first derivatives make; none where there are second ones."""
@@ -107,12 +125,16 @@ class Plan:
     def _ints(self, values: Any) -> int:
         return self._array(np.array(values, dtype=np.int32))
 
-    def _bytes(self, values: Any) -> int:
-        return self._array(np.array(values, dtype=np.int8))
-
     def _array(self, array: NDArray[Any]) -> int:
         self._kept.append(array)
         return address(array)
+
+
+def sizes_by(function: Any, count: int, *structures: ct.Structure) -> list[int]:
+    """The sizes that a function of C writes, so many, for these structures."""
+    sizes = [ct.c_longlong() for _ in range(count)]
+    function(*map(ct.byref, (*structures, *sizes)))
+    return [one.value for one in sizes]
 
 
 def kinds_of(bounds: Bounds) -> bytes:
@@ -140,10 +162,10 @@ def _sizes(problem: Problem) -> Vector:
 
     Not at the start of a solve: what was solved first would decide the last bits of all others.
     """
-    point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
     first = problem.functions.first
     values = np.zeros(first.nnz_out(3))
     if values.size:
+        point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
         buffer, evaluate = first.buffer()
         for i, numbers in enumerate(point):
             buffer.set_arg(i, numbers.data)
@@ -167,9 +189,41 @@ def plan_of(library: Any, problem: Problem, bounds: Bounds) -> Plan:
         made = Plan(library, problem, bounds)
         with _lock:
             # Another thread may have been first: one plan for all, for it decides the last bits.
-            found = kept.get(key)
-            if found is None:
-                while len(kept) >= _KEPT:
-                    kept.pop(next(iter(kept)))
-                found = kept[key] = made
+            found = kept.setdefault(key, made)
+            while len(kept) > _KEPT:
+                kept.pop(next(iter(kept)))
     return found
+
+
+def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
+    """``hybrid_options``: how runs begin: from x0 alone, from multipliers, by composite steps.
+
+    Args:
+        problem, limits: what is solved, and to which tolerances.
+        alone: whether composite steps are all there is, with rows as they are.
+    """
+    learns = problem.functions.curvature is None
+
+    def run(nu: float, patience: int, **others: bool) -> Any:
+        return C.hybrid_run_options(
+            nu=nu, nu_min=floor_of(limits.scaled_tol), push=_PUSH, divergence=limits.divergence,
+            max_time=np.inf, patience=patience, dense=problem.n + problem.m <= _DENSE_LIMIT,
+            feasibility=problem.feasibility, **others,
+        )  # fmt: skip
+
+    steps, composite = limits.max_iter if alone else _COMPOSITE, alone or _may_be_composite(problem)
+    return C.hybrid_options(
+        run(NU_START, _LEARNING if learns else _FIRST_PATIENCE),
+        run(WARM_NU, _PATIENCE, near=True),
+        run(NU_START, steps, composite=composite, unscaled=alone),
+        problem.linear,
+        alone,
+    )
+
+
+def _may_be_composite(problem: Problem) -> bool:
+    """Whether composite steps come first under bounds that leave equations alone."""
+    if problem.feasibility or problem.n + problem.m > COMPOSITE_LIMIT or not problem.m:
+        return False
+    # Its steps look for curvature that an approximation does not have.
+    return problem.functions.hessian in (EXACT, GIVEN)

@@ -13,7 +13,6 @@ from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result.record import Watch
 from casadi_hybrid.result.result import Result
 
 
@@ -30,7 +29,6 @@ class Call:
         stopping: further stopping tests, asked after those for convergence and divergence.
         history: whether every iterate is recorded.
         log: print every so many iterations; 0 prints nothing.
-        watch: what records the course of the default method, None for one of its own.
     """
 
     numbers: Numbers
@@ -41,7 +39,6 @@ class Call:
     stopping: tuple[StoppingTest, ...] = ()
     history: bool = False
     log: int = 0
-    watch: Watch | None = None
 
 
 class Method(Protocol):

@@ -35,19 +35,15 @@ from casadi_hybrid.basics.errors import (
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.engine.solve import Core
-from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import CAUSES
-from casadi_hybrid.engine.warm import any_engine_of
+from casadi_hybrid.engine.core import engine_of
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.iterations.law import State
 from casadi_hybrid.iterations.stopping import Progress
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
-from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator, evaluating_until_when, patterns_of
-from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
@@ -55,22 +51,28 @@ from casadi_hybrid.result.history import Course, Recorder
 from casadi_hybrid.result.record import Watch
 from casadi_hybrid.result.result import Result
 from casadi_hybrid.result.view import View
+from casadi_hybrid.session.run import Run
 
-STOPS = (
-    StopReason.CONVERGED, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT, StopReason.DIVERGED,
-    StopReason.EVALUATION_ERROR, StopReason.STOPPED_BY_USER, StopReason.LOCALLY_INFEASIBLE,
-    StopReason.UNBOUNDED, StopReason.NO_MULTIPLIERS, StopReason.STALLED,
-)  # fmt: skip
+STOPS = tuple(one for one in StopReason if hasattr(C, f"HYBRID_STOP_{one.name}"))
 """Of ``hybrid_answer.stop``."""
-POINTS = (
-    PointStatus.KKT_POINT, PointStatus.FRITZ_JOHN_POINT, PointStatus.FEASIBLE_NOT_STATIONARY,
-    PointStatus.STATIONARY_NOT_FEASIBLE, PointStatus.INFEASIBLE_STATIONARY,
-    PointStatus.NOT_CONVERGED, PointStatus.UNDEFINED,
-)  # fmt: skip
+POINTS = tuple(PointStatus)
 """Of ``hybrid_answer.point``."""
-LABELS = ("hybrid (barrier)", "hybrid (barrier)", "hybrid (composite step)")
-"""Of ``hybrid_answer.method``."""
-_COMPOSITE = 2
+CAUSES = {
+    C.HYBRID_TINY_STEPS: "the steps have become tiny",
+    C.HYBRID_WRONG_INERTIA: "no shift of the Hessian gives the KKT matrix the inertia of a minimum",
+    C.HYBRID_NO_PROGRESS: "nothing improves any more",
+    C.HYBRID_NO_DESCENT: "no step decreases the barrier function any more",
+    C.HYBRID_SLOW_VIOLATION: "the constraint violation fell by less than 1 % over 30 steps",
+    C.HYBRID_ROUNDED_VIOLATION: "the violation is at the level of rounding",
+    C.HYBRID_LEAST_SQUARES: "the constraint violation is stationary but not zero: the constraints "
+    "are inconsistent, or this is a local minimum of their violation",
+    C.HYBRID_LEAST_SUM: "the sum of the violations is stationary but not zero: the constraints are "
+    "inconsistent, or this is a local minimum of their violation",
+    C.HYBRID_NO_GAIN: "no step decreases the penalty function any more",
+}
+"""Why no step led on: ``hybrid_answer.cause``."""
+BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
+"""What a result calls its method."""
 
 
 @dataclass(frozen=True)
@@ -96,26 +98,22 @@ class Automatic:
         """
         if call.x_prev is not None:
             raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
-        numbers, limits = call.numbers, call.limits
-        watch = call.watch or Watch(log=call.log)
-        recorder = Recorder()
-        core = any_engine_of(problem).core(numbers.bounds, limits, self.alone)
-        fill(core, numbers, call.warm)
-        reasons: list[StopReason] = []
-        look = _looks(call, watch, recorder, reasons)
-        core.begin(look, evaluating_until_when())
+        watch, recorder, reasons = Watch(log=call.log), Recorder(), list[StopReason]()
+        core = engine_of(problem).core(call.numbers.bounds, call.limits, self.alone)
+        core.fill(call.numbers, call.warm)
+        core.limit(call.limits)
+        core.begin(_looks(call, watch, recorder, reasons), evaluating_until_when())
         try:
             core.solve()
         finally:
             core.end()
-        found = core.space.solved()
-        if look is None:
-            watch.take(core.rows().tolist())
-        watch.hold(found.steps)
-        recorder.hold(found.steps)
-        course = recorder.history() if recorder.rows else watch.course()
-        raised = core.raised
-        result = finished(result_of(problem, numbers, limits, found), course, raised)
+        run = Run.of(core, problem, call.limits)
+        run.numbers = call.numbers
+        watch.hold(run.said.steps)
+        recorder.hold(run.said.steps)
+        result, raised = run.result, run.raised
+        if recorder.rows:
+            result = altered(result, history=recorder.history())
         if reasons and result.stop is StopReason.STOPPED_BY_USER:
             result = altered(result, stop=reasons[0])
         if self.label != "auto":
@@ -125,30 +123,6 @@ class Automatic:
         if raised is not None and not isinstance(raised, BrokenFunctionError):
             raise raised
         return result
-
-
-def fill(core: Core, numbers: Numbers, warm: WarmStart | None) -> None:
-    """Hand the numbers of a solve to the core, which keeps to its own limits."""
-    space = core.space
-    none = WarmStart(np.zeros(numbers.x0.size), np.zeros(numbers.bounds.lbg.size))
-    space.fill(numbers, warm or none)
-    space.limit(core.limits)
-    space.begin_with(None if warm is None else warm.working_set)
-
-
-def finished(result: Result, course: Course, raised: BaseException | None) -> Result:
-    """The result with its course, and with what ended the solve from outside the core."""
-    others: dict[str, Any] = {"history": course}
-    if isinstance(raised, BrokenFunctionError):
-        others |= {
-            "stop": StopReason.EVALUATION_ERROR, "error": raised,
-            "detail": f"iteration {result.iterations}: {raised}",
-        }  # fmt: skip
-    elif isinstance(raised, OutOfTimeError):
-        others |= {"stop": StopReason.TIME_LIMIT, "detail": ""}
-    elif raised is not None:
-        others |= {"stop": StopReason.STOPPED_BY_USER, "detail": "interrupted"}
-    return altered(result, **others)
 
 
 def halted(result: Result, raised: KeyboardInterrupt) -> Interrupted:
@@ -206,47 +180,55 @@ def _looks(
     return look
 
 
-def result_of(problem: Problem, numbers: Numbers, limits: Limits, found: Solved) -> Result:
-    """What the core has found, as a result."""
-    bounds, x0, said, x = numbers.bounds, numbers.x0, found.said, found.array("x")
-    pattern = patterns_of(problem)[0]
+def result_of(run: Run, course: Course) -> Result:
+    """What the core has found, as a result, with what ended the solve from outside the core."""
+    said, numbers, raised = run.said, run.numbers, run.raised
+    bounds, x0, x = numbers.bounds, numbers.x0, run.array("x")
     start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
     if not said.placed:
         start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
     elif said.placed > 1:
         start = _inside(bounds, clipped)
     stop, point = STOPS[said.stop], POINTS[said.point]
-    error = None if point is PointStatus.KKT_POINT else _undefined(problem, numbers, found)
+    error = None if point is PointStatus.KKT_POINT else _undefined(run)
+    detail = _detail(stop, said, error)
+    if isinstance(raised, BrokenFunctionError):
+        stop, error = StopReason.EVALUATION_ERROR, raised
+        detail = f"iteration {said.steps}: {raised}"
+    elif isinstance(raised, OutOfTimeError):
+        stop, detail = StopReason.TIME_LIMIT, ""
+    elif raised is not None:
+        stop, detail = StopReason.STOPPED_BY_USER, "interrupted"
     first = last = None
     if point is not PointStatus.UNDEFINED:
-        first = Linearization(start, found.array("gradient0"), Sparse(pattern, found.array("J0")))
-        last = Linearization(x, found.array("gradient"), Sparse(pattern, found.array("J")))
+        pattern = patterns_of(run.problem)[0]
+        first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
+        last = Linearization(x, run.array("gradient"), Sparse(pattern, run.array("J")))
+    composite, end = said.method == C.HYBRID_COMPOSITE_STEP, said.end
     return Result(
         x=x,
-        f=said.end.f,
-        g=found.array("g"),
-        bounds=bounds,
-        lam_x=found.array("lam_x"),
-        lam_g=found.array("lam_g"),
-        residuals=found.residuals,
+        f=end.f,
+        g=run.array("g"),
+        lam_x=run.array("lam_x"),
+        lam_g=run.array("lam_g"),
+        residuals=Residuals(end.feasibility, end.stationarity, end.complementarity),
         stop=stop,
         point=point,
-        detail=_detail(stop, said, error),
+        detail=detail,
         error=error,
         certificate=None if np.isnan(said.certificate) else said.certificate,
         start=first,
         end=last,
-        step=found.step,
+        step=run.array("step") if said.step and said.stepped else None,
         iterations=said.steps,
         evaluations={"first": said.firsts, "second": said.seconds, "undefined": said.undefined},
         seconds={"first": said.in_firsts, "second": said.in_seconds},
         elapsed=said.elapsed,
-        tolerances=limits.tolerances,
-        limits=limits,
-        method=LABELS[min(said.method, _COMPOSITE)] if said.method == _COMPOSITE else LABELS[0],
+        method=COMPOSITE_STEP if composite else BARRIER,
         engine="c",
-        kernel="svd" if said.method == _COMPOSITE else "ldl" if said.chosen else "ldl-fixed",
-        **context_of(problem, x0, numbers.p),
+        kernel="svd" if composite else "ldl" if said.chosen else "ldl-fixed",
+        history=course,
+        **_context_of(run),
     )
 
 
@@ -271,18 +253,19 @@ def _inside(bounds: Bounds, x: Vector) -> Vector:
     return np.asarray(np.clip(x, lower + room, upper - room))
 
 
-def _undefined(problem: Problem, numbers: Numbers, found: Solved) -> EvaluationError | None:
+def _undefined(run: Run) -> EvaluationError | None:
     """What was not defined last, found again; None where all was."""
-    said = found.said
-    if found.x_undefined is None and STOPS[said.stop] is not StopReason.EVALUATION_ERROR:
+    said, x = run.said, run.array("x")
+    seen = bool(said.x_undefined and x.size) and not np.isnan(run.array("x_undefined")[0])
+    if not seen and STOPS[said.stop] is not StopReason.EVALUATION_ERROR:
         return None
-    if found.by_python:
-        return found.undefined
-    evaluator = Evaluator(problem, numbers.p, dense=False)
-    x = found.array("x") if found.x_undefined is None else found.x_undefined
+    if engine_of(run.problem).evaluate is None:
+        return run.undefined
+    evaluator = Evaluator(run.problem, run.array("p"), dense=False)
+    x = run.array("x_undefined") if seen else x
     try:
         evaluator.first(x)
-        evaluator.hessian(x, found.array("lam_g"))
+        evaluator.hessian(x, run.array("lam_g"))
     except EvaluationError as error:
         return error
     except InputError:  # there are no second derivatives
@@ -290,40 +273,41 @@ def _undefined(problem: Problem, numbers: Numbers, found: Solved) -> EvaluationE
     return None
 
 
-def context_of(problem: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
-    """What a result says of its problem."""
-    names = problem.functions
+def _context_of(run: Run) -> dict[str, Any]:
+    """What a result says of its problem and of what it was asked."""
+    functions, numbers, limits = run.problem.functions, run.numbers, run.limits
     remarks = []
-    if names.lacking:
-        remarks.append(f"there are no second derivatives to rely on: {names.lacking}")
-    if names.differenced:
+    if functions.lacking:
+        remarks.append(f"there are no second derivatives to rely on: {functions.lacking}")
+    if functions.differenced:
         remarks.append(
             "first derivatives are finite differences, so residuals are known no better than "
             "these: about 1e-8 of the size of what is differenced"
         )
     return {
-        "hessian": names.hessian,
+        "hessian": functions.hessian,
         "remarks": tuple(remarks),
-        "problem": problem.name,
-        "constraint_names": names.constraint_names,
-        "variable_names": names.variable_names,
-        "patterns": names.patterns,
-        "x0": x0,
-        "p": p,
+        "problem": run.problem.name,
+        "constraint_names": functions.constraint_names,
+        "variable_names": functions.variable_names,
+        "patterns": functions.patterns,
+        "bounds": numbers.bounds,
+        "x0": numbers.x0,
+        "p": numbers.p,
+        "tolerances": limits.tolerances,
+        "limits": limits,
     }
 
 
-def undefined_result(
-    problem: Problem, numbers: Numbers, limits: Limits, error: EvaluationError
-) -> Result:
+def undefined_result(run: Run, error: EvaluationError) -> Result:
     """The result where no iterate could be evaluated: x where that was tried, nothing known."""
+    n, m = run.problem.n, run.problem.m
     return Result(
-        x=numbers.x0 if error.x is None else error.x,
+        x=run.array("x0") if error.x is None else error.x,
         f=np.nan,
-        g=np.full(problem.m, np.nan),
-        bounds=numbers.bounds,
-        lam_x=np.zeros(problem.n),
-        lam_g=np.zeros(problem.m),
+        g=np.full(m, np.nan),
+        lam_x=np.zeros(n),
+        lam_g=np.zeros(m),
         residuals=Residuals(np.inf, np.inf, np.inf),
         stop=StopReason.EVALUATION_ERROR,
         point=PointStatus.UNDEFINED,
@@ -332,7 +316,6 @@ def undefined_result(
         iterations=0,
         evaluations={},
         elapsed=0.0,
-        tolerances=limits.tolerances,
-        method=LABELS[0],
-        **context_of(problem, numbers.x0, numbers.p),
+        method=BARRIER,
+        **_context_of(run),
     )

@@ -28,7 +28,7 @@ from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.engine.installed import load
+from casadi_hybrid.engine.library import load
 from casadi_hybrid.problem.building import BuildError
 
 _NAME = "hybrid_stored"

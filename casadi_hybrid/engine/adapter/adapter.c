@@ -26,11 +26,11 @@ const char *hybrid_name_out(casadi_int i) {
 static const casadi_int number[] = {1, 1, 1};
 
 const casadi_int *hybrid_sparsity_in(casadi_int i) {
-    return i && described ? described->in[i - 1] : number;
+    return i && described ? described->inputs[i - 1] : number;
 }
 
 const casadi_int *hybrid_sparsity_out(casadi_int i) {
-    return described ? described->out[i] : number;
+    return described ? described->outputs[i] : number;
 }
 
 int hybrid_work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
@@ -42,11 +42,7 @@ int hybrid_work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casad
 }
 
 static size_t bytes_of(const hybrid_adapter *self, int input) {
-    return (size_t)self->shapes->in[input][0] * sizeof(double);
-}
-
-static hybrid_adapter *named(const double *solver) {
-    return (hybrid_adapter *)(uintptr_t)*solver;
+    return (size_t)self->shapes->inputs[input][0] * sizeof(double);
 }
 
 /* The solve, the slope by the parameters, the outputs. Where nothing was begun the outputs are left as
@@ -55,20 +51,21 @@ static int solved(hybrid_adapter *self, double **res) {
     self->status = self->solve(self->plan, self->functions, self->numbers, self->options,
                                self->bytes, self->doubles, self->ints, self->answer);
     if (self->status == HYBRID_BAD_NUMBERS || self->status == HYBRID_OTHER_PATTERN) return 0;
-    *self->out[1] = self->answer->end.f;
+    *self->outputs[1] = self->answer->end.f;
     if (self->slope) self->slope(self->raw);
-    for (casadi_int i = 0; i < self->shapes->out[5][0]; i++) self->out[5][i] = -self->slopes[i];
+    for (casadi_int i = 0; i < self->shapes->outputs[5][0]; i++)
+        self->outputs[5][i] = -self->slopes[i];
     for (int i = 0; i < HYBRID_OUTPUTS; i++)
-        if (res[i]) memcpy(res[i], self->out[i], (size_t)self->shapes->out[i][0] * sizeof(double));
+        if (res[i])
+            memcpy(res[i], self->outputs[i],
+                   (size_t)self->shapes->outputs[i][0] * sizeof(double));
     return 0;
 }
 
-/* CasADi hands NULL where an argument is zero. */
 int hybrid_solve_for(hybrid_adapter *self, const double **arg, double **res) {
-    for (int i = 0; i < HYBRID_INPUTS; i++) {
-        if (self->there[i]) continue;
-        if (arg[i]) memcpy(self->in[i], arg[i], bytes_of(self, i));
-        else memset(self->in[i], 0, bytes_of(self, i));
+    for (int i = 0; i < self->given; i++) {
+        if (arg[i]) memcpy(self->inputs[i], arg[i], bytes_of(self, i));
+        else memset(self->inputs[i], 0, bytes_of(self, i));
     }
     return solved(self, res);
 }
@@ -76,7 +73,7 @@ int hybrid_solve_for(hybrid_adapter *self, const double **arg, double **res) {
 /* With those fetched from where they lie: CasADi would make copies of them, which takes longer than
  * many a solve has for all that is not one. */
 int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
-    hybrid_adapter *self = named(arg[0]);
+    hybrid_adapter *self = (hybrid_adapter *)(uintptr_t)*arg[0];
     (void)iw;
     (void)w;
     (void)mem;
@@ -84,20 +81,13 @@ int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, in
     for (int i = 0; i < HYBRID_INPUTS; i++) {
         const hybrid_matrix *matrix = self->matrix[i];
         if (!matrix) continue;
-        if (matrix->pattern != self->column[i] || matrix->end - matrix->begin != self->shapes->in[i][0])
+        if (matrix->pattern != self->column[i] ||
+            matrix->end - matrix->begin != self->shapes->inputs[i][0])
             return 0;
         if (matrix->begin != matrix->end)
-            memcpy(self->in[i], matrix->begin, bytes_of(self, i));
+            memcpy(self->inputs[i], matrix->begin, bytes_of(self, i));
     }
     return solved(self, res);
 }
 
-int hybrid_solver(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
-    (void)iw;
-    (void)w;
-    (void)mem;
-    return hybrid_solve_for(named(arg[0]), arg + 1, res);
-}
-
-HYBRID_DEFINE(hybrid_solver, 1 + HYBRID_INPUTS)
 HYBRID_DEFINE(hybrid_ready, 1)

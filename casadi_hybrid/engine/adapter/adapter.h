@@ -20,17 +20,17 @@ enum { HYBRID_OTHER_SHAPE = -1 };
 
 /* Of a solver's inputs and outputs, as CasADi writes the shapes of full columns: rows, 1, 1. */
 typedef struct {
-    casadi_int in[HYBRID_INPUTS][3], out[HYBRID_OUTPUTS][3];
+    casadi_int inputs[HYBRID_INPUTS][3], outputs[HYBRID_OUTPUTS][3];
 } hybrid_shapes;
 
 typedef struct {
     const hybrid_shapes *shapes;
-    double *in[HYBRID_INPUTS]; /* where the solve reads its numbers */
-    int there[HYBRID_INPUTS];  /* which of them are there already */
+    double *inputs[HYBRID_INPUTS]; /* where the solve reads its numbers */
+    int given;                     /* how many of them a graph gives; the others stay as they are */
     /* Where those lie that `hybrid_ready` is to fetch, NULL for the others; full columns' patterns. */
     const hybrid_matrix *matrix[HYBRID_INPUTS];
     const void *column[HYBRID_INPUTS];
-    double *out[HYBRID_OUTPUTS];
+    double *outputs[HYBRID_OUTPUTS];
     int (*solve)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
                  const hybrid_options *, void *, double *, int *, hybrid_answer *);
     const hybrid_plan *plan;
@@ -51,7 +51,7 @@ typedef struct {
 /* CasADi asks for shapes while a Function is made, and only then: they are these. */
 void hybrid_describe(const hybrid_shapes *shapes);
 
-/* Solves for the arguments that are not there yet, as CasADi hands them; returns 0, `status` tells. */
+/* Solves for arguments as CasADi hands them: NULL is zero; returns 0, `status` tells. */
 int hybrid_solve_for(hybrid_adapter *adapter, const double **arg, double **res);
 
 /* External functions of CasADi by their names; `inputs` of them. The first input says which solver. */
@@ -83,8 +83,8 @@ int hybrid_work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casad
         return hybrid_work(inputs, sz_arg, sz_res, sz_iw, sz_w);                                \
     }
 
-/* The solver is the address of its adapter, and nobody else is told that. */
-HYBRID_DECLARE(hybrid_solver) /* all inputs */
-HYBRID_DECLARE(hybrid_ready)  /* where the others are, or are to be fetched */
+/* The solver is the address of its adapter, and nobody else is told that; the other inputs are
+ * there, or are to be fetched. */
+HYBRID_DECLARE(hybrid_ready)
 
 #endif

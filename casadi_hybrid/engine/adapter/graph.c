@@ -96,7 +96,7 @@ static void remember(hybrid_pool *pool, const double **arg) {
     kept->stamp = ++pool->calls;
     row = kept->row;
     for (int i = 0; i < HYBRID_INPUTS; i++) {
-        const size_t size = (size_t)pool->shapes->in[i][0];
+        const size_t size = (size_t)pool->shapes->inputs[i][0];
         if (arg[i]) memcpy(row, arg[i], size * sizeof(double));
         else memset(row, 0, size * sizeof(double));
         row += size;
@@ -108,7 +108,7 @@ long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long
                                double *row) {
     const hybrid_record *found = 0;
     size_t size = 0;
-    for (int i = 0; i < HYBRID_INPUTS; i++) size += (size_t)pool->shapes->in[i][0];
+    for (int i = 0; i < HYBRID_INPUTS; i++) size += (size_t)pool->shapes->inputs[i][0];
     lock(&pool->locked);
     for (const hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
         if (one->stamp <= after || (thread && one->thread != thread)) continue;
@@ -134,7 +134,7 @@ static int is_interrupted(const hybrid_slot *slot) {
 
 static void fill_with_nan(const hybrid_pool *pool, double **res) {
     for (int i = 0; i < HYBRID_OUTPUTS; i++)
-        for (casadi_int j = 0; res[i] && j < pool->shapes->out[i][0]; j++) res[i][j] = NAN;
+        for (casadi_int j = 0; res[i] && j < pool->shapes->outputs[i][0]; j++) res[i][j] = NAN;
 }
 
 int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem) {

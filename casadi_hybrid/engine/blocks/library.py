@@ -22,7 +22,7 @@ from casadi_hybrid.engine.blocks.operations import (
     name_of,
     translated,
 )
-from casadi_hybrid.engine.installed import load, of_casadi
+from casadi_hybrid.engine.library import load, of_casadi
 
 _CHECKED = 40  # instructions that are read both ways
 _METHODS = (

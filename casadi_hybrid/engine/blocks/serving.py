@@ -11,7 +11,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     Compiled,
     compile_functions,
 )
-from casadi_hybrid.engine.warm import why_not
+from casadi_hybrid.engine.core import why_not
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from casadi_hybrid.engine.export.layout import Layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
 from casadi_hybrid.engine.export.tables import PlanText, structure
 from casadi_hybrid.engine.library import engine
-from casadi_hybrid.engine.options import OptionsData, options_of
-from casadi_hybrid.engine.plan import plan_of
+from casadi_hybrid.engine.plan import options_of, plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
 
@@ -246,7 +245,7 @@ def filled(template: str, words: Mapping[str, Any]) -> str:
     return re.sub(r"@(\w+)@", lambda word: str(words[word[1]]), template)
 
 
-def _options(problem: Problem, limits: Limits, cases: Sequence[Case]) -> OptionsData:
+def _options(problem: Problem, limits: Limits, cases: Sequence[Case]) -> Any:
     """The options of Python; without composite steps where all solves have bounds, since these are
     never asked for there and take the memory of dense matrices."""
     options = options_of(problem, limits)

@@ -9,10 +9,7 @@ from typing import Any
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, QUIETED, Generated
 from casadi_hybrid.engine.export.tables import fields
 from casadi_hybrid.engine.export.words import words_of
-from casadi_hybrid.engine.options import OptionsData
-from casadi_hybrid.engine.plan import ABSENT, EQUAL, OPEN, Plan
-from casadi_hybrid.engine.solve import memory_of
-from casadi_hybrid.engine.structures import PlanData
+from casadi_hybrid.engine.plan import ABSENT, EQUAL, OPEN, Plan, sizes_by
 
 CLOSE = 1e-9
 """How near the example has to come to Python's answer, for another C library's sin and exp."""
@@ -32,13 +29,11 @@ class Layout:
         memory, input, output: bytes of ``NAME_memory``, ``NAME_in``, ``NAME_out``.
     """
 
-    def __init__(
-        self, library: Any, plan: Plan, generated: Generated, options: OptionsData | None
-    ) -> None:
+    def __init__(self, library: Any, plan: Plan, generated: Generated, options: Any) -> None:
         self._data, self._generated, self._options = plan.data, generated, options
         own, doubles, ints = 0, plan.doubles, plan.ints
         if options is not None:
-            own, doubles, ints = memory_of(library, plan, options)
+            own, doubles, ints = sizes_by(library.hybrid_solve_memory, 3, plan.data, options)
         self._own = -(-own // ct.sizeof(ct.c_double))
         self._doubles, self._ints = max(1, doubles), max(1, ints)
         self.memory = ct.sizeof(self._memory())
@@ -102,7 +97,7 @@ class Layout:
         }  # fmt: skip
 
 
-def _kinds(data: PlanData) -> str:
+def _kinds(data: Any) -> str:
     """The kinds of the bounds in words."""
     fixed = _bytes(data.kind_x, data.n_x).count(EQUAL)
     rows = _bytes(data.kind_g, data.n_g)

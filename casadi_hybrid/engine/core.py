@@ -1,0 +1,455 @@
+"""The core for one problem and thread: memory of a solve, functions, and ``hybrid_solve``."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import threading
+from collections.abc import Callable, Generator
+from ctypes import c_int, c_void_p
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.matrices import MatrixData, is_known
+from casadi_hybrid.engine.blocks.compiled import (
+    ARRIVED,
+    COMPILED,
+    INTERPRETED,
+    STAGED,
+    Compiled,
+    forms_of,
+)
+from casadi_hybrid.engine.externals import address_of, buffer_of, function_of, shapes_of, trigger
+from casadi_hybrid.engine.functions import PythonFunctions, copied
+from casadi_hybrid.engine.header import C
+from casadi_hybrid.engine.library import engine
+from casadi_hybrid.engine.plan import Plan, options_of, plan_of, sizes_by
+from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.working_set import WarmStart, WorkingSet
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result.view import View
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.blocks.forms import Code, Lists
+
+INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+MORE = ("gradient", "J", "gradient0", "J0")
+"""What the core says beside CasADi's outputs: first derivatives at x and at the start."""
+REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
+"""How a solve ends that was not begun."""
+ELSE = object()
+"""What no argument is: see :attr:`Core.held`."""
+_ROWS = 256  # of iterates that there is room for
+_KINDS = 4  # of bounds between which a solver may change without anything to be made
+_MOST = 2**31 - 1  # of C's int
+
+Look = Callable[[View], bool]
+_Look = ct.CFUNCTYPE(c_int, c_void_p, ct.POINTER(C.hybrid_view))
+_Ask = ct.CFUNCTYPE(c_int, c_void_p)
+
+
+class Core:
+    """The memory of one solve at a time, for one plan, and the whole method on it.
+
+    Args:
+        library: the core in C.
+        problem: what is solved.
+        plan: of the problem, for bounds of certain kinds.
+        limits: tolerances and limits of the solves.
+        evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
+        alone: whether by composite steps alone.
+
+    Attributes:
+        plan, limits, alone: as given.
+        numbers: all numbers of a solve in one array; ``places`` says which part has which name,
+            ``inputs`` and ``outputs`` are views of parts, by the names of :data:`INPUTS`,
+            :data:`OUTPUTS` and :data:`MORE`. Beside them are ``step``, the last step, and
+            ``x_undefined``, a point where a function was not defined.
+        held: of each input the single number or None that it was filled from; :data:`ELSE` where it
+            holds other numbers.
+        answer: the ``hybrid_answer`` that C writes.
+        data: the ``hybrid_adapter`` by which C calls the method and CasADi reads and writes.
+        called: which functions are called, and why not compiled ones where they were asked for.
+        awaited: the machine code that will serve as soon as it is there.
+        sided: whether the last solve had a working set.
+        python: the functions that run Python, where there are such.
+        look: what is called with each iterate of a solve, None for nothing.
+        busy: whether a solve is under way.
+        raised: what ended the last solve; None where nothing did.
+    """
+
+    def __init__(
+        self,
+        library: Any,
+        problem: Problem,
+        plan: Plan,
+        limits: Limits,
+        evaluate: int | None,
+        alone: bool = False,
+    ) -> None:
+        data = plan.data
+        self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
+        self._kept: list[Any] = []
+        self.places, width = places_of(data.n_x, data.n_g, data.n_p, data.nnz_J)
+        self.numbers = np.zeros(width)
+        views = {name: self.numbers[place] for name, place in self.places.items()}
+        self.inputs = {name: views[name] for name in INPUTS}
+        self.outputs = {name: views[name] for name in OUTPUTS + MORE}
+        self.ordered, self.held = list(self.inputs.values()), [ELSE] * len(INPUTS)
+        self.answer = C.hybrid_answer(**{
+            name: address(views[name]) for name in views
+            if name not in INPUTS and name not in ("f", "lam_p")
+        })  # fmt: skip
+        self._numbers = C.hybrid_numbers(**{k: address(v) for k, v in self.inputs.items()})
+        self.python: PythonFunctions | None = None
+        self._evaluate, self.called = evaluate, (INTERPRETED, "")
+        self.awaited: Compiled | None = None
+        self._functions = C.hybrid_functions(now=ct.cast(library.hybrid_now, c_void_p))
+        self._bind(library, problem)
+        self._limited: Limits | None = None
+        self.sided = self.busy = False
+        self.raised: BaseException | None = None
+        self.look: Look | None = None
+        self._rows, self.drained = np.empty((_ROWS, C.HYBRID_ROW)), list[Vector]()
+        self._c_functions: tuple[Any, ...] = (
+            _Look(self._see),
+            _Ask(self._drain),
+            _asking(self._keep),
+        )
+        self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
+        self.observer = C.hybrid_observer(
+            interrupted=interrupted, full=full, rows=address(self._rows), capacity=_ROWS
+        )
+        self._functions.observer = ct.addressof(self.observer)
+        self.options = options_of(problem, limits, alone)
+        size, *sizes = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
+        self._room = np.zeros(size // 8 + 2), *map(np.empty, sizes, (np.float64, np.int32))
+        own, doubles, ints = map(address, self._room)
+        at_plan, functions, given, options, answer = map(ct.addressof, (
+            data, self._functions, self._numbers, self.options, self.answer,
+        ))  # fmt: skip
+        self._slopes = np.zeros(data.n_p)
+        self._shapes = shapes_of([views[k].size for k in INPUTS], [views[k].size for k in OUTPUTS])
+        self.data = C.hybrid_adapter(
+            plan=at_plan, functions=functions, numbers=given, options=options, bytes=own,
+            doubles=doubles, ints=ints, answer=answer, shapes=ct.addressof(self._shapes),
+            given=len(INPUTS), solve=ct.cast(library.hybrid_solve, c_void_p),
+            slopes=address(self._slopes),
+        )  # fmt: skip
+        self.data.inputs[:] = [*map(address, self.ordered)]
+        self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
+        self._call = at_plan, functions, given, options, own, doubles, ints, answer
+        self._solve = library.hybrid_solve
+
+    def _bind(self, library: Any, problem: Problem) -> None:
+        """Have C call the functions of the problem."""
+        functions, data, lists = problem.functions, self.plan.data, None
+        entries: tuple[Any, Any]
+        if self._evaluate is None:
+            self.python = PythonFunctions(functions, (data.n_x, data.n_g, data.n_p))
+            entries = self.python.first, self.python.second
+        else:
+            both = [f for f in (functions.first, functions.curvature) if f is not None]
+            buffers = [buffer_of(one, self._evaluate) for one in both]
+            self._buffers = C.hybrid_buffers(*(made for made, _ in buffers))
+            self._kept.append(buffers)
+            entries = library.hybrid_buffered_first, library.hybrid_buffered_second
+            self._functions.self = ct.addressof(self._buffers)
+            lists, self.awaited = forms_of(problem)
+        self._functions.first, self._functions.second = (ct.cast(one, c_void_p) for one in entries)
+        if functions.curvature is None:
+            room = np.empty(library.hybrid_secants_doubles(ct.byref(data)))
+            self._secants = C.hybrid_secants(address(room))
+            self._kept.append(room)
+            self._functions.secants = ct.addressof(self._secants)
+        if lists is not None:
+            self._serve(lists, STAGED)
+
+    def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
+        """Set the numbers of the next solve, multipliers and working set being those of a start."""
+        bounds, inputs = numbers.bounds, self.inputs
+        inputs["x0"][:], inputs["p"][:] = numbers.x0, numbers.p
+        inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
+        inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
+        inputs["lam_x0"][:], inputs["lam_g0"][:] = (
+            (0.0, 0.0) if start is None else (start.lam_x, start.lam_g)
+        )
+        self.filled()
+        self.begin_with(None if start is None else start.working_set)
+
+    def filled(self) -> None:
+        """After all inputs were written."""
+        self.held[:] = [ELSE] * len(INPUTS)
+        self.data.matrix[:] = [None] * len(INPUTS)
+
+    def begin_with(self, sides: WorkingSet | None) -> None:
+        """Set the working set of the next solve, which has to be kept until then."""
+        if sides is None and not self.sided:
+            return
+        self.sided = sides is not None
+        data = self._numbers
+        data.side_x, data.side_g = (
+            (None, None) if sides is None else map(address, (sides.x, sides.g))
+        )
+
+    def limit(self, limits: Limits) -> None:
+        """Set the tolerances of the solves to come; called before each, so it is no part of one."""
+        awaited = self.awaited
+        if awaited is not None and awaited.code is not None:
+            self._serve(awaited.code, COMPILED)
+            self.awaited = None
+        elif awaited is not None:
+            self.called = self.called[0], awaited.note or ARRIVED
+        if limits is self._limited:
+            return  # as nearly always
+        self._limited = limits
+        data, tolerances = self._numbers, limits.tolerances
+        data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
+        data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
+        data.feasibility, data.stationarity, data.complementarity = (
+            tolerances.feasibility, tolerances.stationarity, tolerances.complementarity
+        )  # fmt: skip
+
+    def begin(self, look: Look | None = None, until: float = np.inf) -> None:
+        """Before a solve.
+
+        Args:
+            look: called with each iterate; True ends the solve.
+            until: the moment of :func:`time.perf_counter` from which on no function that runs
+                Python is evaluated.
+        """
+        self.observer.count = 0
+        if look is not self.look:
+            self.look = look
+            self.observer.look = None if look is None else self._at_see
+        self.drained, self.raised, self.busy = [], None, True
+        if self.python is not None:
+            self.python.begin(until, self._end)
+
+    def solve(self) -> int:
+        """Solve for what the inputs hold; the status of ``hybrid.h``."""
+        status: int = self._solve(*self._call)
+        self.outputs["f"][:] = self.answer.end.f
+        return status
+
+    def call(self) -> dict[str, ca.DM] | None:
+        """The same by CasADi, which makes its matrices of the outputs; None where it was not begun.
+
+        Inputs are read from the ``ca.DM`` to which ``data.matrix`` points, where it does.
+        """
+        outputs: dict[str, ca.DM] = self.ready.call(self.named)
+        return None if self.data.status in REFUSED else outputs
+
+    def end(self) -> None:
+        """After it."""
+        self.busy = False
+        if self.python is not None and self.python.raised is not None:
+            self.raised = self.python.raised
+
+    def rows(self) -> Vector:
+        """The numbers of the iterates since this was asked last, or since a solve began."""
+        last = self._rows[: self.observer.count].copy()
+        found = np.vstack([*self.drained, last]) if self.drained else last
+        self.drained, self.observer.count = [], 0
+        return found
+
+    def unobserved(self, raised: Callable[[BaseException], object]) -> None:
+        """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
+        self._c_functions = (_asking(raised),)
+        self.observer = C.hybrid_observer(interrupted=ct.cast(self._c_functions[0], c_void_p))
+        self._functions.observer = ct.addressof(self.observer)
+
+    @cached_property
+    def ready(self) -> ca.Function:
+        """The method as a Function of CasADi, to be called with :attr:`named`.
+
+        Raises:
+            BuildError: where the adapter cannot be loaded.
+        """
+        self.differentiate()
+        self._columns = [ca.DM.zeros(one.size) for one in self.ordered]
+        self.matrix_type = ca.DM if is_known() else None
+        """The type whose numbers C reads where they lie."""
+        if self.matrix_type:
+            self.data.column[:] = [MatrixData.of(column).pattern for column in self._columns]
+        self.named = {"solver": ca.DM(ct.addressof(self.data))}
+        return function_of("hybrid_ready", self._shapes)
+
+    def differentiate(self) -> None:
+        """Have C compute lam_p, by a buffer on what a solve finds; not where Python is called."""
+        problem = self._problem()
+        if problem is None or not problem.n_p or self._evaluate is None:
+            return
+        buffer, _ = problem.parameter_gradient.buffer()
+        for i, part in enumerate((self.outputs["x"], self.outputs["lam_g"], self.inputs["p"])):
+            buffer.set_arg(i, part.data)
+        buffer.set_res(0, self._slopes.data)
+        self._kept.append(buffer)
+        self.data.slope = self._evaluate
+        self.data.raw = address_of(buffer)
+
+    def _serve(self, code: Code | Lists, called: str) -> None:
+        """Have the functions called in this form from now on."""
+        data, kept = code.functions()
+        self._kept.append((data, kept))
+        functions = self._functions
+        functions.first, functions.second = code.entries
+        functions.self = ct.addressof(data)
+        self.called = called, ""
+
+    # What C calls. An exception does not pass through it: whoever called for the solve gets that.
+
+    def _keep(self, error: BaseException) -> None:
+        self.raised = error
+
+    def _end(self) -> None:
+        self.observer.ended = 1
+
+    def _see(self, _self: Any, view: Any) -> int:
+        try:
+            of, n, m = view.contents, self.plan.data.n_x, self.plan.data.n_g
+            seen = View(
+                copied(of.row, C.HYBRID_ROW).tolist(), copied(of.x, n), copied(of.g, m),
+                copied(of.lam_x, n), copied(of.lam_g, m), bool(of.restoring),
+            )  # fmt: skip
+            return bool(self.look is not None and self.look(seen))
+        except BaseException as error:  # noqa: BLE001
+            self.raised = error
+            return 1
+
+    def _drain(self, _self: Any) -> int:
+        self.drained.append(self._rows[: self.observer.count].copy())
+        self.observer.count = 0
+        return 0
+
+
+def places_of(n: int, m: int, n_p: int, J: int) -> tuple[dict[str, slice], int]:
+    """Where the numbers of a solve lie, and how many these are."""
+    sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
+    names = (*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined")
+    ends = pairwise([0, *accumulate(sizes)])
+    return {name: slice(*one) for name, one in zip(names, ends, strict=True)}, sum(sizes)
+
+
+def _asking(keep: Callable[[BaseException], object]) -> Any:
+    """A function of C, whose answer is 1 where the handler of a pending signal raises.
+
+    Such a handler runs as soon as Python's code does, in a function before its first line, where
+    nothing catches what is raised, and ctypes would drop it. A generator goes on within ``try``.
+
+    Args:
+        keep: takes what was raised.
+    """
+
+    def answers() -> Generator[int, Any, None]:
+        answer = 0
+        while True:
+            try:
+                yield answer
+                answer = 0
+            except GeneratorExit:
+                return
+            except BaseException as error:  # noqa: BLE001 - whoever called for the solve gets it
+                keep(error)
+                answer = 1
+
+    generator = answers()
+    next(generator)
+    return _Ask(generator.send)
+
+
+class Engine:
+    """The solvers of one problem and thread.
+
+    Args:
+        problem: the problem.
+
+    Attributes:
+        library: the core in C.
+        evaluate: :func:`trigger`; None where Python calls the functions.
+        cores: those that are kept, the one that was used last first.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        # The engines of a thread are known for as long as their problems live.
+        self.library, self._problem = engine(), ref(problem)
+        self.evaluate = None if why_not(problem) else trigger()
+        self.cores: list[Core] = []
+
+    def core(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
+        """The solver for bounds of these kinds; another one while that is in use.
+
+        Args:
+            bounds, limits: of the solve.
+            alone: whether by composite steps alone.
+        """
+        plan = plan_of(self.library, self.problem, bounds)
+        for one in self.cores:
+            if one.plan is plan and one.alone is alone and not one.busy and one.limits == limits:
+                found = one
+                break
+        else:
+            found = self.another(bounds, limits, alone)
+        self.cores = [found, *(one for one in self.cores if one is not found)][:_KINDS]
+        return found
+
+    @property
+    def problem(self) -> Problem:
+        """The problem."""
+        problem = self._problem()
+        assert problem is not None  # whoever asks has it
+        return problem
+
+    def another(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
+        """A solver for bounds of these kinds, for who keeps it."""
+        plan = plan_of(self.library, self.problem, bounds)
+        return Core(self.library, self.problem, plan, limits, self.evaluate, alone)
+
+
+class _Engines(threading.local):
+    """The engines of one thread, for as long as their problems live."""
+
+    def __init__(self) -> None:
+        self.of: WeakKeyDictionary[Problem, Engine] = WeakKeyDictionary()
+
+
+_engines = _Engines()
+
+
+def engine_of(problem: Problem) -> Engine:
+    """The engine of the asking thread for a problem.
+
+    Raises:
+        BuildError: where the core cannot be loaded.
+    """
+    known = _engines.of.get(problem)
+    if known is None:
+        known = _engines.of[problem] = Engine(problem)
+    return known
+
+
+def why_not(problem: Problem) -> str:
+    """Why C cannot call the functions of a problem by itself, empty where it can."""
+    functions = problem.functions
+    if not problem.n or functions.first.nnz_out(0) != 1:
+        return "the problem has no variable or no objective"
+    if trigger() is None:
+        return "this CasADi does not export what evaluates a buffer"
+    if functions.assemblies is not None:
+        return ""  # maps of what has a scalar form
+    for function in filter(None, (functions.first, functions.curvature)):
+        if not function.is_a("SXFunction"):
+            # What it calls may raise an exception, which may not pass through C.
+            return "a function of the problem has no scalar form"
+        if not all(called.is_a("SXFunction") for called in function.find_functions()):
+            return "a function of the problem calls one that has no scalar form"
+    return ""

@@ -1,0 +1,95 @@
+"""What CasADi calls of C, the functions of the adapter, and what C calls of CasADi, buffers."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from ctypes import c_void_p
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.lock import Lock
+from casadi_hybrid.engine.header import C
+from casadi_hybrid.engine.library import of_casadi, path_of
+from casadi_hybrid.problem.building import BuildError
+
+_pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
+_pointer_of_capsule.restype, _pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
+_describing = Lock()
+
+
+@cache
+def adapter() -> tuple[ct.CDLL, ca.Importer]:
+    """The adapter, loaded for Python and for CasADi.
+
+    Raises:
+        BuildError: where it cannot be loaded.
+    """
+    path = path_of("hybrid_adapter")
+    try:
+        return C.declare(ct.CDLL(path)), ca.Importer(path, "dll")
+    except (OSError, RuntimeError) as error:
+        raise BuildError(f"the adapter of the core cannot be loaded: {error}") from None
+
+
+def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:
+    """A function of the adapter as a ``ca.Function`` of these shapes.
+
+    Raises:
+        BuildError: where the adapter cannot be loaded.
+    """
+    library, importer = adapter()
+    with _describing.held:
+        library.hybrid_describe(ct.byref(shapes))
+        made = ca.external(name, importer, options or {})
+        library.hybrid_describe(None)
+    return made
+
+
+@cache
+def trigger() -> int | None:
+    """The address of CasADi's function that evaluates a buffer; None where it is not exported.
+
+    It is C++, under the name that all compilers but Microsoft's give it.
+    """
+    try:
+        found = of_casadi()._ZN6casadi21_function_buffer_evalEPv
+    except (AttributeError, OSError):
+        return None
+    return ct.cast(found, c_void_p).value
+
+
+def shapes_of(sizes_in: Any, sizes_out: Any) -> Any:
+    """``hybrid_shapes`` of full columns with so many rows."""
+    return C.hybrid_shapes(*(tuple((n, 1, 1) for n in sizes) for sizes in (sizes_in, sizes_out)))
+
+
+def address_of(buffer: Any) -> int:
+    """What CasADi's evaluation of a buffer is called with."""
+    return int(_pointer_of_capsule(buffer._self(), None))
+
+
+def buffer_of(function: ca.Function, evaluate: int) -> tuple[Any, Any]:
+    """A ``hybrid_buffer`` of a function: fixed places for its inputs and for all its outputs.
+
+    And what has to be kept for as long as it is used.
+    """
+    buffer, _ = function.buffer()
+    inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+    out = np.zeros(function.nnz_out())
+    for i, array in enumerate(inputs):
+        buffer.set_arg(i, array.data)
+    sizes = (function.nnz_out(i) for i in range(function.n_out()))
+    for i, (begin, end) in enumerate(pairwise([0, *accumulate(sizes)])):
+        buffer.set_res(i, out[begin:end].data)
+    data = C.hybrid_buffer(
+        evaluate=evaluate, raw=address_of(buffer), out=address(out),
+        size=out.size,
+    )  # fmt: skip
+    for i, array in enumerate(inputs):
+        data.inputs[i], data.sizes[i] = address(array), array.size
+    return data, (buffer, inputs, out)
