@@ -22,13 +22,14 @@ from casadi_hybrid.casadi_api.convention import (
     each_solve,
     solves_in,
 )
+from casadi_hybrid.casadi_api.run import Run
 from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.casadi_api.stats import stats_of
 from casadi_hybrid.engine.batch import Rows, Workers
 from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.run import Run
 
 Warm = Sequence[Result | None]
 
@@ -65,7 +66,7 @@ class Batch:
 
     def stats(self, k: int) -> dict[str, Any]:
         """The statistics of solve k, under CasADi's keys."""
-        return self._runs[k].stats
+        return stats_of(self._runs[k])
 
     def outputs(self) -> dict[str, ca.DM]:
         """The six matrices by their names, as CasADi has them."""

@@ -19,6 +19,7 @@ from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.casadi_api.convention import INPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.casadi_api.run import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
 from casadi_hybrid.engine.core import ELSE, Core, engine_of
 from casadi_hybrid.engine.header import C
@@ -29,10 +30,10 @@ from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.evaluator import evaluating_until, evaluating_until_when
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.session.run import Run
 from casadi_hybrid.session.start import read_start
 
 if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api import stats as statistics
     from casadi_hybrid.engine.batch import Workers
     from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import record as records
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
     records = LateModule("casadi_hybrid.result.record")
+    statistics = LateModule("casadi_hybrid.casadi_api.stats")
 
 Given = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
 """Arguments in CasADi's order, None for what was left out."""
@@ -91,8 +93,7 @@ class Runner:
         self.name, self.problem, self.options = name, problem, options
         self._limits = options.limits
         if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
-            sessions.result_of, records.Watch  # noqa: B018
-            import casadi_hybrid.casadi_api.stats  # noqa: F401, PLC0415
+            sessions.result_of, records.Watch, statistics.stats_of  # noqa: B018
         problem.functions  # noqa: B018  made now, not at the first call
         self._defaults = defaults_of(problem)
         self._silent = options.iteration_callback is None and not options.log
@@ -255,7 +256,7 @@ class Runner:
         run = Run.of(core, problem, limits)
         if watch is not None:
             watch.hold(run.said.steps)
-            run.callback = watch.callback
+            run.callback = watch.callback  # type: ignore[assignment]  # as _watch makes it
         lost = core.python is not None
         if run.raised is not None or watch is not None or lost:
             _settle(run, lost)
@@ -293,7 +294,7 @@ class Runner:
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)
         if self.options.print_time:
-            print(_timing(self.name, run.stats))
+            print(_timing(self.name, statistics.stats_of(run)))
         return outputs
 
     @property

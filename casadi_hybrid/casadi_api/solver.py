@@ -24,6 +24,7 @@ from casadi_hybrid.problem.problem import Problem
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from casadi_hybrid.casadi_api import stats as statistics
     from casadi_hybrid.casadi_api.batch import Batch
     from casadi_hybrid.casadi_api.graphs import oracle as oracles
     from casadi_hybrid.casadi_api.stored import text as stored
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.result.result import Result
 else:
     oracles = LateModule("casadi_hybrid.casadi_api.graphs.oracle")
+    statistics = LateModule("casadi_hybrid.casadi_api.stats")
     stored = LateModule("casadi_hybrid.casadi_api.stored.text")
 
 _SYMBOLS = (ca.MX, ca.SX)
@@ -269,9 +271,7 @@ class NlpSolver(Signature):
         Raises:
             RuntimeError: before the first call.
         """
-        stats = self._runner.last().stats
-        lists = {name: list(numbers) for name, numbers in stats["iterations"].items()}
-        return {**stats, "iterations": lists}
+        return statistics.stats_of(self._runner.last())
 
     @property
     def result(self) -> Result:

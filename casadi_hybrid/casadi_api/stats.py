@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from casadi_hybrid.basics.status import PointStatus, StopReason
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api.callbacks import StepCallback
+    from casadi_hybrid.casadi_api.run import Run
     from casadi_hybrid.result.result import Result
 
 _UNIFIED = {
@@ -54,16 +54,11 @@ def return_status(result: Result) -> str:
     return _IPOPT.get(result.stop, "Internal_Error")
 
 
-def casadi_stats(
-    result: Result,
-    lists: dict[str, list[Any]],
-    callback: StepCallback | None,
-    functions: tuple[str, str],
-) -> dict[str, Any]:
-    """Return a fresh dictionary under the keys of CasADi's ``stats()``.
+def stats_of(run: Run) -> dict[str, Any]:
+    """The statistics of a run, a fresh dictionary under the keys of CasADi's ``stats()``.
 
-    ``iter_count`` counts every step. ``iterations`` has ``lists``, one for each number of an
-    iterate, with one entry more than that.
+    ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate, with
+    one entry more than that.
 
     f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
     under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
@@ -71,6 +66,7 @@ def casadi_stats(
     ``"interpreted"``, ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a
     note why not where that was asked for.
     """
+    result, callback = run.result, run.callback
     first = int(result.evaluations.get("first", 0))
     wall = dict.fromkeys(_FUNCTIONS, 0.0)
     wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
@@ -85,11 +81,11 @@ def casadi_stats(
         "detail": result.detail,
         "hessian": result.hessian,
         "engine": result.engine,
-        "functions": functions[0],
-        "functions_note": functions[1],
+        "functions": run.called[0],
+        "functions_note": run.called[1],
         "kernel": result.kernel,
         "iter_count": result.iterations,
-        "iterations": lists,
+        "iterations": run.watch.lists,
         "n_call_nlp_f": first,
         "n_call_nlp_grad_f": first,
         "n_call_nlp_g": first,

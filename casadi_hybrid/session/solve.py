@@ -37,6 +37,7 @@ from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.engine.header import C
+from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.iterations.law import State
 from casadi_hybrid.iterations.stopping import Progress
 from casadi_hybrid.point.limits import Limits
@@ -47,11 +48,10 @@ from casadi_hybrid.problem.evaluator import Evaluator, evaluating_until_when, pa
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
-from casadi_hybrid.result.history import Course, Recorder
+from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.record import Watch
 from casadi_hybrid.result.result import Result
 from casadi_hybrid.result.view import View
-from casadi_hybrid.session.run import Run
 
 STOPS = tuple(one for one in StopReason if hasattr(C, f"HYBRID_STOP_{one.name}"))
 """Of ``hybrid_answer.stop``."""
@@ -107,11 +107,11 @@ class Automatic:
             core.solve()
         finally:
             core.end()
-        run = Run.of(core, problem, call.limits)
+        run = Solved.of(core, problem, call.limits)
         run.numbers = call.numbers
         watch.hold(run.said.steps)
         recorder.hold(run.said.steps)
-        result, raised = run.result, run.raised
+        result, raised = result_of(run), run.raised
         if recorder.rows:
             result = altered(result, history=recorder.history())
         if reasons and result.stop is StopReason.STOPPED_BY_USER:
@@ -180,7 +180,7 @@ def _looks(
     return look
 
 
-def result_of(run: Run, course: Course) -> Result:
+def result_of(run: Solved) -> Result:
     """What the core has found, as a result, with what ended the solve from outside the core."""
     said, numbers, raised = run.said, run.numbers, run.raised
     bounds, x0, x = numbers.bounds, numbers.x0, run.array("x")
@@ -227,7 +227,7 @@ def result_of(run: Run, course: Course) -> Result:
         method=COMPOSITE_STEP if composite else BARRIER,
         engine="c",
         kernel="svd" if composite else "ldl" if said.chosen else "ldl-fixed",
-        history=course,
+        history=run.watch.course(),
         **_context_of(run),
     )
 
@@ -253,7 +253,7 @@ def _inside(bounds: Bounds, x: Vector) -> Vector:
     return np.asarray(np.clip(x, lower + room, upper - room))
 
 
-def _undefined(run: Run) -> EvaluationError | None:
+def _undefined(run: Solved) -> EvaluationError | None:
     """What was not defined last, found again; None where all was."""
     said, x = run.said, run.array("x")
     seen = bool(said.x_undefined and x.size) and not np.isnan(run.array("x_undefined")[0])
@@ -273,7 +273,7 @@ def _undefined(run: Run) -> EvaluationError | None:
     return None
 
 
-def _context_of(run: Run) -> dict[str, Any]:
+def _context_of(run: Solved) -> dict[str, Any]:
     """What a result says of its problem and of what it was asked."""
     functions, numbers, limits = run.problem.functions, run.numbers, run.limits
     remarks = []
@@ -299,7 +299,7 @@ def _context_of(run: Run) -> dict[str, Any]:
     }
 
 
-def undefined_result(run: Run, error: EvaluationError) -> Result:
+def undefined_result(run: Solved, error: EvaluationError) -> Result:
     """The result where no iterate could be evaluated: x where that was tried, nothing known."""
     n, m = run.problem.n, run.problem.m
     return Result(

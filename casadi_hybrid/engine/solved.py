@@ -1,10 +1,10 @@
-"""What stays of one solve by the core: result and statistics are made when asked for."""
+"""What stays of one solve by the core."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
@@ -19,14 +19,11 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.core import Core
     from casadi_hybrid.result import record as records
     from casadi_hybrid.result.record import Watch
-    from casadi_hybrid.result.result import Result
-    from casadi_hybrid.session import solve as sessions
 else:
-    sessions = LateModule("casadi_hybrid.session.solve")
     records = LateModule("casadi_hybrid.result.record")
 
 
-class Run:
+class Solved:
     """One solve as C wrote it, taken apart where it is asked for.
 
     Args:
@@ -40,11 +37,8 @@ class Run:
         undefined: where functions run Python: what was not defined last.
 
     Attributes:
-        problem, limits, raised, undefined: as given.
-        callback: what was called with each iterate.
+        problem, limits, called, raised, undefined: as given.
     """
-
-    callback: Any = None
 
     def __init__(
         self,
@@ -58,12 +52,12 @@ class Run:
         raised: BaseException | None = None,
         undefined: EvaluationError | None = None,
     ) -> None:
-        self.problem, self.limits, self._called = problem, limits, called
+        self.problem, self.limits, self.called = problem, limits, called
         self._numbers, self._places, self._answer, self._rows = numbers, places, answer, rows
         self.raised, self.undefined = raised, undefined
 
     @classmethod
-    def of(cls, core: Core, problem: Problem, limits: Limits) -> Run:
+    def of(cls, core: Core, problem: Problem, limits: Limits) -> Self:
         """Of the solve that a core has ended."""
         python = core.python
         return cls(
@@ -89,20 +83,9 @@ class Run:
         return Numbers(x0, p, bounds, lam_x0, lam_g0)
 
     @cached_property
-    def result(self) -> Result:
-        """The result."""
-        return sessions.result_of(self, self._watch.course())
-
-    @cached_property
-    def _watch(self) -> Watch:
+    def watch(self) -> Watch:
+        """The numbers of its iterates, one for each step."""
         made = records.Watch()
         made.take(self._rows.tolist())
         made.hold(self.said.steps)
         return made
-
-    @cached_property
-    def stats(self) -> dict[str, Any]:
-        """The statistics under CasADi's keys."""
-        from casadi_hybrid.casadi_api.stats import casadi_stats  # noqa: PLC0415 - where asked for
-
-        return casadi_stats(self.result, self._watch.lists, self.callback, self._called)
