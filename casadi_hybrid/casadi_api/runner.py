@@ -21,7 +21,7 @@ from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.run import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
-from casadi_hybrid.engine.core import ELSE, Core, engine_of
+from casadi_hybrid.engine.core import ELSE, MATRIX, Core, engine_of
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
@@ -48,7 +48,7 @@ else:
 Given = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
 """Arguments in CasADi's order, None for what was left out."""
 Outputs = dict[str, ca.DM]
-_NUMBERS = frozenset((float, int, np.float64))
+_NUMBERS, _FLOAT = frozenset((float, int, np.float64)), np.dtype(np.float64)
 _SOLVING = 0.9
 """Part of the time of a call in which steps may begin; the rest is for the answer."""
 
@@ -133,18 +133,24 @@ class Runner:
             if not _is_solution(warm_start, self.problem):
                 return None
             given, sides = _completed(given, warm_start), warm_start.working_set
-        held, matrices = core.held, core.data.matrix
+        held, matrices, ordered, shapes = core.held, core.matrices, core.ordered, core.shapes
         for i, value in enumerate(given):
-            if value is held[i]:
+            last, kind = held[i], type(value)
+            if value is last:
                 continue
+            if kind is core.matrix_type:
+                matrices[i], held[i] = int(value.this), MATRIX
+                continue
+            if last is MATRIX:
+                matrices[i] = None
             held[i] = ELSE
-            if type(value) is core.matrix_type:
-                matrices[i] = int(value.this)
-                continue
-            if not _copied(core.ordered[i], self._defaults[i] if value is None else value):
+            if kind is np.ndarray and value.shape == shapes[i] and value.dtype == _FLOAT:
+                ordered[i][:] = value
+            elif value is None:
+                ordered[i][:] = self._defaults[i]
+            elif not _copied(ordered[i], value):
                 return None
-            matrices[i] = None
-            if value is None or type(value) in _NUMBERS:
+            if value is None or kind in _NUMBERS:
                 held[i] = value
         core.begin_with(sides)
         found = self._solve(core)
@@ -435,13 +441,8 @@ def _completed(given: Given, warm: Result) -> Given:
 
 
 def _copied(target: Vector, value: Any) -> bool:
-    """Write an argument where the core reads it; False for what needs more than a copy."""
+    """Write a number or a list where the core reads it; False for what needs more than a copy."""
     kind = type(value)
-    if kind is np.ndarray:
-        if value.shape != target.shape or value.dtype != np.float64:
-            return False
-        target[:] = value
-        return True
     if kind is list or kind is tuple:
         if len(value) != target.size or not _NUMBERS.issuperset(map(type, value)):
             return False

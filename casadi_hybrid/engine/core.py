@@ -46,7 +46,7 @@ MORE = ("gradient", "J", "gradient0", "J0")
 """What the core says beside CasADi's outputs: first derivatives at x and at the start."""
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
 """How a solve ends that was not begun."""
-ELSE = object()
+ELSE, MATRIX = object(), object()
 """What no argument is: see :attr:`Core.held`."""
 _ROWS = 256  # of iterates that there is room for
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
@@ -74,8 +74,8 @@ class Core:
             ``inputs`` and ``outputs`` are views of parts, by the names of :data:`INPUTS`,
             :data:`OUTPUTS` and :data:`MORE`. Beside them are ``step``, the last step, and
             ``x_undefined``, a point where a function was not defined.
-        held: of each input the single number or None that it was filled from; :data:`ELSE` where it
-            holds other numbers.
+        held: of each input the number that fills it, None for its default, :data:`MATRIX` where
+            it is read from a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
         answer: the ``hybrid_answer`` that C writes.
         data: the ``hybrid_adapter`` by which C calls the method and CasADi reads and writes.
         called: which functions are called, and why not compiled ones where they were asked for.
@@ -105,6 +105,7 @@ class Core:
         self.inputs = {name: views[name] for name in INPUTS}
         self.outputs = {name: views[name] for name in OUTPUTS + MORE}
         self.ordered, self.held = list(self.inputs.values()), [ELSE] * len(INPUTS)
+        self.shapes = [one.shape for one in self.ordered]
         self.answer = C.hybrid_answer(**{
             name: address(views[name]) for name in views
             if name not in INPUTS and name not in ("f", "lam_p")
@@ -145,6 +146,7 @@ class Core:
             given=len(INPUTS), solve=ct.cast(library.hybrid_solve, c_void_p),
             slopes=address(self._slopes),
         )  # fmt: skip
+        self.matrices = self.data.matrix
         self.data.inputs[:] = [*map(address, self.ordered)]
         self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
         self._call = at_plan, functions, given, options, own, doubles, ints, answer
@@ -189,7 +191,7 @@ class Core:
     def filled(self) -> None:
         """After all inputs were written."""
         self.held[:] = [ELSE] * len(INPUTS)
-        self.data.matrix[:] = [None] * len(INPUTS)
+        self.matrices[:] = [None] * len(INPUTS)
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next solve, which has to be kept until then."""
@@ -244,7 +246,7 @@ class Core:
     def call(self) -> dict[str, ca.DM] | None:
         """The same by CasADi, which makes its matrices of the outputs; None where it was not begun.
 
-        Inputs are read from the ``ca.DM`` to which ``data.matrix`` points, where it does.
+        Inputs are read from the ``ca.DM`` to which :attr:`matrices` points, where it does.
         """
         outputs: dict[str, ca.DM] = self.ready.call(self.named)
         return None if self.data.status in REFUSED else outputs
@@ -257,9 +259,10 @@ class Core:
 
     def rows(self) -> Vector:
         """The numbers of the iterates since this was asked last, or since a solve began."""
-        last = self._rows[: self.observer.count].copy()
-        found = np.vstack([*self.drained, last]) if self.drained else last
-        self.drained, self.observer.count = [], 0
+        found = self._rows[: self.observer.count].copy()
+        self.observer.count = 0
+        if self.drained:
+            found, self.drained = np.vstack([*self.drained, found]), []
         return found
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
