@@ -113,7 +113,7 @@ def batch_of(
     if threads is not None:
         threads = count(threads, "threads", at_least=1)
     given = {name: arguments.get(name) for name in INPUTS}
-    solves = [1 if v is None else solves_in(v, shapes[name]) for name, v in given.items()]
+    solves = [solves_in(value, shapes[name]) for name, value in given.items()]
     most = max(solves)
     if warm_start is None or isinstance(warm_start, Result):
         return solve_many(runner, given, solves, [warm_start] * most, threads)

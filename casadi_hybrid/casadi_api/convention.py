@@ -36,7 +36,7 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     What fits no solve counts as one, for the checks of a solve to refuse.
     """
     kind = type(value)
-    if kind is float or kind is int:
+    if value is None or kind is float or kind is int:
         return 1
     if kind is list and value and isinstance(value[0], list | tuple):
         try:

@@ -12,14 +12,15 @@ from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.graphs.function import make_function, shapes_of
 from casadi_hybrid.problem.problem import Problem
 
-# What a script asks about shapes, answered without making a Function that could be in a graph.
+# What a script asks, answered without making a Function that could be in a graph.
 _INFORMATION = (
     *(
         f"{word}_{side}"
         for side in ("in", "out")
-        for word in ("size", "size1", "size2", "numel", "nnz", "sparsity", "index", "has")
+        for word in ("n", "name", "size", "size1", "size2", "numel", "nnz", "sparsity", "index")
     ),
-    *("default_in", "max_in", "min_in", "nominal_in", "nominal_out", "is_diff_in", "is_diff_out"),
+    *("has_in", "has_out", "default_in", "max_in", "min_in", "nominal_in", "nominal_out"),
+    *("is_diff_in", "is_diff_out"),
 )
 
 
@@ -36,22 +37,6 @@ class Signature(ca.Function):  # type: ignore[misc]
     def name(self) -> str:
         """The name given to it."""
         return self._name
-
-    def n_in(self) -> int:
-        """Number of arguments."""
-        return len(INPUTS)
-
-    def n_out(self) -> int:
-        """Number of outputs."""
-        return len(OUTPUTS)
-
-    def name_in(self, i: int | None = None) -> Any:
-        """Names of the arguments, in CasADi's order, or one of them."""
-        return list(INPUTS) if i is None else INPUTS[i]
-
-    def name_out(self, i: int | None = None) -> Any:
-        """Names of the outputs, in CasADi's order, or one of them."""
-        return list(OUTPUTS) if i is None else OUTPUTS[i]
 
     def class_name(self) -> str:
         """What it is."""

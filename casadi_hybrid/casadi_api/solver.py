@@ -14,7 +14,7 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
-from casadi_hybrid.casadi_api.graphs.function import callback, default_of, make_function
+from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
@@ -137,11 +137,8 @@ class NlpSolver(Signature):
             found = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
             if found is not None:
                 return found
-        given = {
-            "x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg, "lam_x0": lam_x0,
-            "lam_g0": lam_g0,
-        }  # fmt: skip
-        given = {label: symbols_of(value) for label, value in given.items()}
+        values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
+        given = {label: symbols_of(v) for label, v in zip(INPUTS, values, strict=True)}
         for word in unknown:
             raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
         if in_order:
@@ -152,17 +149,14 @@ class NlpSolver(Signature):
             if warm_start is not None:
                 raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
             return self._in_graph(given)
-        solves = [
-            1 if value is None else solves_in(value, self._shapes[label])
-            for label, value in given.items()
-        ]
+        solves = [solves_in(value, self._shapes[label]) for label, value in given.items()]
         if max(solves) > 1:
             from casadi_hybrid.casadi_api.batch import complain, solve_many  # noqa: PLC0415 (threads)
 
             batch = solve_many(self._runner, given, solves, [warm_start] * max(solves))
             complain(self._runner, batch)
             return batch.outputs()
-        return self._runner.solve((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
+        return self._runner.solve(values, warm_start)
 
     def within(
         self,
@@ -285,11 +279,7 @@ class NlpSolver(Signature):
         return self._runner.last().result
 
     def explain(self) -> str:
-        """Say in sentences how the last call ended; see ``result.explain()``.
-
-        Raises:
-            RuntimeError: before the first call.
-        """
+        """Say in sentences how the last call ended; see ``result.explain()``."""
         return self.result.explain()
 
     @property
@@ -436,9 +426,6 @@ class NlpSolver(Signature):
     def __getstate__(self) -> dict[str, Any]:
         return {"_name": self._name, "_problem": self._problem, "_runner": self._runner}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (type(self), self.__getstate__())
 
@@ -468,20 +455,16 @@ class NlpSolver(Signature):
     def _in_graph(self, given: dict[str, Any]) -> Any:
         """Call the Function with symbols; what is left out has the problem's default."""
         problem = self._problem
-        shapes = self._shapes
-        arguments = {}
-        for label, value in given.items():
-            arguments[label] = value
+        for (label, value), known in zip(given.items(), defaults_of(problem), strict=True):
             if value is None or isinstance(value, Mapping):
-                known = default_of(problem, label)
                 blocks = problem.blocks[_BLOCKS.get(label, label[-1])]
                 numbers = by_block(value or {}, blocks, known, label, infinite=True)
-                arguments[label] = ca.reshape(ca.DM(numbers), *shapes[label])
-        return ca.Function.call(self, arguments)
+                given[label] = ca.reshape(ca.DM(numbers), *self._shapes[label])
+        return ca.Function.call(self, given)
 
 
 class Made(ca.Function):  # type: ignore[misc]
-    """A Function that CasADi makes of a solver, remade where it is unpickled."""
+    """A Function that CasADi makes of a solver, remade where it is copied or unpickled."""
 
     def __init__(self, solver: NlpSolver, how: str, arguments: tuple[Any, ...]) -> None:
         self._recipe = solver, how, arguments
@@ -490,14 +473,13 @@ class Made(ca.Function):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._recipe
 
-    def __copy__(self) -> Made:
+    def __deepcopy__(self, _memo: Any = None) -> Made:
         return type(self)(*self._recipe)
 
-    def __deepcopy__(self, _memo: Any = None) -> Made:
-        return self.__copy__()
+    __copy__ = __deepcopy__
 
 
 def _remade(kind: type[NlpSolver], kept: dict[str, Any]) -> NlpSolver:
     made = kind.__new__(kind)
-    made.__setstate__(kept)
+    made.__dict__.update(kept)
     return made

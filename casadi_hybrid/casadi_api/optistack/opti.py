@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 import casadi as ca
@@ -13,17 +12,18 @@ from casadi import OptiAdvanced as CasadiOptiAdvanced
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.optistack.function import make_function
 from casadi_hybrid.casadi_api.optistack.names import print_violations, refuse_sparse
 from casadi_hybrid.casadi_api.optistack.program import (
     Outcome,
     Program,
     filled,
     joined,
+    make_function,
     prepare,
     shown,
 )
 from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
+from casadi_hybrid.casadi_api.stats import return_status, unified_status
 
 HYBRID = "hybrid"
 
@@ -116,8 +116,7 @@ class _Stack:
         found, self._outcome = program.solve(node.arg(), listener)
         node.res(found)
         solution = OptiSolution(self.copy(), self._outcome)
-        status = self._outcome.stats["unified_return_status"]
-        limited = accept_limit and status == "SOLVER_RET_LIMITED"
+        limited = accept_limit and unified_status(solution.result) == "SOLVER_RET_LIMITED"
         if not solution.success and (self._options.error_on_fail or not limited):
             raise OptiSolveError(
                 "Solver failed. You may use opti.debug.value to investigate the latest values of "
@@ -146,14 +145,15 @@ class _Stack:
         if self._options is None:
             return dict(super().stats())  # type: ignore[misc]
         CasadiOptiAdvanced(self).assert_solved()
-        return {} if self._outcome is None else deepcopy(self._outcome.stats)
+        return {} if self._outcome is None else self._outcome.stats
 
     def return_status(self) -> str:
         """``stats()["return_status"]``; "unknown" before a solve."""
         if self._options is None:
             return str(super().return_status())  # type: ignore[misc]
-        solved = CasadiOptiAdvanced(self).solved() and self._outcome is not None
-        return str(self._outcome.stats["return_status"]) if solved and self._outcome else "unknown"
+        if self._outcome is None or not CasadiOptiAdvanced(self).solved():
+            return "unknown"
+        return return_status(self._outcome.result)
 
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
         """A Function that solves the problem; its arguments are those of CasADi.

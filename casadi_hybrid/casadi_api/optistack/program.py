@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -12,19 +12,32 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.optistack.names import constraint_names, variable_names
+from casadi_hybrid.casadi_api.run import Run
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.casadi_api.stats import stats_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.record import IterationRecord
 from casadi_hybrid.result.result import Result
+
+_KINDS = ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What stays of one solve; ``scaled`` is whether linear scales were set."""
 
-    result: Result
-    stats: dict[str, Any]
+    run: Run
     scaled: bool
+
+    @property
+    def result(self) -> Result:
+        """The result."""
+        return self.run.result
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The statistics, a fresh dictionary."""
+        return stats_of(self.run)
 
 
 @dataclass(frozen=True)
@@ -96,11 +109,7 @@ class Program:
 
     @classmethod
     def of(cls, node: Any, options: NlpOptions) -> Program:
-        """Make it, with every check of the problem.
-
-        Args:
-            node: a baked ``ca.OptiAdvanced``.
-            options: those of ``opti.solver``.
+        """Make it of a baked ``ca.OptiAdvanced``, with every check of the problem.
 
         Raises:
             InputError: for a discrete variable or a semidefinite constraint.
@@ -120,11 +129,7 @@ class Program:
         return cls(problem, options, _solver(problem, options), scales, _parts(node))
 
     def under(self, node: Any, options: NlpOptions) -> Program:
-        """The program of a baked node: this one where nothing has changed.
-
-        Raises:
-            InputError: see :meth:`of`.
-        """
+        """The program of a baked node: this one where nothing has changed."""
         # Opti makes new expressions where anything changes, other than numbers.
         same = all(map(_same, self._baked, _parts(node))) and Scales.of(node) == self.scales
         if not same or _names(options) != _names(self.options):
@@ -141,12 +146,10 @@ class Program:
     def solve(
         self, arguments: Mapping[str, ca.DM], listener: Callable[[IterationRecord], Any] | None
     ) -> tuple[dict[str, ca.DM], Outcome]:
-        """Solve for x0, p, lbg, ubg and lam_g0.
+        """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them.
 
-        Args:
-            arguments: as ``arg()`` has them.
-            listener: called with the record of every iteration, in place of the option
-                ``iteration_callback``.
+        The listener is called with the record of every iteration, in place of the option
+        ``iteration_callback``.
 
         Raises:
             InputError: for crossed bounds, or a parameter or start that is not a number.
@@ -157,7 +160,7 @@ class Program:
             solver = _solver(self.problem, watched)
         lam_g0 = self.scales.multipliers(arguments["lam_g0"])
         found = solver(**{**arguments, "lam_g0": lam_g0})
-        return found, Outcome(solver.result, solver.stats(), not self.scales.unit)
+        return found, Outcome(solver._runner.last(), not self.scales.unit)
 
 
 def _solver(problem: Problem, options: NlpOptions) -> NlpSolver:
@@ -225,3 +228,61 @@ def _parts(node: Any) -> tuple[Any, ...]:
 
 def _same(one: Any, other: Any) -> bool:
     return bool(one.__hash__() == other.__hash__())
+
+
+def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
+    """What ``opti.to_function(name, *arguments)`` returns, of a baked ``ca.OptiAdvanced``.
+
+    The values of the node stand for what is no input.
+
+    Raises:
+        RuntimeError: from CasADi, where an input is no symbol of the problem.
+        InputError: for arguments that do not fit.
+    """
+    inputs, results, names, options = _read(arguments)
+    symbols = {kind: node.active_symvar(kind) for kind in _KINDS}
+    given = _given(node, inputs)
+    x0, p, lam_g0 = (
+        ca.MX(ca.veccat(*map(lambda s, v: given.get(s.__hash__(), v), symbols[kind], values)))
+        for kind, values in ((kind, node.active_values(kind)) for kind in _KINDS)
+    )
+    bounds = ca.Function("bounds", [node.p], [node.lbg, node.ubg])
+    lbg, ubg = bounds.call([p], True, False)
+    solver = program.function()
+    best = solver(p=p, **program.scales.start(x0, lbg, ubg, lam_g0))
+    x, lam_g = program.scales.point(best["x"], best["lam_g"])
+    stacked = [ca.veccat(*symbols[kind]) for kind in _KINDS]
+    helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
+    values = helper.call([x, p, lam_g])
+    return ca.Function(name, inputs, values, *names, options)
+
+
+def _read(arguments: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:
+    """Inputs, results, the lists of their names if there are any, and options."""
+    rest = list(arguments)
+    options = dict(rest.pop()) if len(rest) > 2 and isinstance(rest[-1], Mapping) else {}
+    if len(rest) == 3 and isinstance(rest[0], Mapping):
+        parts, name_in, name_out = rest
+        for label in (*name_in, *name_out):
+            if label not in parts:
+                raise InputError(f"to_function has no expression for the name {label!r}")
+        inputs, results = ([parts[k] for k in labels] for labels in (name_in, name_out))
+        return inputs, results, [list(name_in), list(name_out)], options
+    if len(rest) not in (2, 4):
+        raise InputError(
+            "to_function takes a name, inputs, results and the names of both, or a name, a "
+            "dictionary and the names of inputs and results; options may follow"
+        )
+    return list(rest[0]), list(rest[1]), [list(names) for names in rest[2:]], options
+
+
+def _given(node: Any, inputs: Sequence[Any]) -> dict[int, Any]:
+    """The symbols of the inputs, by what they stand for."""
+    given = {}
+    for i, argument in enumerate(inputs):
+        if not isinstance(argument, ca.MX) or not argument.is_valid_input():
+            raise InputError(f"Argument {i} is not purely symbolic.")
+        for symbol in argument.primitives():
+            node.get_meta(symbol)  # raises where it is none of this Opti
+            given[symbol.__hash__()] = symbol
+    return given

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -123,19 +122,14 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return said
 
     def report(self, path: Text | PathLike[Text]) -> Path:
-        """Write one HTML page of the solve; see :meth:`casadi_hybrid.Result.report`.
-
-        Raises:
-            InputError: where it is no path, does not end in ``.html``, or its folder is missing.
-            OSError: where the file cannot be written.
-        """
+        """Write one HTML page of the solve; see :meth:`casadi_hybrid.Result.report`."""
         from casadi_hybrid.result.report.page import write_page  # noqa: PLC0415 - only for this
 
         return write_page(self.result, self.explain, path)
 
     def stats(self) -> dict[Text, Any]:
         """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
-        return deepcopy(self._outcome.stats)
+        return self._outcome.stats
 
     def type_name(self) -> Text:
         """CasADi's name of the class."""
@@ -149,11 +143,10 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         """Print :meth:`str`."""
         print(self.str(more))
 
-    def __copy__(self) -> OptiSolution:
+    def __deepcopy__(self, _memo: Any = None) -> OptiSolution:
         return self  # nothing of it changes
 
-    def __deepcopy__(self, memo: Any = None) -> OptiSolution:
-        return self
+    __copy__ = __deepcopy__
 
 
 def _valued(assignments: list[ca.MX]) -> list[ca.MX]:
