@@ -43,7 +43,7 @@ class LateDerivatives:
         return Derivatives(self._problem, self._inputs)
 
 
-class SolveCallback(Columns):
+class _SolveCallback(Columns):
     """(x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0) → (x, f, g, lam_x, lam_g, lam_p), in columns.
 
     Bounds of g are those of all rows, equations first.
@@ -59,32 +59,22 @@ class SolveCallback(Columns):
         super().__init__(name, *columns_of(problem))
 
     def get_name_in(self, i: int) -> str:
-        """Name of input i."""
         return INPUTS[i]
 
     def get_name_out(self, i: int) -> str:
-        """Name of output i."""
         return OUTPUTS[i]
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
-        """Solve at numbers."""
         return self._solve(list(arguments))
 
-    def get_forward(
-        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
-    ) -> ca.Function:
-        """The Function of directional derivatives."""
-        return self._derivatives.made.forward(directions, name, inames, onames)
+    def get_forward(self, directions: int, *names: Any) -> ca.Function:
+        return self._derivatives.made.forward(directions, *names[:3])
 
-    def get_reverse(
-        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
-    ) -> ca.Function:
-        """The Function of adjoint derivatives."""
-        return self._derivatives.made.reverse(directions, name, inames, onames)
+    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
+        return self._derivatives.made.reverse(directions, *names[:3])
 
     def has_jac_sparsity(self, _output: int, wrt: int) -> bool:
-        """Whether less is known: no solution depends on where its search began."""
-        return INPUTS[wrt] in STARTS
+        return INPUTS[wrt] in STARTS  # no solution depends on where its search began
 
 
 class _Derivative(Columns):
@@ -109,29 +99,20 @@ class _Derivative(Columns):
         super().__init__(f"{mode}{directions}_{name}", (*inputs, *outputs, *seeds), found)
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        """A dense column, or as many as there are directions."""
         return dense(self._rows_in[i], 1 if i < self._given else self._directions)
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        """A dense column for each direction."""
         return dense(self._rows_out[i], self._directions)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
-        """Derivatives in numbers."""
         found = self._made.call(arguments)
         return [value if value.is_dense() else ca.densify(value) for value in found]
 
-    def get_forward(
-        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
-    ) -> ca.Function:
-        """The Function of directional derivatives of these."""
-        return _named(self._made.forward(directions), name, inames, onames)
+    def get_forward(self, directions: int, *names: Any) -> ca.Function:
+        return _named(self._made.forward(directions), *names[:3])
 
-    def get_reverse(
-        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
-    ) -> ca.Function:
-        """The Function of adjoint derivatives of these."""
-        return _named(self._made.reverse(directions), name, inames, onames)
+    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
+        return _named(self._made.reverse(directions), *names[:3])
 
     @cached_property
     def _made(self) -> ca.Function:
@@ -168,12 +149,12 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
 def callback(
     name: str, problem: Problem, solve: Solve, pool: Pool | None = None
 ) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
-    """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph.
+    """What puts a solve in numbers, as of :class:`_SolveCallback`, into a graph.
 
     With ``pool`` no Python is called for it, except for derivatives.
     """
     if pool is None:
-        made = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
+        made = _SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
         _KEPT.append(made)
         call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
         return call
@@ -198,9 +179,8 @@ def make_function(
     shapes = shapes_of(problem)
     symbols = {label: ca.MX.sym(label, *shapes[label]) for label in INPUTS}
     columns, defaults = [], []
-    for label, symbol in symbols.items():
+    for (label, symbol), known in zip(symbols.items(), defaults_of(problem), strict=True):
         column = ca.vec(symbol)
-        known = default_of(problem, label)
         common = float(known[0]) if known.size else _FAR.get(label, 0.0)
         if known.size and not (known == common).all():
             common = np.nan
@@ -225,15 +205,10 @@ def make_function(
     )
 
 
-def default_of(problem: Problem, label: str) -> np.ndarray:
-    """The default numbers of one input, as many as it has entries."""
-    return defaults_of(problem, (label,))[0]
-
-
-def defaults_of(problem: Problem, labels: Sequence[str] = INPUTS) -> list[np.ndarray]:
-    """Those of several, of all in order by default."""
+def defaults_of(problem: Problem) -> list[np.ndarray]:
+    """The default numbers of each input, as many as it has entries."""
     found, shapes = [], shapes_of(problem)
-    for label in labels:
+    for label in INPUTS:
         known = getattr(problem.defaults, "p0" if label == "p" else label)
         if known is None:
             known = np.full(math.prod(shapes[label]), _FAR.get(label, 0.0))

@@ -15,9 +15,10 @@ import binascii
 import ctypes as ct
 import hashlib
 import pickle
+import re
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, last_line
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
+from casadi_hybrid.basics.matrices import array_of
+from casadi_hybrid.casadi_api.convention import INPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.library import load
@@ -34,6 +36,7 @@ from casadi_hybrid.problem.building import BuildError
 _NAME = "hybrid_stored"
 _FAILED, _DONE, _INTERRUPTED = range(3)  # what the hooks return
 _BEGIN, _END = "casadi-hybrid-solver:", ";"
+_ENDS = _BEGIN.encode("ascii"), _END.encode("ascii")
 _Pointers = ct.POINTER(ct.POINTER(ct.c_double))
 _Configure = ct.CFUNCTYPE(ct.c_int, ct.c_char_p, ct.POINTER(ct.c_longlong))
 _Evaluate = ct.CFUNCTYPE(ct.c_int, _Pointers, _Pointers)
@@ -79,16 +82,14 @@ def runner_of(text: str) -> Runner | None:
     """What :func:`text_of` wrote, None for other text. It is a pickle: take texts you trust."""
     if text.startswith(_BEGIN):
         return _unpacked(text)
-    start = text.find(_as_casadi(_BEGIN))
-    end = text.find(_as_casadi(_END), start)
-    # Every character is two, and what begins at another half is part of no word.
-    while start >= 0 and end >= 0 and (end - start) % 2:
-        end = text.find(_as_casadi(_END), end + 1)
-    if start < 0 or end < 0:
+    # CasADi writes two letters a byte, the lower half first.
+    begin, end = ("".join(chr(97 + c % 16) + chr(97 + c // 16) for c in w) for w in _ENDS)
+    found = re.search(f"{begin}(?:[a-p]{{2}})*?{end}", text)
+    if found is None:
         return None
-    low, high = (np.frombuffer(text[start + i : end].encode(), np.uint8)[::2] for i in (0, 1))
+    halves = np.frombuffer(found[0].encode(), np.uint8).reshape(-1, 2) - 97
     try:
-        return _unpacked((low[: high.size] - 97 + 16 * (high - 97)).tobytes().decode("ascii"))
+        return _unpacked((halves[:, 0] + 16 * halves[:, 1]).tobytes().decode("ascii"))
     except UnicodeDecodeError:
         return None
 
@@ -129,13 +130,10 @@ def _function(runner: Runner, word: str) -> ca.Function | None:
     except BuildError:
         return None
     attach(ct.addressof(_Hooks.in_dll(library, f"{_NAME}_entries")))
-    inner = ca.external(_NAME, library._name, {"config_args": [word]})
-    key = ca.DM(_key(word))
-
-    def solved(columns: Sequence[ca.MX]) -> list[ca.MX]:
-        return list(inner.call([*columns, key]))
-
-    return make_function(runner.name, runner.problem, solved)
+    inner, key = ca.external(_NAME, library._name, {"config_args": [word]}), ca.DM(_key(word))
+    return make_function(
+        runner.name, runner.problem, lambda columns: list(inner.call([*columns, key]))
+    )
 
 
 def _unpacked(word: str) -> Runner | None:
@@ -145,11 +143,6 @@ def _unpacked(word: str) -> Runner | None:
     except (binascii.Error, zlib.error, pickle.UnpicklingError, EOFError):
         return None
     return found if isinstance(found, Runner) else None
-
-
-def _as_casadi(text: str) -> str:
-    """How CasADi writes text down: two letters a byte, the lower half first."""
-    return "".join(chr(97 + byte % 16) + chr(97 + byte // 16) for byte in text.encode("ascii"))
 
 
 def _key(word: str) -> tuple[float, ...]:
@@ -177,25 +170,23 @@ def _configure(text: bytes, shapes: Any) -> int:
 def _evaluate(arguments: Any, results: Any) -> int:
     """Solve with the solver that the last argument names; nobody needs a result that is NULL."""
     try:
-        runner = _KEPT[arguments[len(INPUTS)][0], arguments[len(INPUTS)][1]]
+        named = arguments[len(INPUTS)]
+        runner = _KEPT[named[0], named[1]]
         rows_in, rows_out = columns_of(runner.problem)
-        columns = [_column(arguments[i], rows) for i, rows in enumerate(rows_in)]
-        found = runner.evaluate(columns)
-        for i, rows in zip(range(len(OUTPUTS)), rows_out, strict=True):
+        # Where there is no pointer, zeros are meant.
+        found = runner.evaluate([
+            ca.DM(np.ctypeslib.as_array(arguments[i], (rows,)))
+            if rows and arguments[i] else ca.DM.zeros(rows)
+            for i, rows in enumerate(rows_in)
+        ])  # fmt: skip
+        for i, rows in enumerate(rows_out):
             if rows and results[i]:
-                np.ctypeslib.as_array(results[i], (rows,))[:] = found[i].full().ravel()
+                np.ctypeslib.as_array(results[i], (rows,))[:] = array_of(found[i]).ravel()
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - C cannot pass it on
         return _say(f"{type(error).__name__}: {error}")
     return _DONE
-
-
-def _column(pointer: Any, rows: int) -> ca.DM:
-    """Numbers of C; where there are none, zeros are meant."""
-    if not rows or not pointer:
-        return ca.DM.zeros(rows)
-    return ca.DM(np.ctypeslib.as_array(pointer, (rows,)))
 
 
 def _say(sentence: str) -> int:
