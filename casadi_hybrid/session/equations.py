@@ -129,33 +129,29 @@ class OnEquations:
     def _result(
         self, problem: Problem, call: Call, outcome: Outcome, oracle: Oracle, recorder: Recorder
     ) -> Result:
-        best, numbers = outcome.best, call.numbers
-        functions = problem.functions
-        if best is None:
-            x = numbers.x0
-            multipliers = mu = effective = numbers.lam_g0
-            f, h, end = np.nan, np.full(problem.m, np.nan), None
-            residuals = Residuals(np.inf, np.inf)
-            point = PointStatus.UNDEFINED
-        else:
+        best, numbers, functions = outcome.best, call.numbers, problem.functions
+        x, multipliers = numbers.x0, numbers.lam_g0
+        found: dict[str, Any] = {
+            "x": x, "lam_g": multipliers, "mu": multipliers, "effective_multipliers": multipliers,
+            "f": np.nan, "end": None, "residuals": Residuals(np.inf, np.inf),
+            "point": PointStatus.UNDEFINED,
+        }  # fmt: skip
+        h = np.full(problem.m, np.nan)
+        if best is not None:
             state, at = best.state, best.at
-            x, multipliers, mu, effective = state.x, state.multipliers, state.mu, state.effective
-            f, h, residuals = at.f, at.h, best.residuals
-            end = Linearization(x, at.gradient, at.B)
-            point = judge(at, residuals, call.limits.tolerances, multipliers)
+            x, multipliers, h = state.x, state.multipliers, at.h
+            found = {
+                "x": x, "lam_g": multipliers, "mu": state.mu,
+                "effective_multipliers": state.effective, "f": at.f,
+                "end": Linearization(x, at.gradient, at.B), "residuals": best.residuals,
+                "point": judge(at, best.residuals, call.limits.tolerances, multipliers),
+            }  # fmt: skip
         return Result(
-            x=x,
+            **found,
             lam_x=np.zeros(problem.n),
-            lam_g=multipliers,
-            mu=mu,
-            effective_multipliers=effective,
-            f=f,
             g=h + numbers.bounds.lbg,
             bounds=numbers.bounds,
-            end=end,
-            residuals=residuals,
             stop=outcome.reason,
-            point=point,
             detail=outcome.detail,
             error=outcome.error,
             iterations=outcome.iterations,
@@ -179,23 +175,19 @@ class OnEquations:
 def _refusal(problem: Problem, bounds: Bounds, name: str) -> str:
     """What of a problem is not an equation in free variables, in a sentence; empty where all is."""
     who = f"method {name!r}"
+    only = f"{who} takes equations only, but"
     names, m_h = problem.functions, problem.m_h
     if not problem.m:
         return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
-    rows = np.flatnonzero(bounds.lbg < bounds.ubg)
-    if rows.size:
-        i = int(rows[0])
+    for i in np.flatnonzero(bounds.lbg < bounds.ubg).tolist():
         return (
-            f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
-            f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); "
-            f"{_REMEDY}"
+            f"{only} {names.constraint_names[i]!r} is an inequality "
+            f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); {_REMEDY}"
         )
     for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
-        bounded = np.flatnonzero(np.isfinite(values))
-        if bounded.size:
-            i = int(bounded[0])
+        for i in np.flatnonzero(np.isfinite(values)).tolist():
             return (
-                f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
+                f"{only} the variable {names.variable_names[i]!r} has "
                 f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
             )
     return ""

@@ -6,117 +6,102 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
+from casadi_hybrid import iterations as its
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import has_method
-from casadi_hybrid.iterations import (
-    Extragradient,
-    GradientDescentAscent,
-    Hybrid,
-    Iteration,
-    LinearizedAugmentedLagrangian,
-    OptimisticGradient,
-    PrimalDualHybridGradient,
-    Rule,
-)
-from casadi_hybrid.iterations.rules import (
-    ClosedFormSplit,
-    ConstantRule,
-    DesignRule,
-    GivenSplit,
-    GridSplit,
-    MatrixRule,
-    PureAugmented,
-    PureOptimistic,
-    Split,
-    TargetCurvature,
-    WhitenedRule,
-)
+from casadi_hybrid.iterations import Hybrid, Iteration, rules
 from casadi_hybrid.result.call import Method
 from casadi_hybrid.session.equations import LookAhead, OnEquations
 from casadi_hybrid.session.solve import Automatic
 
-_STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin", "s1"}
-_RULE = {"cancellation", "metric", "strength", "M_max", "kernel_floor"}
-_MATRIX = {"cancellation", "delta", "optimistic_share"}
-_ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}
-_CONSTANT = {"C_aug", "C_opt", "eta_x", "eta_d"}
-_AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}
 OF_SOLVERS = {
     "tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol",
     "max_iter", "max_time", "divergence", "stopping",
 }  # fmt: skip
 """What :class:`casadi_hybrid.Solver` takes beside the options of a method."""
+_AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}
+Made = tuple[set[str], Callable[..., Iteration | Automatic]]
+"""The options that there are, and what makes a method of them."""
+
+
+def _names(cls: type, *without: str) -> set[str]:
+    return {field.name for field in fields(cls)} - set(without)
+
+
+_STEP, _ITERATION = _names(rules.StepRule), _names(Hybrid, "rule")
+_RULE = _names(rules.DesignRule, "split", "steps")
+
+
+def _taken(names: set[str], options: dict[str, Any]) -> dict[str, Any]:
+    return {key: options.pop(key) for key in names & options.keys()}
 
 
 def _designed(
     name: str,
-    split: Callable[..., Split],
-    wrap: Callable[[DesignRule], Rule] = lambda rule: rule,
-    base: DesignRule | None = None,
-) -> tuple[set[str], Callable[..., Iteration]]:
-    extra = {"theta"} if split is GivenSplit else set()
+    split: Callable[..., rules.Split],
+    wrap: Callable[[rules.DesignRule], its.Rule] = lambda rule: rule,
+    base: rules.DesignRule | None = None,
+) -> Made:
+    extra = {"theta"} if split is rules.GivenSplit else set()
 
     def make(**options: Any) -> Iteration:
-        chosen = {key: options.pop(key) for key in extra if key in options}
+        chosen = _taken(extra, options)
         if extra - set(chosen):
             raise InputError(f"method {name!r} needs theta, a number in [0, 1]")
-        defaults = base or DesignRule()
-        steps = replace(
-            defaults.steps, **{key: options.pop(key) for key in _STEP if key in options}
-        )
+        defaults = base or rules.DesignRule()
+        steps = replace(defaults.steps, **_taken(_STEP, options))
         if "delta" in options:
             if "strength" in options:
                 raise InputError("delta and strength both choose α; give one of them")
-            options["strength"] = TargetCurvature(options.pop("delta"))
-        parts = {key: options.pop(key) for key in _RULE if key in options}
+            options["strength"] = rules.TargetCurvature(options.pop("delta"))
+        parts = _taken(_RULE, options)
         rule = replace(defaults, split=split(**chosen), steps=steps, **parts)
         return Hybrid(wrap(rule), **{"label": name, **options})
 
     return _STEP | _RULE | _ITERATION | {"delta"} | extra, make
 
 
-def _as_printed() -> tuple[set[str], Callable[..., Iteration]]:
+def _as_printed() -> Made:
     """Algorithm 1 with nothing of it to choose but its constants and R, and the margin."""
-    known, make = _designed("algorithm-1", ClosedFormSplit)
+    known, make = _designed("algorithm-1", rules.ClosedFormSplit)
     closed = {*_AS_PRINTED, "memory", "cancellation", "strength", "kernel_floor"}
     return known - closed, lambda **options: make(**options, **_AS_PRINTED)
 
 
-def _matrix(name: str, drive: str) -> tuple[set[str], Callable[..., Iteration]]:
+def _ruled(name: str, rule: type, **fixed: Any) -> Made:
+    """The iteration with a rule that has options of its own."""
+    own = _names(rule, *fixed)
+
     def make(**options: Any) -> Iteration:
-        parts = {key: options.pop(key) for key in _MATRIX if key in options}
-        return Hybrid(MatrixRule(drive=drive, **parts), **{"label": name, **options})
+        return Hybrid(rule(**fixed, **_taken(own, options)), **{"label": name, **options})
 
-    return _MATRIX | _ITERATION, make
-
-
-def _constant(**options: Any) -> Iteration:
-    rule = ConstantRule(**{key: options.pop(key) for key in _CONSTANT if key in options})
-    return Hybrid(rule, **{"label": "constant", **options})
+    return own | _ITERATION, make
 
 
-def _baseline(cls: type) -> tuple[set[str], Callable[..., Any]]:
-    return {f.name for f in fields(cls)}, cls
+def _plain(cls: type) -> Made:
+    return _names(cls), cls
 
 
-METHODS: dict[str, tuple[set[str], Callable[..., Iteration | Automatic]]] = {
-    "auto": _baseline(Automatic),
-    "look-ahead": _baseline(LookAhead),
+METHODS: dict[str, Made] = {
+    "auto": _plain(Automatic),
+    "look-ahead": _plain(LookAhead),
     "algorithm-1": _as_printed(),
-    "closed-form": _designed("closed-form", ClosedFormSplit),
-    "pure-augmented": _designed("pure-augmented", PureAugmented),
-    "pure-optimistic": _designed("pure-optimistic", PureOptimistic),
-    "grid": _designed("grid", GridSplit),
-    "given-theta": _designed("given-theta", GivenSplit),
-    "whitened": _designed("whitened", ClosedFormSplit, WhitenedRule, WhitenedRule().inner),
-    "matrix-memory": _matrix("matrix-memory", "memory"),
-    "matrix-lookahead": _matrix("matrix-lookahead", "lookahead"),
-    "constant": (_CONSTANT | _ITERATION, _constant),
-    "gda": _baseline(GradientDescentAscent),
-    "ogda": _baseline(OptimisticGradient),
-    "extragradient": _baseline(Extragradient),
-    "pdhg": _baseline(PrimalDualHybridGradient),
-    "linearized-al": _baseline(LinearizedAugmentedLagrangian),
+    "closed-form": _designed("closed-form", rules.ClosedFormSplit),
+    "pure-augmented": _designed("pure-augmented", rules.PureAugmented),
+    "pure-optimistic": _designed("pure-optimistic", rules.PureOptimistic),
+    "grid": _designed("grid", rules.GridSplit),
+    "given-theta": _designed("given-theta", rules.GivenSplit),
+    "whitened": _designed(
+        "whitened", rules.ClosedFormSplit, rules.WhitenedRule, rules.WhitenedRule().inner
+    ),
+    "matrix-memory": _ruled("matrix-memory", rules.MatrixRule, drive="memory"),
+    "matrix-lookahead": _ruled("matrix-lookahead", rules.MatrixRule, drive="lookahead"),
+    "constant": _ruled("constant", rules.ConstantRule),
+    "gda": _plain(its.GradientDescentAscent),
+    "ogda": _plain(its.OptimisticGradient),
+    "extragradient": _plain(its.Extragradient),
+    "pdhg": _plain(its.PrimalDualHybridGradient),
+    "linearized-al": _plain(its.LinearizedAugmentedLagrangian),
 }
 
 
