@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from numbers import Real
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -22,26 +23,11 @@ class OptionWarning(UserWarning):
     """Options of another solver have no counterpart here and are not used."""
 
 
-# How CasADi generates, caches and prints functions, or which outputs it may leave out: nothing of
-# it changes an answer, and every output is always given. By what their values must be.
-_HARMLESS = {
-    "True or False": (
-        "always_inline", "calc_f", "calc_g", "calc_lam_p", "calc_lam_x", "calc_multipliers",
-        "detect_simple_bounds", "enable_fd", "enable_forward", "enable_jacobian", "enable_reverse",
-        "gather_stats", "ignore_check_vec", "inputs_check", "jit_cleanup", "jit_temp_suffix",
-        "never_inline", "no_nlp_grad", "post_expand", "print_canonical",
-        "record_time", "sens_force_equality", "show_eval_warnings", "verbose", "verbose_init",
-    ),
-    "a number": ("ad_weight", "ad_weight_sp", "jac_penalty", "max_io", "max_num_dir"),
-    "a text": ("compiler", "fd_method", "jit_name", "jit_serialize", "sens_linsol"),
-    "a dictionary": (
-        "codegen_options", "der_options", "fd_options", "forward_options",
-        "jacobian_options", "jit_options", "post_expand_options", "reverse_options",
-        "sens_linsol_options",
-    ),
-    "a list": ("equality", "is_diff_in", "is_diff_out"),
-    "anything": ("user_data",),
-}  # fmt: skip
+def _by_name(table: Mapping[str, str]) -> dict[str, str]:
+    """Of a table of names, parted by blanks, the entry of each name."""
+    return {name: entry for entry, names in table.items() for name in names.split()}
+
+
 _KINDS: dict[str, Any] = {
     "True or False": bool | int | np.bool_,
     "a number": Real,
@@ -50,93 +36,83 @@ _KINDS: dict[str, Any] = {
     "a list": list | tuple | np.ndarray,
     "anything": object,
 }
-WITHOUT_EFFECT = {name: kind for kind, names in _HARMLESS.items() for name in names}
+# How CasADi generates, caches and prints functions, or which outputs it may leave out: nothing of
+# it changes an answer, and every output is always given. By what their values must be.
+WITHOUT_EFFECT = _by_name({
+    "True or False": "always_inline calc_f calc_g calc_lam_p calc_lam_x calc_multipliers "
+    "detect_simple_bounds enable_fd enable_forward enable_jacobian enable_reverse gather_stats "
+    "ignore_check_vec inputs_check jit_cleanup jit_temp_suffix never_inline no_nlp_grad "
+    "post_expand print_canonical record_time sens_force_equality show_eval_warnings verbose "
+    "verbose_init",
+    "a number": "ad_weight ad_weight_sp jac_penalty max_io max_num_dir",
+    "a text": "compiler fd_method jit_name jit_serialize sens_linsol",
+    "a dictionary": "codegen_options der_options fd_options forward_options jacobian_options "
+    "jit_options post_expand_options reverse_options sens_linsol_options",
+    "a list": "equality is_diff_in is_diff_out",
+    "anything": "user_data",
+})  # fmt: skip
 # Functions that CasADi takes from its option "cache", by the names they have as options.
 _CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
 # How CasADi derives, in its "common_options".
 _HELPER = "helper_options"
 # What looks at a solve without changing its answer, or steers the way to it: left out, with a
 # warning where it is on.
-NOT_USED = {
-    "common_options": "derivatives are generated; your own functions have their own options",
-    "convexify_margin": "the Hessian is corrected by inertia",
-    "convexify_strategy": "the Hessian is corrected by inertia",
-    "dump": "functions are not written to files; the solver pickles",
-    "dump_dir": "nothing is written to files",
-    "dump_format": "nothing is written to files",
-    "dump_in": "arguments are not written to files",
-    "dump_out": "answers are not written to files",
-    "max_iter_eig": "the Hessian is corrected by inertia",
-    "monitor": "functions are not printed as they are called; see log and iteration_callback",
-    "nonlinear_variables": "the graph says it",
-    "oracle_options": "derivatives are generated; your own functions have their own options",
-    "pass_nonlinear_variables": "the graph says it",
-    "print_in": "print the arguments where you call the solver",
-    "print_out": "print the answer where you call the solver",
-    "specific_options": "derivatives are generated; your own functions have their own options",
-} | {
-    f"{of}_{kind}_md": "IPOPT alone reads it"
-    for of in ("var", "con")
-    for kind in ("integer", "numeric", "string")
-}
+NOT_USED = _by_name({
+    "derivatives are generated; your own functions have their own options":
+        "common_options oracle_options specific_options",
+    "the Hessian is corrected by inertia": "convexify_margin convexify_strategy max_iter_eig",
+    "functions are not written to files; the solver pickles": "dump",
+    "nothing is written to files": "dump_dir dump_format",
+    "arguments are not written to files": "dump_in",
+    "answers are not written to files": "dump_out",
+    "functions are not printed as they are called; see log and iteration_callback": "monitor",
+    "the graph says it": "nonlinear_variables pass_nonlinear_variables",
+    "print the arguments where you call the solver": "print_in",
+    "print the answer where you call the solver": "print_out",
+    "IPOPT alone reads it": "var_integer_md var_numeric_md var_string_md con_integer_md "
+        "con_numeric_md con_string_md",
+})  # fmt: skip
 # Accepted while off (False, zero or empty), since that is what happens here.
-ONLY_OFF = {
-    "bound_consistency": "x may lie outside a bound by the tolerance; clip it yourself",
-    "clip_inactive_lam": "multipliers of inactive bounds are small, not exactly zero",
-    "discrete": "only real variables are supported; use a mixed-integer solver such as bonmin",
-    "eval_errors_fatal": "a trial point where a function is not defined is always rejected",
-    "inactive_lam_strategy": "multipliers of inactive bounds are small, not exactly zero",
-    "inactive_lam_value": "multipliers of inactive bounds are small, not exactly zero",
-    "min_lam": "multipliers are returned as they are; set small ones to zero yourself",
-    "regularity_check": "a trial point where a function is not defined is rejected, and a solve "
-    "that ends for it says where; see result.error",
-}
+ONLY_OFF = _by_name({
+    "x may lie outside a bound by the tolerance; clip it yourself": "bound_consistency",
+    "multipliers of inactive bounds are small, not exactly zero":
+        "clip_inactive_lam inactive_lam_strategy inactive_lam_value",
+    "only real variables are supported; use a mixed-integer solver such as bonmin": "discrete",
+    "a trial point where a function is not defined is always rejected": "eval_errors_fatal",
+    "multipliers are returned as they are; set small ones to zero yourself": "min_lam",
+    "a trial point where a function is not defined is rejected, and a solve that ends for it says "
+    "where; see result.error": "regularity_check",
+})  # fmt: skip
 # IPOPT's names for what has a counterpart.
-_IPOPT = {
-    "tol": "tol",
-    "max_iter": "max_iter",
-    "max_wall_time": "max_time",
-    "max_cpu_time": "max_time",
-    "diverging_iterates_tol": "divergence",
-    "hessian_approximation": "hessian_approximation",
-    "warm_start_init_point": "warm",
-    "constr_viol_tol": "constr_viol_tol",
-    "dual_inf_tol": "dual_inf_tol",
-    "compl_inf_tol": "compl_inf_tol",
-}
+_IPOPT = _by_name({
+    "tol": "tol", "max_iter": "max_iter", "max_time": "max_wall_time max_cpu_time",
+    "divergence": "diverging_iterates_tol", "hessian_approximation": "hessian_approximation",
+    "warm": "warm_start_init_point", "constr_viol_tol": "constr_viol_tol",
+    "dual_inf_tol": "dual_inf_tol", "compl_inf_tol": "compl_inf_tol",
+})  # fmt: skip
 # Promises and printing of IPOPT, warm starts, whose point is taken as it is here, and what is
 # always looked for.
-_IPOPT_WITHOUT_EFFECT = frozenset((
-    "check_derivatives_for_naninf", "grad_f_constant", "hessian_constant", "inf_pr_output",
-    "jac_c_constant", "jac_d_constant", "mumps_mem_percent", "print_advanced_options",
-    "print_frequency_iter", "print_frequency_time", "print_info_string",
-    "print_options_documentation", "print_options_mode", "print_timing_statistics",
-    "print_user_options", "sb", "suppress_all_output", "warm_start_bound_frac",
-    "warm_start_bound_push", "warm_start_mult_bound_push",
-    "warm_start_slack_bound_frac", "warm_start_slack_bound_push",
-))  # fmt: skip
+_IPOPT_WITHOUT_EFFECT = frozenset(_by_name({
+    "": "check_derivatives_for_naninf grad_f_constant hessian_constant inf_pr_output "
+    "jac_c_constant jac_d_constant mumps_mem_percent print_advanced_options print_frequency_iter "
+    "print_frequency_time print_info_string print_options_documentation print_options_mode "
+    "print_timing_statistics print_user_options sb suppress_all_output warm_start_bound_frac "
+    "warm_start_bound_push warm_start_mult_bound_push warm_start_slack_bound_frac "
+    "warm_start_slack_bound_push",
+}))  # fmt: skip
 # Values of IPOPT's options at which nothing is to be switched.
 _IPOPT_AS_HERE = {
-    "acceptable_iter": (0,),
-    "bound_relax_factor": (0,),
-    "derivative_test": ("none",),
+    "acceptable_iter": (0,), "bound_relax_factor": (0,), "derivative_test": ("none",),
     "file_print_level": (0,),
     "fixed_variable_treatment": ("make_parameter", "make_parameter_nodual"),
-    "honor_original_bounds": ("no",),
-    "mu_target": (0,),
-    "obj_scaling_factor": (1,),
-    "output_file": ("",),
-    "replace_bounds": ("no",),
-    "skip_finalize_solution_call": ("no",),
-}
+    "honor_original_bounds": ("no",), "mu_target": (0,), "obj_scaling_factor": (1,),
+    "output_file": ("",), "replace_bounds": ("no",), "skip_finalize_solution_call": ("no",),
+}  # fmt: skip
 # Options of IPOPT that ask for the answer of another problem.
 _IPOPT_ONLY_OFF = {
     "mu_target": "the answer would be no KKT point; add the barrier term to f",
     "replace_bounds": "bounds are bounds here; write them as rows of g",
 }
-
-
-"""The default of ``residual_tol``."""
 
 
 def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
@@ -168,9 +144,8 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
                 unused.append(f"{label} ({NOT_USED[label]})")
         elif label in ONLY_OFF:
             if not _is_off(value):
-                raise InputError(
-                    f"option {label!r} = {_brief(value)} is not supported: {ONLY_OFF[label]}"
-                )
+                brief = shorten(repr(value), 80, placeholder=" …")
+                raise InputError(f"option {label!r} = {brief} is not supported: {ONLY_OFF[label]}")
         elif label in WITHOUT_EFFECT:
             if not isinstance(value, _KINDS[WITHOUT_EFFECT[label]]):
                 raise InputError(f"{label} must be {WITHOUT_EFFECT[label]}, got {value!r}")
@@ -220,18 +195,10 @@ def _put(into: dict[str, Any], name: str, value: Any, label: str) -> None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
     try:
-        return bool(one == other)
+        return one is other or bool(one == other)
     except (TypeError, ValueError, RuntimeError):
         return False
-
-
-def _brief(value: Any) -> str:
-    """A value for a message, a long list by its beginning."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:76]} …"
 
 
 def _is_off(value: Any) -> bool:
@@ -270,6 +237,7 @@ def _from_ipopt(
     for name, value in options.items():
         if not isinstance(value, Real | str | np.bool_):
             raise InputError(f"ipopt.{name} must be a number or a text, got {value!r}")
+        number = None if isinstance(value, str) else float(value)
         if name in _IPOPT:
             _translate(translated, name, value)
         elif name == "print_level":
@@ -279,11 +247,11 @@ def _from_ipopt(
             translated["log"] = int(options.get("print_frequency_iter", 1)) if level >= 5 else False
         elif name in _IPOPT_AS_HERE and value in _IPOPT_AS_HERE[name]:
             continue
-        elif name == "mu_target" and not _too_far(value):
+        elif name == "mu_target" and number is not None and 0.0 <= number <= RESIDUAL_TOL:
             unused.append(name)
         elif name in _IPOPT_ONLY_OFF:
             raise InputError(f"ipopt.{name} = {value!r} is not supported: {_IPOPT_ONLY_OFF[name]}")
-        elif name == "obj_scaling_factor" and _negative(value):
+        elif name == "obj_scaling_factor" and number is not None and number < 0:
             raise InputError(
                 f"ipopt.obj_scaling_factor = {value!r} would maximize f; minimize -f instead"
             )
@@ -314,15 +282,6 @@ def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
         value = positive(value, f"ipopt.{name}")
         value = min(value, translated.get(target, value))
     translated[target] = value
-
-
-def _too_far(mu_target: Any) -> bool:
-    """Whether an answer with products |lam|·distance of that size would be no KKT point here."""
-    return isinstance(mu_target, str) or not 0.0 <= float(mu_target) <= RESIDUAL_TOL
-
-
-def _negative(value: Any) -> bool:
-    return not isinstance(value, str) and float(value) < 0
 
 
 def _warn(unused: list[str], of_ipopt: list[str]) -> None:

@@ -39,76 +39,51 @@ def nlpsol(
             such a function ``nlp``; or an ``.nl`` file, with its bounds and start as defaults. Or a
             :class:`~casadi_hybrid.Problem`, with its default numbers; its equations come first in
             g and lam_g, and have no lbg and ubg.
-        options: a dictionary with any of
+        options: a dictionary with any of these (name, default, effect):
 
-            ================================  =======  =============================================
-            option                            default  effect
-            ================================  =======  =============================================
-            tol                               1e-08    scaled optimality error to reach (as IPOPT's
-                                                       ``tol``)
-            residual_tol                      1e-06    largest violation, ‖∇ₓL‖_∞ and
-                                                       complementarity of a success, unscaled;
-                                                       ``ipopt.tol`` where that is larger
-            constr_viol_tol                   None     IPOPT's limit of the violation, where it is
-                                                       smaller than ``residual_tol``
-            dual_inf_tol                      None     the same of ‖∇ₓL‖_∞
-            compl_inf_tol                     None     and of the complementarity
-            max_iter                          3000     steps
-            max_time                          inf      wall-clock seconds
-            divergence                        1e+20    give up beyond this ‖x‖_∞, or below minus
-                                                       this f at a feasible point (status UNBOUNDED)
-            error_on_fail                     False    raise SolveError instead of returning a
-                                                       failure
-            iteration_callback                None     Python function called with each
-                                                       IterationRecord; return True to stop. Or a
-                                                       ``ca.Callback`` (x, f, g, lam_x, lam_g,
-                                                       lam_p) → number, not zero to stop, as CasADi
-                                                       takes it
-            iteration_callback_step           1        call it every so many iterations
-            iteration_callback_ignore_errors  False    turn what it raises into a warning
-            log                               False    print an iteration log; k prints every k
-                                                       iterations
-            print_time                        False    print seconds and numbers of evaluations at
-                                                       the end
-            warn_initial_bounds               False    warn where x0 lies outside its bounds
-            expand                            False    turn an MX problem into SX; without it
-                                                       that is done where it pays
-            postpone_expand                   False    with ``expand``: derive in MX first, which
-                                                       keeps the derivatives that a Function of the
-                                                       graph brings along
-            compile                           False    compile the functions by the system's C
-                                                       compiler: what repeats in them, as the
-                                                       stages of a horizon do, once. By
-                                                       ``"background"`` the interpreted ones serve
-                                                       until the others are there
-            jit                               False    CasADi's word for ``compile``
-            warm                              True     begin with the multipliers lam_x0 and lam_g0
-                                                       where a call gives them; without it, and with
-                                                       ``ipopt.warm_start_init_point`` "no", they
-                                                       are not used
-            hessian_approximation             None     ``"exact"``, ``"gauss-newton"`` (f has to be
-                                                       a sum of squares) or ``"limited-memory"``
-                                                       (learned from first derivatives). By
-                                                       default ``hess_lag``, else the exact one,
-                                                       else, where second derivatives do not
-                                                       exist or would be differences of
-                                                       differences, limited memory; ``stats()``
-                                                       says it
-            hess_lag                          None     Function (x, p, lam_f, lam_g) → Hessian, in
-                                                       full or its upper triangle
-            jac_g                             None     Function (x, p) → g, J_g
-            grad_f                            None     Function (x, p) → f, ∇f
-            residuals                         None     Function (x, p) → F with f = ½‖F‖² or ‖F‖²,
-                                                       where Gauss–Newton does not see it in f
-            helper_options                    None     options of the ``ca.Function`` (x, p) → f, g
-                                                       of which derivatives are taken, as in
-                                                       CasADi's ``common_options``: ``{"enable_fd":
-                                                       True, "enable_forward": False,
-                                                       "enable_reverse": False}`` takes finite
-                                                       differences
-            constraint_names                  None     m names for messages; ``g[i]`` by default
-            variable_names                    None     n names for messages; ``x[i]`` by default
-            ================================  =======  =============================================
+            tol  1e-08  scaled optimality error to reach (as IPOPT's ``tol``)
+            residual_tol  1e-06  largest violation, ‖∇ₓL‖_∞ and complementarity of a success,
+                unscaled; ``ipopt.tol`` where that is larger
+            constr_viol_tol  None  IPOPT's limit of the violation, where it is smaller than
+                ``residual_tol``
+            dual_inf_tol  None  the same of ‖∇ₓL‖_∞
+            compl_inf_tol  None  and of the complementarity
+            max_iter  3000  steps
+            max_time  inf  wall-clock seconds
+            divergence  1e+20  give up beyond this ‖x‖_∞, or below minus this f at a feasible point
+                (status UNBOUNDED)
+            error_on_fail  False  raise SolveError instead of returning a failure
+            iteration_callback  None  Python function called with each IterationRecord; return True
+                to stop. Or a ``ca.Callback`` (x, f, g, lam_x, lam_g, lam_p) → number, not zero to
+                stop, as CasADi takes it
+            iteration_callback_step  1  call it every so many iterations
+            iteration_callback_ignore_errors  False  turn what it raises into a warning
+            log  False  print an iteration log; k prints every k iterations
+            print_time  False  print seconds and numbers of evaluations at the end
+            warn_initial_bounds  False  warn where x0 lies outside its bounds
+            expand  False  turn an MX problem into SX; without it that is done where it pays
+            postpone_expand  False  with ``expand``: derive in MX first, which keeps the derivatives
+                that a Function of the graph brings along
+            compile  False  compile the functions by the system's C compiler: what repeats in them,
+                as the stages of a horizon do, once. By ``"background"`` the interpreted ones serve
+                until the others are there
+            jit  False  CasADi's word for ``compile``
+            warm  True  begin with the multipliers lam_x0 and lam_g0 where a call gives them;
+                without it, and with ``ipopt.warm_start_init_point`` "no", they are not used
+            hessian_approximation  None  ``"exact"``, ``"gauss-newton"`` (f has to be a sum of
+                squares) or ``"limited-memory"`` (learned from first derivatives). By default
+                ``hess_lag``, else the exact one, else, where second derivatives do not exist or
+                would be differences of differences, limited memory; ``stats()`` says it
+            hess_lag  None  Function (x, p, lam_f, lam_g) → Hessian, in full or its upper triangle
+            jac_g  None  Function (x, p) → g, J_g
+            grad_f  None  Function (x, p) → f, ∇f
+            residuals  None  Function (x, p) → F with f = ½‖F‖² or ‖F‖², where Gauss–Newton does not
+                see it in f
+            helper_options  None  options of the ``ca.Function`` (x, p) → f, g of which derivatives
+                are taken, as in CasADi's ``common_options``: ``{"enable_fd": True,
+                "enable_forward": False, "enable_reverse": False}`` takes finite differences
+            constraint_names  None  m names for messages; ``g[i]`` by default
+            variable_names  None  n names for messages; ``x[i]`` by default
 
             Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``, ``tol``, ``max_iter``,
             ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits above,
