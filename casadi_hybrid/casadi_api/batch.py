@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ class Batch:
         x, f, g, lam_x, lam_g, lam_p: as a solve gives them, in one array each: column k is of
             solve k. Of an x or p that is a matrix of w columns w columns are.
         success: of each whether x is a KKT point within the tolerance.
+        run: the run of solve k.
     """
 
     x: NDArray[np.float64]
@@ -51,46 +52,22 @@ class Batch:
     lam_g: NDArray[np.float64]
     lam_p: NDArray[np.float64]
     success: NDArray[np.bool_]
-    _runs: Sequence[Run]
+    run: Callable[[int], Run]
 
     def __len__(self) -> int:
-        return len(self._runs)
-
-    def run(self, k: int) -> Run:
-        """The run of solve k."""
-        return self._runs[k]
+        return self.success.size
 
     def result(self, k: int) -> Result:
         """The result of solve k, with residuals, both statuses and ``explain()``."""
-        return self._runs[k].result
+        return self.run(k).result
 
     def stats(self, k: int) -> dict[str, Any]:
         """The statistics of solve k, under CasADi's keys."""
-        return stats_of(self._runs[k])
+        return stats_of(self.run(k))
 
     def outputs(self) -> dict[str, ca.DM]:
         """The six matrices by their names, as CasADi has them."""
         return {name: ca.DM(getattr(self, name)) for name in OUTPUTS}
-
-
-class Runs(Sequence[Run]):
-    """The runs of rows, each made where it is asked for; ``made`` are there already."""
-
-    def __init__(self, runner: Runner, rows: Rows, made: dict[int, Run]) -> None:
-        self._runner, self._rows, self._made = runner, rows, made
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, k: Any) -> Any:
-        k = range(len(self))[k]
-        if k not in self._made:
-            rows, runner = self._rows, self._runner
-            self._made[k] = Run(
-                runner.problem, runner.options.limits, rows.numbers[k], rows.places,
-                *rows.answer(k), rows.called,
-            )  # fmt: skip
-        return self._made[k]
 
 
 def batch_of(
@@ -154,8 +131,8 @@ def solve_many(
     beside = {name: np.hstack([outputs[name].full() for outputs, _ in found]) for name in OUTPUTS}
     for array in beside.values():
         array.setflags(write=False)
-    runs = [run for _, run in found]
-    return Batch(**beside, success=np.array([run.result.success for run in runs]), _runs=runs)
+    success = np.array([run.result.success for _, run in found])
+    return Batch(**beside, success=success, run=lambda k: found[k][1])
 
 
 def _over_threads(
@@ -183,18 +160,24 @@ def _over_threads(
         checked(k)
     rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
     workers.solve(rows, threads)
-    others: dict[int, Run] = {}
+    made: dict[int, Run] = {}
     success = rows.success()
     for k in np.flatnonzero(rows.refused()).tolist():
-        found, others[k] = _alone(runner, checked(k), warm[k])
-        success[k] = others[k].result.success
+        found, made[k] = _alone(runner, checked(k), warm[k])
+        success[k] = made[k].result.success
         for name in OUTPUTS:
             numbers[k, places[name]] = array_of(found[name]).ravel()
-    runs = Runs(runner, rows, others)
-    runner.note(runs[-1])
+
+    def run(k: int) -> Run:
+        k = range(len(warm))[k]
+        if k not in made:
+            made[k] = Run(problem, limits, numbers[k], places, *rows.answer(k), rows.called)
+        return made[k]
+
+    runner.note(run(-1))
     numbers.setflags(write=False)  # results look at them
     beside = {name: numbers[:, places[name]].T for name in OUTPUTS}
-    return Batch(**beside, success=success, _runs=runs)
+    return Batch(**beside, success=success, run=run)
 
 
 def complain(runner: Runner, batch: Batch) -> None:

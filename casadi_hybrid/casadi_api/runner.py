@@ -30,7 +30,7 @@ from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.evaluator import evaluating_until, evaluating_until_when
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.session.start import read_start
+from casadi_hybrid.session.start import read_start, start_values
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api import stats as statistics
@@ -130,9 +130,10 @@ class Runner:
             return None
         sides = None
         if warm_start is not None:
-            if not _is_solution(warm_start, self.problem):
-                return None
-            given, sides = _completed(given, warm_start), warm_start.working_set
+            x0, *others, lam_x0, lam_g0 = given
+            x0, *multipliers = start_values(warm_start, self.problem, x0, lam_x0, lam_g0)
+            given = x0, *others, *multipliers
+            sides = warm_start.working_set if warm_start.success else None
         held, matrices, ordered, shapes = core.held, core.matrices, core.ordered, core.shapes
         for i, value in enumerate(given):
             last, kind = held[i], type(value)
@@ -421,23 +422,6 @@ def _interrupt_in(error: SystemError) -> BaseException:
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
         cause = cause.__cause__
     return error if cause is None else cause
-
-
-def _is_solution(warm_start: Any, problem: Problem) -> bool:
-    """Whether it is the result of a solve of this size that has a working set."""
-    from casadi_hybrid.result.result import Result  # noqa: PLC0415 - not for a first solve
-
-    if not isinstance(warm_start, Result) or not warm_start.success:
-        return False
-    return (warm_start.x.size, warm_start.g.size) == (problem.n, problem.m)
-
-
-def _completed(given: Given, warm: Result) -> Given:
-    x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
-    return (
-        warm.x if x0 is None else x0, p, lbx, ubx, lbg, ubg,
-        warm.lam_x if lam_x0 is None else lam_x0, warm.lam_g if lam_g0 is None else lam_g0,
-    )  # fmt: skip
 
 
 def _copied(target: Vector, value: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.result.result import Result
 
 
-def _start_values(
+def start_values(
     warm: Result, problem: Problem, x0: Any, lam_x0: Any, lam_g0: Any
 ) -> tuple[Any, Any, Any]:
     """(x0, lam_x0, lam_g0): as given, else those of the warm start.
@@ -35,18 +34,9 @@ def _start_values(
             f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
             f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
         )
-    return (
-        warm.x if x0 is None else x0,
-        warm.lam_x if lam_x0 is None else lam_x0,
-        warm.lam_g if lam_g0 is None else lam_g0,
-    )
-
-
-def _known_solution(warm: Result | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
-    """What the solve tries first: a solution's working set, or what multipliers say; else None."""
-    if warm is not None and warm.success:
-        return WarmStart(lam_x0, lam_g0, warm.working_set)
-    return WarmStart(lam_x0, lam_g0) if lam_x0.any() or lam_g0.any() else None
+    pairs = (x0, warm.x), (lam_x0, warm.lam_x), (lam_g0, warm.lam_g)
+    x0, lam_x0, lam_g0 = (known if given is None else given for given, known in pairs)
+    return x0, lam_x0, lam_g0
 
 
 def read_start(
@@ -58,6 +48,9 @@ def read_start(
         InputError: for what is no result of a problem of this size, or bad numbers.
     """
     if warm is not None:
-        x0, lam_x0, lam_g0 = _start_values(warm, problem, x0, lam_x0, lam_g0)
+        x0, lam_x0, lam_g0 = start_values(warm, problem, x0, lam_x0, lam_g0)
     numbers = problem.numbers(x0=x0, lam_x0=lam_x0, lam_g0=lam_g0, **others)
-    return numbers, _known_solution(warm, numbers.lam_x0, numbers.lam_g0)
+    multipliers = numbers.lam_x0, numbers.lam_g0
+    if warm is not None and warm.success:
+        return numbers, WarmStart(*multipliers, warm.working_set)
+    return numbers, WarmStart(*multipliers) if any(one.any() for one in multipliers) else None

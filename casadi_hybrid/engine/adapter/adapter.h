@@ -54,37 +54,30 @@ void hybrid_describe(const hybrid_shapes *shapes);
 /* Solves for arguments as CasADi hands them: NULL is zero; returns 0, `status` tells. */
 int hybrid_solve_for(hybrid_adapter *adapter, const double **arg, double **res);
 
-/* External functions of CasADi by their names; `inputs` of them. The first input says which solver. */
-#define HYBRID_DECLARE(name)                                                              \
-    casadi_int name##_n_in(void);                                                         \
-    casadi_int name##_n_out(void);                                                        \
-    const char *name##_name_in(casadi_int i);                                             \
-    const char *name##_name_out(casadi_int i);                                            \
-    const casadi_int *name##_sparsity_in(casadi_int i);                                   \
-    const casadi_int *name##_sparsity_out(casadi_int i);                                  \
-    int name##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,            \
-                    casadi_int *sz_w);                                                    \
-    int name(const double **arg, double **res, casadi_int *iw, double *w, int mem);
+/* What CasADi asks an external function of `inputs` arguments, answered; the first of them says which
+ * solver is meant. */
 const char *hybrid_name_in(casadi_int i);
 const char *hybrid_name_out(casadi_int i);
 const casadi_int *hybrid_sparsity_in(casadi_int i);
 const casadi_int *hybrid_sparsity_out(casadi_int i);
 int hybrid_work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
                 casadi_int *sz_w);
-#define HYBRID_DEFINE(name, inputs)                                                             \
-    casadi_int name##_n_in(void) { return inputs; }                                             \
-    casadi_int name##_n_out(void) { return HYBRID_OUTPUTS; }                                    \
-    const char *name##_name_in(casadi_int i) { return hybrid_name_in(i); }                      \
-    const char *name##_name_out(casadi_int i) { return hybrid_name_out(i); }                    \
-    const casadi_int *name##_sparsity_in(casadi_int i) { return hybrid_sparsity_in(i); }        \
-    const casadi_int *name##_sparsity_out(casadi_int i) { return hybrid_sparsity_out(i); }      \
-    int name##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,                  \
-                    casadi_int *sz_w) {                                                         \
-        return hybrid_work(inputs, sz_arg, sz_res, sz_iw, sz_w);                                \
-    }
+#define HYBRID_ANSWER(type, name, parameters, answer) \
+    type name parameters;                             \
+    type name parameters { return answer; }
+#define HYBRID_DEFINE(name, inputs)                                                              \
+    HYBRID_ANSWER(casadi_int, name##_n_in, (void), inputs)                                       \
+    HYBRID_ANSWER(casadi_int, name##_n_out, (void), HYBRID_OUTPUTS)                              \
+    HYBRID_ANSWER(const char *, name##_name_in, (casadi_int i), hybrid_name_in(i))               \
+    HYBRID_ANSWER(const char *, name##_name_out, (casadi_int i), hybrid_name_out(i))             \
+    HYBRID_ANSWER(const casadi_int *, name##_sparsity_in, (casadi_int i), hybrid_sparsity_in(i)) \
+    HYBRID_ANSWER(const casadi_int *, name##_sparsity_out, (casadi_int i), hybrid_sparsity_out(i)) \
+    HYBRID_ANSWER(int, name##_work,                                                              \
+                  (casadi_int *arg, casadi_int *res, casadi_int *iw, casadi_int *w),             \
+                  hybrid_work(inputs, arg, res, iw, w))
 
 /* The solver is the address of its adapter, and nobody else is told that; the other inputs are
  * there, or are to be fetched. */
-HYBRID_DECLARE(hybrid_ready)
+int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, int mem);
 
 #endif

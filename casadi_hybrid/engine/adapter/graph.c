@@ -41,8 +41,10 @@ void hybrid_attach_pool(hybrid_pool *pool) {
 
 HYBRID_DEFINE(hybrid_in_graph, 1 + HYBRID_INPUTS)
 
-#define DEFINE_WIDTH(k)                       \
-    void fwd##k##_hybrid_in_graph(void) {}    \
+#define DEFINE_WIDTH(k)                    \
+    void fwd##k##_hybrid_in_graph(void);   \
+    void adj##k##_hybrid_in_graph(void);   \
+    void fwd##k##_hybrid_in_graph(void) {} \
     void adj##k##_hybrid_in_graph(void) {}
 HYBRID_EACH_WIDTH(DEFINE_WIDTH)
 

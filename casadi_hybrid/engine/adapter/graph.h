@@ -45,14 +45,10 @@ void hybrid_attach_pool(hybrid_pool *pool);
 long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long long thread,
                                double *row);
 
-HYBRID_DECLARE(hybrid_in_graph)
+int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem);
 
 /* CasADi looks for these names to know for how many directions there are derivatives, and is handed
  * them as Functions. */
 #define HYBRID_EACH_WIDTH(DO) DO(1) DO(2) DO(4) DO(8) DO(16) DO(32) DO(64)
-#define HYBRID_DECLARE_WIDTH(k)               \
-    void fwd##k##_hybrid_in_graph(void);      \
-    void adj##k##_hybrid_in_graph(void);
-HYBRID_EACH_WIDTH(HYBRID_DECLARE_WIDTH)
 
 #endif
