@@ -11,10 +11,10 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import real_array
+from casadi_hybrid.engine import core
 from casadi_hybrid.problem.forms import expression_of
 
-INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+INPUTS, OUTPUTS = core.INPUTS, core.OUTPUTS
 STARTS = ("x0", "lam_x0", "lam_g0")
 """A solution does not depend on them while they lead to it."""
 Solve = Callable[[list[ca.DM]], list[ca.DM]]

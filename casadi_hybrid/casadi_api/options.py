@@ -74,15 +74,12 @@ class NlpOptions:
     variable_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        positive(self.tol, "tol")
-        positive(self.residual_tol, "residual_tol")
-        for name in ("constr_viol_tol", "dual_inf_tol", "compl_inf_tol"):
-            if getattr(self, name) is not None:
+        for name in ("tol", "residual_tol", "divergence"):
+            positive(getattr(self, name), name)
+        for name in ("constr_viol_tol", "dual_inf_tol", "compl_inf_tol", "max_time"):
+            if getattr(self, name) not in (None, np.inf):
                 positive(getattr(self, name), name)
         count(self.max_iter, "max_iter")
-        if self.max_time != np.inf:
-            positive(self.max_time, "max_time")
-        positive(self.divergence, "divergence")
         for name in _FLAGS:
             _flag(self, name)
         if self.compile != BACKGROUND:
@@ -115,12 +112,6 @@ class NlpOptions:
         return Derivatives(
             self.hessian_approximation, self.hess_lag, self.jac_g, self.grad_f, self.residuals
         )
-
-    @property
-    def silent(self) -> bool:
-        """Whether nobody is told of a solve before it has ended, or that it has begun."""
-        told = self.iteration_callback or self.log or self.print_time
-        return not (told or self.warn_initial_bounds)
 
     @property
     def machine_code(self) -> bool | str:

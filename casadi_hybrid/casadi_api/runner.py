@@ -279,9 +279,7 @@ class Runner:
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Outputs, Run] | None:
         """Solve for unchecked numbers, bounds of all rows; None for bad ones."""
         core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
-        for name, value in zip(INPUTS, row, strict=True):
-            core.inputs[name][:] = value if self.options.warm or name[:3] != "lam" else 0.0
-        core.filled()
+        core.write(row if self.options.warm else (*row[:6], 0.0, 0.0))
         core.begin_with(None)
         return self._solve(core)
 

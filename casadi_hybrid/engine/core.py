@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from ctypes import c_int, c_void_p
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -157,7 +157,8 @@ class Core:
         functions, data, lists = problem.functions, self.plan.data, None
         entries: tuple[Any, Any]
         if self._evaluate is None:
-            self.python = PythonFunctions(functions, (data.n_x, data.n_g, data.n_p))
+            sizes = data.n_x, data.n_g, data.n_p
+            self.python = PythonFunctions(functions, sizes, self._end)
             entries = self.python.first, self.python.second
         else:
             both = [f for f in (functions.first, functions.curvature) if f is not None]
@@ -178,18 +179,14 @@ class Core:
 
     def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
         """Set the numbers of the next solve, multipliers and working set being those of a start."""
-        bounds, inputs = numbers.bounds, self.inputs
-        inputs["x0"][:], inputs["p"][:] = numbers.x0, numbers.p
-        inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
-        inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
-        inputs["lam_x0"][:], inputs["lam_g0"][:] = (
-            (0.0, 0.0) if start is None else (start.lam_x, start.lam_g)
-        )
-        self.filled()
+        b, lam = numbers.bounds, (0.0, 0.0) if start is None else (start.lam_x, start.lam_g)
+        self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam))
         self.begin_with(None if start is None else start.working_set)
 
-    def filled(self) -> None:
-        """After all inputs were written."""
+    def write(self, values: Iterable[Any]) -> None:
+        """Write all inputs, in order."""
+        for target, value in zip(self.ordered, values, strict=True):
+            target[:] = value
         self.held[:] = [ELSE] * len(INPUTS)
         self.matrices[:] = [None] * len(INPUTS)
 
@@ -235,7 +232,7 @@ class Core:
             self.observer.look = None if look is None else self._at_see
         self.drained, self.raised, self.busy = [], None, True
         if self.python is not None:
-            self.python.begin(until, self._end)
+            self.python.begin(until)
 
     def solve(self) -> int:
         """Solve for what the inputs hold; the status of ``hybrid.h``."""

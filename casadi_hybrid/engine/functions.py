@@ -29,28 +29,24 @@ class PythonFunctions:
     Args:
         functions: of the problem.
         sizes: of x, g and p.
+        ended: called where nothing more is to be evaluated.
 
     Attributes:
         first, second: what C calls.
         raised: what ended the solve, None where nothing did.
         undefined: where a function was not defined last, None where all were.
-        until: the moment of :func:`time.perf_counter` from which on nothing is evaluated.
-        ended: called where nothing more is to be evaluated.
     """
 
-    def __init__(self, functions: Functions, sizes: tuple[int, int, int]) -> None:
+    def __init__(
+        self, functions: Functions, sizes: tuple[int, int, int], ended: Callable[[], None]
+    ) -> None:
         n, m, p = sizes
         self._first = Fused(functions.first, functions)
-        self._second = None
-        if functions.curvature is not None:
-            self._second = Fused(functions.curvature, functions)
+        second_ = functions.curvature
+        self._second = None if second_ is None else Fused(second_, functions)
         self._no_f = not functions.first.nnz_out(0)
-        self.raised: BaseException | None = None
-        self.undefined: EvaluationError | None = None
-        self.until = np.inf
-        self.ended: Callable[[], None] = lambda: None
-        self._defined: Vector | None = None
-        self._raises = 0
+        self._ended = ended
+        self.begin(np.inf)
 
         def first(_self: Any, x: int, p_: int, out: int) -> int:
             return self._answer(self._first, [copied(x, n), copied(p_, p)], out, self._no_f)
@@ -63,17 +59,19 @@ class PythonFunctions:
 
         self.first, self.second = First(first), Second(second)
 
-    def begin(self, until: float, ended: Callable[[], None]) -> None:
-        """Before a solve: until when there is time, and what ends it."""
-        self.raised, self.until, self.ended = None, until, ended
-        self.undefined, self._defined, self._raises = None, None, 0
+    def begin(self, until: float) -> None:
+        """Before a solve; from that moment of :func:`time.perf_counter` on nothing is evaluated."""
+        self.raised: BaseException | None = None
+        self.undefined: EvaluationError | None = None
+        self._defined: Vector | None = None
+        self._until, self._raises = until, 0
 
     def _answer(self, function: Fused, arguments: list[Vector], out: int, no_f: bool) -> int:
         """Evaluate into ``out``; 0, or 1 where that is not defined or not to be."""
         if self.raised is not None:
             return 1
         try:
-            if time.perf_counter() >= self.until:
+            if time.perf_counter() >= self._until:
                 raise OutOfTimeError
             data = function(*arguments)
         except EvaluationError as error:
@@ -94,7 +92,7 @@ class PythonFunctions:
 
     def _end(self, error: BaseException) -> None:
         self.raised = error
-        self.ended()
+        self._ended()
 
     def _ask_again(self, error: EvaluationError, arguments: list[Vector]) -> None:
         """Where nothing but exceptions has come for some time: ask where a number has come before.

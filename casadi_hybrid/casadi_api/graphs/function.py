@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -23,24 +23,16 @@ _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 _KEPT: list[ca.Callback] = []
 
 
-class LateDerivatives:
-    """The derivatives of a solve by its inputs, made at their first use.
+def _late(problem: Problem, inputs: Sequence[str]) -> Callable[[], Derivatives]:
+    """The derivatives of a solve by its inputs, made at their first use: SciPy comes along."""
 
-    Args:
-        problem: the problem.
-        inputs: names in order, with ``solver`` where a number that names the solver is one.
-    """
-
-    def __init__(self, problem: Problem, inputs: Sequence[str]) -> None:
-        self._problem, self._inputs = problem, inputs
-
-    @cached_property
-    def made(self) -> Derivatives:
-        """They."""
-        # SciPy's matrices come along.
+    @cache
+    def made() -> Derivatives:
         from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
 
-        return Derivatives(self._problem, self._inputs)
+        return Derivatives(problem, inputs)
+
+    return made
 
 
 class _SolveCallback(Columns):
@@ -55,7 +47,7 @@ class _SolveCallback(Columns):
     """
 
     def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
-        self._solve, self._derivatives = solve, LateDerivatives(problem, INPUTS)
+        self._solve, self._derivatives = solve, _late(problem, INPUTS)
         super().__init__(name, *columns_of(problem))
 
     def get_name_in(self, i: int) -> str:
@@ -68,10 +60,10 @@ class _SolveCallback(Columns):
         return self._solve(list(arguments))
 
     def get_forward(self, directions: int, *names: Any) -> ca.Function:
-        return self._derivatives.made.forward(directions, *names[:3])
+        return self._derivatives().forward(directions, *names[:3])
 
     def get_reverse(self, directions: int, *names: Any) -> ca.Function:
-        return self._derivatives.made.reverse(directions, *names[:3])
+        return self._derivatives().reverse(directions, *names[:3])
 
     def has_jac_sparsity(self, _output: int, wrt: int) -> bool:
         return INPUTS[wrt] in STARTS  # no solution depends on where its search began
@@ -86,7 +78,7 @@ class _Derivative(Columns):
 
     def __init__(
         self,
-        of: LateDerivatives,
+        of: Callable[[], Derivatives],
         name: str,
         mode: str,
         directions: int,
@@ -116,7 +108,7 @@ class _Derivative(Columns):
 
     @cached_property
     def _made(self) -> ca.Function:
-        made = self._of.made
+        made = self._of()
         names = [[f"i{k}" for k in range(self.n_in())], [f"o{k}" for k in range(self.n_out())]]
         return (made.forward if self._mode == "fwd" else made.reverse)(
             self._directions, self.name(), *names
@@ -158,7 +150,7 @@ def callback(
         _KEPT.append(made)
         call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
         return call
-    of, rows = LateDerivatives(problem, ("solver", *INPUTS)), columns_of(problem)
+    of, rows = _late(problem, ("solver", *INPUTS)), columns_of(problem)
     function = pool.function([
         _Derivative(of, pool.name, mode, k, rows) for mode in ("fwd", "adj") for k in pool.widths
     ])  # fmt: skip

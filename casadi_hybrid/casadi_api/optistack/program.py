@@ -131,8 +131,11 @@ class Program:
     def under(self, node: Any, options: NlpOptions) -> Program:
         """The program of a baked node: this one where nothing has changed."""
         # Opti makes new expressions where anything changes, other than numbers.
-        same = all(map(_same, self._baked, _parts(node))) and Scales.of(node) == self.scales
-        if not same or _names(options) != _names(self.options):
+        pairs = zip(self._baked, _parts(node), strict=True)
+        same = all(one.__hash__() == other.__hash__() for one, other in pairs)
+        same = same and Scales.of(node) == self.scales
+        names = ((one.variable_names, one.constraint_names) for one in (options, self.options))
+        if not same or next(names) != next(names):
             return Program.of(node, options)
         if options is self.options:
             return self
@@ -218,16 +221,8 @@ def filled(assignments: Any) -> Any:
     return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]
 
 
-def _names(options: NlpOptions) -> tuple[Any, Any]:
-    return options.variable_names, options.constraint_names
-
-
 def _parts(node: Any) -> tuple[Any, ...]:
     return node.f, node.g, node.x, node.p, node.lam_g
-
-
-def _same(one: Any, other: Any) -> bool:
-    return bool(one.__hash__() == other.__hash__())
 
 
 def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
