@@ -22,9 +22,8 @@ from casadi_hybrid.casadi_api.convention import (
     each_solve,
     solves_in,
 )
-from casadi_hybrid.casadi_api.run import Run
 from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.casadi_api.stats import stats_of
+from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.batch import Rows, Workers
 from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.engine.plan import plan_of
@@ -63,7 +62,7 @@ class Batch:
 
     def stats(self, k: int) -> dict[str, Any]:
         """The statistics of solve k, under CasADi's keys."""
-        return stats_of(self.run(k))
+        return self.run(k).stats
 
     def outputs(self) -> dict[str, ca.DM]:
         """The six matrices by their names, as CasADi has them."""

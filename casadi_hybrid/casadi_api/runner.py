@@ -19,7 +19,7 @@ from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.casadi_api.convention import INPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.run import Run
+from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
 from casadi_hybrid.engine.core import ELSE, MATRIX, Core, engine_of
 from casadi_hybrid.engine.header import C
@@ -33,7 +33,6 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.session.start import read_start, start_values
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api import stats as statistics
     from casadi_hybrid.engine.batch import Workers
     from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import record as records
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
     records = LateModule("casadi_hybrid.result.record")
-    statistics = LateModule("casadi_hybrid.casadi_api.stats")
 
 Given = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
 """Arguments in CasADi's order, None for what was left out."""
@@ -93,7 +91,7 @@ class Runner:
         self.name, self.problem, self.options = name, problem, options
         self._limits = options.limits
         if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
-            sessions.result_of, records.Watch, statistics.stats_of  # noqa: B018
+            sessions.result_of, records.Watch  # noqa: B018
         problem.functions  # noqa: B018  made now, not at the first call
         self._defaults = defaults_of(problem)
         self._silent = options.iteration_callback is None and not options.log
@@ -299,7 +297,7 @@ class Runner:
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)
         if self.options.print_time:
-            print(_timing(self.name, statistics.stats_of(run)))
+            print(_timing(self.name, run.stats))
         return outputs
 
     @property

@@ -24,7 +24,6 @@ from casadi_hybrid.problem.problem import Problem
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from casadi_hybrid.casadi_api import stats as statistics
     from casadi_hybrid.casadi_api.batch import Batch
     from casadi_hybrid.casadi_api.graphs import oracle as oracles
     from casadi_hybrid.casadi_api.stored import text as stored
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from casadi_hybrid.result.result import Result
 else:
     oracles = LateModule("casadi_hybrid.casadi_api.graphs.oracle")
-    statistics = LateModule("casadi_hybrid.casadi_api.stats")
     stored = LateModule("casadi_hybrid.casadi_api.stored.text")
 
 _SYMBOLS = (ca.MX, ca.SX)
@@ -265,7 +263,7 @@ class NlpSolver(Signature):
         Raises:
             RuntimeError: before the first call.
         """
-        return statistics.stats_of(self._runner.last())
+        return self._runner.last().stats
 
     @property
     def result(self) -> Result:

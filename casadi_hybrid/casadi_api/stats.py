@@ -1,14 +1,20 @@
-"""The statistics of a solve under CasADi's keys."""
+"""What stays of one call of a solver: its result, and statistics under CasADi's keys."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.engine.solved import Solved
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api.run import Run
+    from casadi_hybrid.casadi_api.callbacks import StepCallback
     from casadi_hybrid.result.result import Result
+    from casadi_hybrid.session import solve as sessions
+else:
+    sessions = LateModule("casadi_hybrid.session.solve")
 
 _UNIFIED = {
     StopReason.ITERATION_LIMIT: "SOLVER_RET_LIMITED",
@@ -54,47 +60,58 @@ def return_status(result: Result) -> str:
     return _IPOPT.get(result.stop, "Internal_Error")
 
 
-def stats_of(run: Run) -> dict[str, Any]:
-    """The statistics of a run, a fresh dictionary under the keys of CasADi's ``stats()``.
+class Run(Solved):
+    """A solve with its result and statistics, and what was called with each iterate."""
 
-    ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate, with
-    one entry more than that.
+    callback: StepCallback | None = None
 
-    f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
-    under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
-    wall time: nothing waits. ``functions`` is
-    ``"interpreted"``, ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a
-    note why not where that was asked for.
-    """
-    result, callback = run.result, run.callback
-    first = int(result.evaluations.get("first", 0))
-    wall = dict.fromkeys(_FUNCTIONS, 0.0)
-    wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
-    wall["nlp_hess_l"] = result.seconds.get("second", 0.0)
-    wall["callback_fun"] = callback.seconds if callback else 0.0
-    return {
-        "success": result.success,
-        "return_status": return_status(result),
-        "unified_return_status": unified_status(result),
-        "stop_reason": result.stop.name,
-        "point_status": result.point.name,
-        "detail": result.detail,
-        "hessian": result.hessian,
-        "engine": result.engine,
-        "functions": run.called[0],
-        "functions_note": run.called[1],
-        "kernel": result.kernel,
-        "iter_count": result.iterations,
-        "iterations": run.watch.lists,
-        "n_call_nlp_f": first,
-        "n_call_nlp_grad_f": first,
-        "n_call_nlp_g": first,
-        "n_call_nlp_jac_g": first,
-        "n_call_nlp_hess_l": int(result.evaluations.get("second", 0)),
-        "n_call_nlp_grad": 1,  # for lam_p
-        "n_call_callback_fun": callback.calls if callback else 0,
-        **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
-        **{f"t_proc_{name}": seconds for name, seconds in wall.items()},
-        "t_wall_total": result.elapsed,
-        "t_proc_total": result.elapsed,
-    }
+    @cached_property
+    def result(self) -> Result:
+        """The result, made where it is asked for."""
+        return sessions.result_of(self)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The statistics, a fresh dictionary under the keys of CasADi's ``stats()``.
+
+        ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate,
+        with one entry more than that.
+
+        f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds
+        stand under ``nlp_jac_g``: the other three come with it and have none of their own.
+        Processor time is wall time: nothing waits. ``functions`` is ``"interpreted"``,
+        ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a note why not
+        where that was asked for.
+        """
+        result, callback = self.result, self.callback
+        first = int(result.evaluations.get("first", 0))
+        wall = dict.fromkeys(_FUNCTIONS, 0.0)
+        wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
+        wall["nlp_hess_l"] = result.seconds.get("second", 0.0)
+        wall["callback_fun"] = callback.seconds if callback else 0.0
+        return {
+            "success": result.success,
+            "return_status": return_status(result),
+            "unified_return_status": unified_status(result),
+            "stop_reason": result.stop.name,
+            "point_status": result.point.name,
+            "detail": result.detail,
+            "hessian": result.hessian,
+            "engine": result.engine,
+            "functions": self.called[0],
+            "functions_note": self.called[1],
+            "kernel": result.kernel,
+            "iter_count": result.iterations,
+            "iterations": self.watch.lists,
+            "n_call_nlp_f": first,
+            "n_call_nlp_grad_f": first,
+            "n_call_nlp_g": first,
+            "n_call_nlp_jac_g": first,
+            "n_call_nlp_hess_l": int(result.evaluations.get("second", 0)),
+            "n_call_nlp_grad": 1,  # for lam_p
+            "n_call_callback_fun": callback.calls if callback else 0,
+            **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
+            **{f"t_proc_{name}": seconds for name, seconds in wall.items()},
+            "t_wall_total": result.elapsed,
+            "t_proc_total": result.elapsed,
+        }

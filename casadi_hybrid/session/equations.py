@@ -175,19 +175,18 @@ class OnEquations:
 def _refusal(problem: Problem, bounds: Bounds, name: str) -> str:
     """What of a problem is not an equation in free variables, in a sentence; empty where all is."""
     who = f"method {name!r}"
-    only = f"{who} takes equations only, but"
     names, m_h = problem.functions, problem.m_h
     if not problem.m:
         return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
     for i in np.flatnonzero(bounds.lbg < bounds.ubg).tolist():
         return (
-            f"{only} {names.constraint_names[i]!r} is an inequality "
+            f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
             f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); {_REMEDY}"
         )
     for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
         for i in np.flatnonzero(np.isfinite(values)).tolist():
             return (
-                f"{only} the variable {names.variable_names[i]!r} has "
+                f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
                 f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
             )
     return ""

@@ -14,7 +14,6 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.optistack.names import print_violations, refuse_sparse
 from casadi_hybrid.casadi_api.optistack.program import (
-    Outcome,
     Program,
     filled,
     joined,
@@ -23,7 +22,7 @@ from casadi_hybrid.casadi_api.optistack.program import (
     shown,
 )
 from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
-from casadi_hybrid.casadi_api.stats import return_status, unified_status
+from casadi_hybrid.casadi_api.stats import Run, return_status, unified_status
 
 HYBRID = "hybrid"
 
@@ -38,7 +37,7 @@ class _Stack:
 
     _options: NlpOptions | None = None
     _program: Program | None = None
-    _outcome: Outcome | None = None
+    _run: Run | None = None
     _listener: Callable[[int], Any] | None = None
 
     def __init__(self, *given: Any) -> None:
@@ -48,7 +47,7 @@ class _Stack:
 
     def _adopt(self, other: _Stack) -> None:
         """Take over the solver and what it has found."""
-        self._options, self._program, self._outcome = other._options, other._program, other._outcome
+        self._options, self._program, self._run = other._options, other._program, other._run
 
     def solver(self, name: str, plugin_options: Any = None, solver_options: Any = None) -> None:
         """Choose the solver.
@@ -109,13 +108,13 @@ class _Stack:
         if self._options is None:
             return super().solve_limited() if accept_limit else super().solve()  # type: ignore[misc]
         node = CasadiOptiAdvanced(self)
-        self._outcome = None
+        self._run = None
         program = self._built(node)
         prepare(node)
         listener = None if self._listener is None else shown(node, self._listener)
-        found, self._outcome = program.solve(node.arg(), listener)
+        found, self._run = program.solve(node.arg(), listener)
         node.res(found)
-        solution = OptiSolution(self.copy(), self._outcome)
+        solution = OptiSolution(self.copy(), self._run)
         limited = accept_limit and unified_status(solution.result) == "SOLVER_RET_LIMITED"
         if not solution.success and (self._options.error_on_fail or not limited):
             raise OptiSolveError(
@@ -145,15 +144,15 @@ class _Stack:
         if self._options is None:
             return dict(super().stats())  # type: ignore[misc]
         CasadiOptiAdvanced(self).assert_solved()
-        return {} if self._outcome is None else self._outcome.stats
+        return {} if self._run is None else self._run.stats
 
     def return_status(self) -> str:
         """``stats()["return_status"]``; "unknown" before a solve."""
         if self._options is None:
             return str(super().return_status())  # type: ignore[misc]
-        if self._outcome is None or not CasadiOptiAdvanced(self).solved():
+        if self._run is None or not CasadiOptiAdvanced(self).solved():
             return "unknown"
-        return return_status(self._outcome.result)
+        return return_status(self._run.result)
 
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
         """A Function that solves the problem; its arguments are those of CasADi.
@@ -270,7 +269,7 @@ class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
         if self._options is None:
             return dict(super().solve_actual(arg))
         node = CasadiOptiAdvanced(self)
-        found, self._outcome = self._built(node).solve(arg, None)
+        found, self._run = self._built(node).solve(arg, None)
         return found
 
     def baked_copy(self) -> Any:

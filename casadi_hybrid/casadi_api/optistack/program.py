@@ -12,32 +12,12 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.optistack.names import constraint_names, variable_names
-from casadi_hybrid.casadi_api.run import Run
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.casadi_api.stats import stats_of
+from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.record import IterationRecord
-from casadi_hybrid.result.result import Result
 
 _KINDS = ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What stays of one solve; ``scaled`` is whether linear scales were set."""
-
-    run: Run
-    scaled: bool
-
-    @property
-    def result(self) -> Result:
-        """The result."""
-        return self.run.result
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """The statistics, a fresh dictionary."""
-        return stats_of(self.run)
 
 
 @dataclass(frozen=True)
@@ -148,7 +128,7 @@ class Program:
 
     def solve(
         self, arguments: Mapping[str, ca.DM], listener: Callable[[IterationRecord], Any] | None
-    ) -> tuple[dict[str, ca.DM], Outcome]:
+    ) -> tuple[dict[str, ca.DM], Run]:
         """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them.
 
         The listener is called with the record of every iteration, in place of the option
@@ -163,7 +143,7 @@ class Program:
             solver = _solver(self.problem, watched)
         lam_g0 = self.scales.multipliers(arguments["lam_g0"])
         found = solver(**{**arguments, "lam_g0": lam_g0})
-        return found, Outcome(solver._runner.last(), not self.scales.unit)
+        return found, solver._runner.last()
 
 
 def _solver(problem: Problem, options: NlpOptions) -> NlpSolver:

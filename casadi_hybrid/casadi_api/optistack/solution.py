@@ -9,8 +9,9 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.optistack.program import Outcome, filled
+from casadi_hybrid.casadi_api.optistack.program import filled
 from casadi_hybrid.casadi_api.runner import SolveError
+from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.result.result import Result
 
 Text = str  # OptiSol has a method of that name
@@ -34,8 +35,8 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     # CasADi lets nobody but its own solve() make an OptiSol. Its methods are those of a copy of
     # the Opti with other names, and all of them are here.
-    def __init__(self, opti: Any, outcome: Outcome) -> None:
-        self._copy, self._outcome = opti, outcome
+    def __init__(self, opti: Any, run: Run) -> None:
+        self._copy, self._run = opti, run
 
     @property
     def opti(self) -> Any:
@@ -45,7 +46,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
     @property
     def result(self) -> Result:
         """Point, multipliers, residuals and both statuses, scaled where linear scales are set."""
-        return self._outcome.result
+        return self._run.result
 
     @property
     def variable_names(self) -> tuple[Text, ...]:
@@ -117,7 +118,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
     def explain(self) -> Text:
         """Say in sentences how the solve ended; constraints are named by their source lines."""
         said = self.result.explain()
-        if self._outcome.scaled:
+        if not self._copy._program.scales.unit:
             said += "\nLinear scales are set: these are numbers of the scaled problem."
         return said
 
@@ -129,7 +130,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     def stats(self) -> dict[Text, Any]:
         """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
-        return self._outcome.stats
+        return self._run.stats
 
     def type_name(self) -> Text:
         """CasADi's name of the class."""
