@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, interrupted_inside
 from casadi_hybrid.basics.inputs import Vector
@@ -49,8 +48,7 @@ class StepCallback:
             number. Inputs that the Function declares empty are left empty.
         every: iterations from one call to the next.
         ignore_errors: what the callback raises becomes a warning.
-        gradient_p: (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p.
-        p: parameter values.
+        gradient_p: (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p, for these parameter values.
     """
 
     callback: Any
@@ -88,18 +86,13 @@ class StepCallback:
         lam_p = -self.gradient_p(record.x, record.lam_g, self.p)
         values = (record.x, record.obj, record.g, record.lam_x, record.lam_g, lam_p)
         arguments = [
-            ca.DM(value) if self.callback.numel_in(i) == np.size(value) else ca.DM()
-            for i, value in enumerate(map(_column, values))
+            value if self.callback.numel_in(i) == value.numel() else ca.DM()
+            for i, value in enumerate(map(ca.densify, map(ca.DM, values)))
         ]
         # Python code is called as such: through C++ only the text of what it raises comes back.
         written = type(self.callback).eval if isinstance(self.callback, ca.Callback) else None
         call = self.callback.call if written in (None, ca.Callback.eval) else self.callback.eval
         return bool(float(call(arguments)[0]))
-
-
-def _column(value: Any) -> Vector:
-    array = value.full() if isinstance(value, ca.DM) else np.asarray(value, dtype=np.float64)
-    return array.ravel()
 
 
 RecordCallback = Callable[[IterationRecord], bool | None]

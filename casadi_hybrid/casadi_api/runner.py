@@ -67,16 +67,13 @@ class SolveError(RuntimeError):
 
 
 class _Last(threading.local):
-    """What a thread has done last.
-
-    Attributes:
-        core: that of its solve, where it may be called again at once.
-        run: its run; ``calls``: how many solves there were in graphs then.
-    """
+    """What a thread has done last."""
 
     core: Core | None = None
+    """Of its solve, where it may be called again at once."""
     run: Run | None = None
     calls = 0
+    """Solves in graphs until then."""
 
 
 class Runner:

@@ -34,17 +34,15 @@ class Rows:
         places: which part of a row has which name.
 
     Attributes:
-        numbers, places: as given.
         called: which functions were called, see :attr:`Core.called`.
     """
 
     def __init__(
         self, numbers: Vector, sides: Sides, with_sides: Sides, places: Mapping[str, slice]
     ) -> None:
-        self.numbers, self.places, self.called = numbers, places, ("", "")
+        self.called, self._kept = ("", ""), (numbers, sides, with_sides)
         self._answers = (C.hybrid_answer * max(1, len(numbers)))()
         self._seen: dict[int, Vector] = {}
-        self._kept = sides, with_sides
         self.data = C.hybrid_batch(
             numbers=address(numbers),
             outputs=address(numbers) + places["x"].start * numbers.itemsize,
@@ -54,7 +52,7 @@ class Rows:
         )  # fmt: skip
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self._kept[0])
 
     def success(self) -> NDArray[np.bool_]:
         """Which of them are solved."""

@@ -219,12 +219,8 @@ class Core:
         )  # fmt: skip
 
     def begin(self, look: Look | None = None, until: float = np.inf) -> None:
-        """Before a solve.
-
-        Args:
-            look: called with each iterate; True ends the solve.
-            until: the moment of :func:`time.perf_counter` from which on no function that runs
-                Python is evaluated.
+        """Before a solve. ``look`` is called with each iterate; True ends the solve. From ``until``
+        on, by :func:`time.perf_counter`, no function that runs Python is evaluated.
         """
         self.observer.count = 0
         if look is not self.look:
@@ -346,8 +342,7 @@ def _asking(keep: Callable[[BaseException], object]) -> Any:
     Such a handler runs as soon as Python's code does, in a function before its first line, where
     nothing catches what is raised, and ctypes would drop it. A generator goes on within ``try``.
 
-    Args:
-        keep: takes what was raised.
+    ``keep`` takes what was raised.
     """
 
     def answers() -> Generator[int, Any, None]:
@@ -370,9 +365,6 @@ def _asking(keep: Callable[[BaseException], object]) -> Any:
 class Engine:
     """The solvers of one problem and thread.
 
-    Args:
-        problem: the problem.
-
     Attributes:
         library: the core in C.
         evaluate: :func:`trigger`; None where Python calls the functions.
@@ -386,19 +378,13 @@ class Engine:
         self.cores: list[Core] = []
 
     def core(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
-        """The solver for bounds of these kinds; another one while that is in use.
-
-        Args:
-            bounds, limits: of the solve.
-            alone: whether by composite steps alone.
-        """
+        """The solver for bounds of these kinds; another one while that is in use."""
         plan = plan_of(self.library, self.problem, bounds)
-        for one in self.cores:
-            if one.plan is plan and one.alone is alone and not one.busy and one.limits == limits:
-                found = one
-                break
-        else:
-            found = self.another(bounds, limits, alone)
+        fits = (
+            one for one in self.cores
+            if one.plan is plan and one.alone is alone and not one.busy and one.limits == limits
+        )  # fmt: skip
+        found = next(fits, None) or self.another(bounds, limits, alone)
         self.cores = [found, *(one for one in self.cores if one is not found)][:_KINDS]
         return found
 

@@ -37,8 +37,7 @@ class Pool:
     is gone.
 
     Args:
-        engine: the solver's.
-        limits: tolerances, and the most steps.
+        engine, limits: the solver's.
         columns: sizes of the inputs and of the outputs.
         warm_starts: whether multipliers count.
         no_numbers: says that an argument has no number where one has none, and returns whether; it
@@ -46,13 +45,12 @@ class Pool:
 
     Attributes:
         handle: the number by which graphs name it.
-        name: of the function that is all solvers'.
-        widths: numbers of directions for which CasADi looks for derivatives; it puts others
-            together of these.
     """
 
     name = "hybrid_in_graph"
+    """Of the function that is all solvers'."""
     widths = (1, 2, 4, 8, 16, 32, 64)
+    """Directions for which CasADi looks for derivatives; it puts others together of these."""
 
     def __init__(
         self,
@@ -87,11 +85,7 @@ class Pool:
     def function(self, derivatives: Iterable[ca.Function]) -> ca.Function:
         """The Function of all solvers in graphs, with the shapes and derivatives of this one.
 
-        Args:
-            derivatives: by CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
-
-        Raises:
-            BuildError: where the adapter cannot be loaded.
+        These have CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
         """
         options = {
             "is_diff_in": [False, *(name not in ("x0", "lam_x0", "lam_g0") for name in INPUTS)],
@@ -110,11 +104,9 @@ class Pool:
         return int(self._data.calls)
 
     def last(self, after: int, thread: int = 0) -> tuple[int, list[Vector]] | None:
-        """The number and the inputs of the last solve after number ``after`` that is still known.
+        """The number and the inputs of the last solve after that number of :meth:`calls`.
 
-        Args:
-            after: a number of :meth:`calls`.
-            thread: the thread that called for it, by :func:`threading.get_ident`; 0 for any.
+        Of a thread, by :func:`threading.get_ident`, or 0 for any; None where it is not known.
         """
         row = np.empty(sum(self._sizes))
         number = adapter()[0].hybrid_last_in_graph(
@@ -132,10 +124,11 @@ class Pool:
             if self._no_numbers(row):
                 return int(C.HYBRID_NO_NUMBERS)
             self._fill(k, Bounds(*row[2:6]))
+        except KeyboardInterrupt:  # C raises it anew
+            return int(C.HYBRID_INTERRUPTED)
         except BaseException as error:  # noqa: BLE001 - C cannot pass it on
             _report(error)
-            interrupted = isinstance(error, KeyboardInterrupt)
-            return int(C.HYBRID_INTERRUPTED if interrupted else C.HYBRID_FAILED)
+            return int(C.HYBRID_FAILED)
         return int(C.HYBRID_READY)
 
     def _fill(self, k: int, bounds: Bounds) -> None:

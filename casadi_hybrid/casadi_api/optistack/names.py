@@ -14,9 +14,6 @@ from casadi_hybrid.basics.errors import InputError
 def refuse_sparse(node: Any) -> None:
     """Refuse variables with structural zeros, before the bake, which may crash on them.
 
-    Args:
-        node: a ``ca.OptiAdvanced``.
-
     Raises:
         InputError: naming the variable.
     """
@@ -31,10 +28,7 @@ def refuse_sparse(node: Any) -> None:
 
 
 def variable_names(node: Any) -> tuple[str, ...]:
-    """One name per entry of ``opti.x``: symbol, entry and source line.
-
-    Args:
-        node: a baked ``ca.OptiAdvanced``.
+    """One name per entry of ``opti.x``, of a baked node: symbol, entry and source line.
 
     Raises:
         InputError: for a variable with a discrete domain.
@@ -61,10 +55,7 @@ def variable_names(node: Any) -> tuple[str, ...]:
 
 
 def constraint_names(node: Any) -> tuple[str, ...]:
-    """One name per entry of ``opti.g``, with the source line of ``subject_to``.
-
-    Args:
-        node: a baked ``ca.OptiAdvanced``.
+    """One name per entry of ``opti.g``, of a baked node, with the line of ``subject_to``.
 
     Raises:
         InputError: for a semidefinite constraint.
@@ -84,16 +75,9 @@ def constraint_names(node: Any) -> tuple[str, ...]:
 
 
 def print_violations(opti: Any, tol: float, opts: dict[str, Any]) -> None:
-    """Print the constraints violated by more than ``tol`` at the latest values.
-
-    Args:
-        opti: a solved ``ca.OptiAdvanced``.
-        tol: in the units of the constraints.
-        opts: those of ``g_describe``.
-    """
-    lower, value, upper = (
-        ca.DM(opti.value(part)).full().ravel(order="F") for part in (opti.lbg, opti.g, opti.ubg)
-    )
+    """Print the constraints violated by more than ``tol``, in their units, at the latest values."""
+    parts = (ca.DM(opti.value(part)).full() for part in (opti.lbg, opti.g, opti.ubg))
+    lower, value, upper = (part.ravel(order="F") for part in parts)
     violation = np.maximum(value - upper, lower - value)
     print(f"Violated constraints (tol {tol:g}), in order of declaration:")
     for i in np.flatnonzero(violation >= tol):
