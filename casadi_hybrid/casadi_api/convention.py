@@ -72,22 +72,12 @@ def each_solve(
         InputError: where the numbers of columns do not fit.
     """
     check_columns(given, solves, most)
-    matrices = {
-        label: ca.DM(real_array(value, label))
+    parts = {
+        label: ca.horzsplit_n(ca.DM(real_array(value, label)), has) if has > 1 else [value]
         for (label, value), has in zip(given.items(), solves, strict=True)
-        if has > 1
     }
     for k in range(most):
-        one = {}
-        for (label, value), has in zip(given.items(), solves, strict=True):
-            if has == 1:
-                one[label] = value
-                continue
-            matrix = matrices[label]
-            width = matrix.size2() // has
-            start = width * (k % has)
-            one[label] = matrix[:, start : start + width]
-        yield one
+        yield {label: part[k % len(part)] for label, part in parts.items()}
 
 
 dense = lru_cache(256)(ca.Sparsity.dense)

@@ -19,7 +19,7 @@ def nlpsol(
     name: str,
     solver: str,
     nlp: Any,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | NlpOptions | None = None,
 ) -> NlpSolver:
     """Make a solver for min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, as ``ca.nlpsol`` does.
 

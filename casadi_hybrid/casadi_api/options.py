@@ -94,7 +94,7 @@ class NlpOptions:
         count(self.iteration_callback_step, "iteration_callback_step", at_least=1)
 
     @classmethod
-    def from_dict(cls, options: Mapping[str, Any] | None) -> NlpOptions:
+    def from_dict(cls, options: Mapping[str, Any] | NlpOptions | None) -> NlpOptions:
         """Build from CasADi's dictionary; its own names: :mod:`casadi_hybrid.casadi_api.foreign`.
 
         Raises:
@@ -102,6 +102,8 @@ class NlpOptions:
         """
         if options is None:
             return _default()
+        if isinstance(options, NlpOptions):
+            return options
         if not isinstance(options, Mapping):
             raise InputError(f"options must be a dictionary, got {type(options).__name__}")
         return cls(**foreign.translate(options, [entry.name for entry in fields(cls)]))

@@ -123,8 +123,7 @@ class Program:
 
     def function(self) -> NlpSolver:
         """The solver that may stand in a graph: it fails there as its options say."""
-        kept = replace(self.options, variable_names=None, constraint_names=None)
-        return nlpsol("opti", "hybrid", self.problem, _chosen(kept))
+        return _solver(self.problem, self.options, error_on_fail=self.options.error_on_fail)
 
     def solve(
         self, arguments: Mapping[str, ca.DM], listener: Callable[[IterationRecord], Any] | None
@@ -146,14 +145,10 @@ class Program:
         return found, solver._runner.last()
 
 
-def _solver(problem: Problem, options: NlpOptions) -> NlpSolver:
-    """With the names and the failures left to the Opti."""
-    left = replace(options, error_on_fail=False, variable_names=None, constraint_names=None)
-    return nlpsol("opti", "hybrid", problem, _chosen(left))
-
-
-def _chosen(options: NlpOptions) -> dict[str, Any]:
-    return {entry.name: getattr(options, entry.name) for entry in fields(options)}
+def _solver(problem: Problem, options: NlpOptions, error_on_fail: bool = False) -> NlpSolver:
+    """With the names, and failures where nothing else is said, left to the Opti."""
+    left = replace(options, error_on_fail=error_on_fail, variable_names=None, constraint_names=None)
+    return nlpsol("opti", "hybrid", problem, left)
 
 
 def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, Any]:
