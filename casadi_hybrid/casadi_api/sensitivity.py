@@ -76,7 +76,13 @@ class Sensitivities:
     @cached_property
     def _mixed(self) -> ca.Function:
         """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p, made for those who ask for numbers."""
-        return _parameter_derivatives(self.program)
+        program, kind = self.program, type(self.program.x)
+        x, lam, p = (kind.sym("s", size) for size in (program.n, program.m, program.n_p))
+        f, g = program.graph.call([x, p], True, False)
+        slope = ca.gradient(f + ca.dot(lam, g), x)
+        with few_directions(program.graph):
+            parts = [jacobian(part, p, program.graph) for part in (slope, f, g)]
+        return ca.Function("mixed", [x, lam, p], parts)
 
     def __call__(
         self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS
@@ -114,19 +120,21 @@ class Sensitivities:
         df, dg = gradient[None, :] @ dx, J @ dx
         df[:, :n_p] += f_p
         dg[:, :n_p] += g_p
-        upper_x, upper_g = solution.lam_x[at_x] >= 0, solution.lam_g[at_g] >= 0
+        # Of each active bound its column, which bound it is, whether the upper one acts.
+        sides = {
+            "x": (slice(n_p + a, None), at_x, solution.lam_x[at_x] >= 0, n),
+            "g": (slice(n_p, n_p + a), at_g, solution.lam_g[at_g] >= 0, m),
+        }
         derivatives = {}
         for name, block in zip(OUTPUTS, (dx, df, dg, d_lam_x, d_lam_g), strict=True):
-            of_g, of_x = block[:, n_p : n_p + a], block[:, n_p + a :]
             for of in wrt:
-                at, columns, upper, size = (
-                    (at_x, of_x, upper_x, n) if of.endswith("x") else (at_g, of_g, upper_g, m)
-                )
-                derivatives[f"jac_{name}_{of}"] = (
-                    block[:, :n_p]
-                    if of == "p"
-                    else _spread(columns, at, upper if of.startswith("u") else ~upper, size)
-                )
+                full = block[:, :n_p]
+                if of != "p":
+                    columns, at, upper, size = sides[of[-1]]
+                    chosen = upper if of[0] == "u" else ~upper
+                    full = np.zeros((block.shape[0], size))
+                    full[:, at[chosen]] = block[:, columns][:, chosen]
+                derivatives[f"jac_{name}_{of}"] = full
         return derivatives
 
     def active(
@@ -252,18 +260,6 @@ def solution_sensitivity(
     return Sensitivities(program, weak=weak)(solution, p, bounds, wrt)
 
 
-def _parameter_derivatives(program: Problem) -> ca.Function:
-    """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p."""
-    kind = type(program.x)
-    x, lam = kind.sym("x", program.n), kind.sym("lam", program.m)
-    p = kind.sym("p", program.n_p)
-    f, g = program.graph.call([x, p], True, False)
-    slope = ca.gradient(f + ca.dot(lam, g), x)
-    with few_directions(program.graph):
-        parts = [jacobian(part, p, program.graph) for part in (slope, f, g)]
-    return ca.Function("mixed", [x, lam, p], parts)
-
-
 def _factor(K: Any) -> SymmetricFactor:
     """Factor K, refusing a singular one."""
     factor = SymmetricFactor(K)
@@ -274,10 +270,3 @@ def _factor(K: Any) -> SymmetricFactor:
             "direction they leave free"
         )
     return factor
-
-
-def _spread(columns: Matrix, active: NDArray[np.intp], chosen: Any, size: int) -> Matrix:
-    """Place the chosen active bounds' columns among all ``size`` bounds."""
-    full = np.zeros((columns.shape[0], size))
-    full[:, active[chosen]] = columns[:, chosen]
-    return full

@@ -84,11 +84,15 @@ class Run(Solved):
         where that was asked for.
         """
         result, callback = self.result, self.callback
-        first = int(result.evaluations.get("first", 0))
-        wall = dict.fromkeys(_FUNCTIONS, 0.0)
+        calls = dict.fromkeys(_FUNCTIONS, int(result.evaluations.get("first", 0)))
+        calls["nlp_hess_l"] = int(result.evaluations.get("second", 0))
+        calls["nlp_grad"] = 1  # for lam_p
+        calls["callback_fun"] = callback.calls if callback else 0
+        wall = dict.fromkeys((*calls, "total"), 0.0)
         wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
         wall["nlp_hess_l"] = result.seconds.get("second", 0.0)
         wall["callback_fun"] = callback.seconds if callback else 0.0
+        wall["total"] = result.elapsed
         return {
             "success": result.success,
             "return_status": return_status(result),
@@ -103,15 +107,7 @@ class Run(Solved):
             "kernel": result.kernel,
             "iter_count": result.iterations,
             "iterations": self.watch.lists,
-            "n_call_nlp_f": first,
-            "n_call_nlp_grad_f": first,
-            "n_call_nlp_g": first,
-            "n_call_nlp_jac_g": first,
-            "n_call_nlp_hess_l": int(result.evaluations.get("second", 0)),
-            "n_call_nlp_grad": 1,  # for lam_p
-            "n_call_callback_fun": callback.calls if callback else 0,
+            **{f"n_call_{name}": count for name, count in calls.items()},
             **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
             **{f"t_proc_{name}": seconds for name, seconds in wall.items()},
-            "t_wall_total": result.elapsed,
-            "t_proc_total": result.elapsed,
         }

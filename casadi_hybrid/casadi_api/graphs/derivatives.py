@@ -63,25 +63,19 @@ class _Active(Columns):
     def has_jac_sparsity(self, _output: int, _wrt: int) -> bool:
         return True
 
-    def get_forward(
-        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
-    ) -> ca.Function:
-        seeds = [ca.MX.sym("seed", rows, directions) for rows in self._rows_in]
-        zeros = [ca.MX(rows, directions) for rows in self._rows_out]
-        return self._nothing(name, seeds, zeros, inames, onames)
+    def get_forward(self, directions: int, *names: Any) -> ca.Function:
+        return self._nothing(directions, self._rows_in, self._rows_out, *names[:3])
 
-    def get_reverse(
-        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
-    ) -> ca.Function:
-        seeds = [ca.MX.sym("seed", rows, directions) for rows in self._rows_out]
-        zeros = [ca.MX(rows, directions) for rows in self._rows_in]
-        return self._nothing(name, seeds, zeros, inames, onames)
+    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
+        return self._nothing(directions, self._rows_out, self._rows_in, *names[:3])
 
     def _nothing(
-        self, name: str, seeds: list[ca.MX], zeros: list[ca.MX], inames: Any, onames: Any
+        self, directions: int, of: Any, to: Any, name: str, inames: Any, onames: Any
     ) -> ca.Function:
-        known = [ca.MX.sym("known", rows) for rows in (*self._rows_in, *self._rows_out)]
-        return ca.Function(name, [*known, *seeds], zeros, list(inames), list(onames))
+        given = [ca.MX.sym("known", rows) for rows in (*self._rows_in, *self._rows_out)]
+        given += [ca.MX.sym("seed", rows, directions) for rows in of]
+        zeros = [ca.MX(rows, directions) for rows in to]
+        return ca.Function(name, given, zeros, list(inames), list(onames))
 
 
 @dataclass(frozen=True, slots=True)
