@@ -50,8 +50,10 @@ class Headers:
             function = getattr(library, name, None)
             if function is not None:
                 function.restype = ct.c_void_p if pointer else self._kind(returned.strip())
-                kinds = (kind for _, kind in self._fields(parameters.split(",")))
-                function.argtypes = [kind for kind in kinds if kind]
+                function.argtypes = [
+                    ct.c_void_p if "*" in one else self._kind(one.strip().rpartition(" ")[0])
+                    for one in parameters.split(",") if one != "void"
+                ]  # fmt: skip
         return library
 
     def _kind(self, word: str) -> Any:
