@@ -94,17 +94,17 @@ class Runner:
         self._silent = options.iteration_callback is None and not options.log
         checks = options.warn_initial_bounds or problem.m_h or problem.shapes
         self._plain = self._silent and options.warm and not checks
-        self._run: Run | None
+        self.compiled = machine_code(problem, options.machine_code)
+        """The functions as machine code, where they were asked for."""
         self._anew()
 
     def _anew(self) -> None:
-        self._last, self._run, self._calls = _Last(), None, 0
+        self._last, self._calls = _Last(), 0
+        self._run: Run | None = None
         self.pool: Pool | None = None
         """The memory of solves in graphs, where C makes them: of these only inputs are kept."""
         self.workers: Workers | None = None
         """Those who did the last of many solves at once."""
-        self.compiled = machine_code(self.problem, self.options.machine_code)
-        """The functions as machine code, where they were asked for."""
 
     def __getstate__(self) -> dict[str, Any]:
         own = ("_last", "_run", "_calls", "pool", "workers", "compiled")
@@ -112,6 +112,7 @@ class Runner:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
+        self.compiled = machine_code(self.problem, self.options.machine_code)
         self._anew()
 
     # --- solves -----------------------------------------------------------------------------------
