@@ -17,8 +17,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.fit import fit_signed
-from casadi_hybrid.verify.first_order.measure import Measure
-from casadi_hybrid.verify.first_order.rows import Rows, nearby_sides
+from casadi_hybrid.verify.first_order.rows import Measure, Rows, nearby_sides
 
 STATIONARY = 1e-5
 

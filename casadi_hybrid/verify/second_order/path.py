@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.functions import Evaluation
-
-
-class Derivatives(Protocol):
-    """The functions of an equality-constrained problem, as an :class:`.Oracle` has them."""
-
-    def first(self, x: Vector) -> Evaluation:
-        """Return f, ∇f, h and J_h."""
-        ...
-
-    def second(self, x: Vector, multipliers: Vector) -> Evaluation:
-        """Return these and ∇²ₓₓL."""
-        ...
-
+from casadi_hybrid.verify.first_order.face import OnFace
 
 STEPS = (0.1, 0.03, 0.01)
 """Lengths of the walk, in units of max(1, ‖x‖_∞)."""
@@ -30,7 +16,7 @@ ROUNDING = 1e-13
 
 
 def falls_along(
-    oracle: Derivatives, at: Evaluation, direction: Vector, multipliers: Vector, residual: float
+    view: OnFace, at: Evaluation, direction: Vector, multipliers: Vector, residual: float
 ) -> Vector | None:
     """Return ±direction if f falls along it at every length of :data:`STEPS`, else None.
 
@@ -39,8 +25,8 @@ def falls_along(
     first-order residual alone explains.
 
     Args:
-        oracle: the problem's functions.
-        at: the functions at x.
+        view: the problem.
+        at: its functions at x.
         direction: unit vector d in ker J.
         multipliers: λ, for the part of a change in f that a change in h explains.
         residual: ‖∇f + Jᵀλ‖_∞ at x.
@@ -48,18 +34,15 @@ def falls_along(
     unit = max(1.0, float(np.abs(at.x).max()))
     for sign in (1.0, -1.0):
         d = sign * direction
-        if all(_falls(oracle, at, t * unit * d, multipliers, residual) for t in STEPS):
+        if all(_falls(view, at, t * unit * d, multipliers, residual) for t in STEPS):
             return np.asarray(d)
     return None
 
 
 def _falls(
-    oracle: Derivatives, at: Evaluation, step: Vector, multipliers: Vector, residual: float
+    view: OnFace, at: Evaluation, step: Vector, multipliers: Vector, residual: float
 ) -> bool:
-    try:
-        there = _pull_back(oracle, at.x + step, at.h)
-    except EvaluationError:
-        return False
+    there = _pull_back(view, at.x + step, at.h)
     if there is None:
         return False
     moved = there.x - at.x
@@ -72,10 +55,13 @@ def _falls(
     return there.f < at.f - margin
 
 
-def _pull_back(oracle: Derivatives, x: Vector, reference: Vector) -> Evaluation | None:
-    """Return to h = 0, or to the violation that the judged point itself has."""
+def _pull_back(view: OnFace, x: Vector, reference: Vector) -> Evaluation | None:
+    """Return to h = 0, or to the violation that the judged point itself has; None: no way there."""
     for _ in range(CORRECTIONS):
-        there = oracle.first(x)
+        try:
+            there = view.first(x)
+        except EvaluationError:
+            return None
         rounding = ROUNDING * np.maximum(1.0, np.abs(there.B) @ np.abs(x))
         if np.all(np.abs(there.h) <= np.maximum(rounding, np.abs(reference))):
             return there
