@@ -11,8 +11,12 @@ import pytest
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
 from casadi_hybrid.result.explain.dependence import dependent_constraints
-from casadi_hybrid.result.explain.diagnosis import fall, last_direction, worst_violations
-from casadi_hybrid.result.explain.scaling import bad_scales
+from casadi_hybrid.result.explain.diagnosis import (
+    bad_scales,
+    fall,
+    last_direction,
+    worst_violations,
+)
 
 X = ca.SX.sym("x", 3)
 ROWS = ["first", "second", "third"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,22 +103,12 @@ def conflicting_set(result: Answer) -> Conflict | None:
         None where no set was found: the linearization is consistent, too large, or it defeats
         the linear programs.
     """
-    try:
-        with np.errstate(all="ignore"):
-            return _search(result)
-    except _FAILURES:
-        return None
-
-
-def _search(result: Answer) -> Conflict | None:
-    system = _System.of(result)
-    if system is None:
-        return None
-    for reach in (np.inf, max(1.0, float(np.abs(result.x).max(initial=0.0)))):
-        found = system.search(reach)
-        if found is not None:
-            chosen, irreducible = found
-            return Conflict(tuple(system.members[i] for i in chosen), reach, irreducible)
+    with suppress(*_FAILURES), np.errstate(all="ignore"):
+        if (system := _System.of(result)) is not None:
+            for reach in (np.inf, max(1.0, float(np.abs(result.x).max(initial=0.0)))):
+                if (found := system.search(reach)) is not None:
+                    chosen, irreducible = found
+                    return Conflict(tuple(system.members[i] for i in chosen), reach, irreducible)
     return None
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.basics.sparse import general
-from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.explain.diagnosis import listed
 
@@ -73,7 +72,7 @@ def dependent_constraints(
     columns, pinned = np.flatnonzero(working.x == 0), np.flatnonzero(working.x)
     if float(rows.size) ** 2 * columns.size > _LARGEST_QR:
         return None
-    J = _rows(general(at.J), rows)
+    J = sp.csr_array(general(at.J))[rows].toarray()
     whole = np.linalg.norm(J, axis=1)
     A = J[:, columns]
     size = np.linalg.norm(A, axis=1)
@@ -90,17 +89,10 @@ def dependent_constraints(
         kept = np.abs(weights) > 1e-6 * np.abs(weights).max(initial=0.0)
         rest = J[d] - weights @ J[pivots[:rank]]
         held = pinned[np.abs(rest[pinned]) > 1e-6 * max(whole[d], 1e-300)]
-        found.append(
-            Dependence(
-                int(rows[d]),
-                result.constraint_names[rows[d]],
-                tuple(
-                    (result.constraint_names[i], float(w))
-                    for i, w in zip(basis[kept], weights[kept], strict=True)
-                ),
-                tuple(result.variable_names[i] for i in held),
-            )
-        )
+        names = result.constraint_names
+        combination = zip((names[i] for i in basis[kept]), weights[kept].tolist(), strict=True)
+        bounds = tuple(result.variable_names[i] for i in held)
+        found.append(Dependence(int(rows[d]), names[rows[d]], tuple(combination), bounds))
     return tuple(sorted(found, key=lambda one: one.index))
 
 
@@ -118,8 +110,3 @@ def _row_basis(A: Matrix, tolerance: float) -> tuple[int, NDArray[np.intp], Matr
     rank = int(np.count_nonzero(np.abs(np.diag(R)) > tolerance))
     factors = la.solve_triangular(R[:rank, :rank], R[:rank, rank:]) if rank else R[:0]
     return rank, pivots, factors
-
-
-def _rows(J: Operator, rows: NDArray[np.intp]) -> Matrix:
-    picked = J.tocsr()[rows].toarray() if sp.issparse(J) else np.asarray(J)[rows]
-    return np.asarray(picked)

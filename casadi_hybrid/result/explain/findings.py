@@ -9,13 +9,14 @@ from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.explain.conflict import conflicting_set
 from casadi_hybrid.result.explain.dependence import dependent_constraints, rank_tolerance
 from casadi_hybrid.result.explain.diagnosis import (
+    bad_scales,
+    constant_constraints,
     fall,
     fixed_variables,
     last_direction,
     listed,
     worst_violations,
 )
-from casadi_hybrid.result.explain.scaling import bad_scales, constant_constraints
 
 _MANY = 5
 _LARGE_MULTIPLIER = 1e6

@@ -44,8 +44,8 @@ def page(answer: Answer, said: str) -> str:
         ("What there is to say", f'<pre class="said">{prose(said)}</pre>'),
         ("Course of the solve", of_course(answer)),
         ("Active set", of_active_set(answer)),
-        ("Constraints and their multipliers", _SIGN + tables.of_constraints(answer)),
-        ("Variables and the multipliers of their bounds", tables.of_variables(answer)),
+        ("Constraints and their multipliers", _SIGN + tables.of_bounds(answer, "g")),
+        ("Variables and the multipliers of their bounds", tables.of_bounds(answer, "x")),
         ("Structure of the KKT matrix", _structure(answer)),
     )
     beside = (
