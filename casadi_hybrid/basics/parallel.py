@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.many.carriers import Carrier, carrier, has_joblib
+from casadi_hybrid.basics.many.carriers import Processes, carrier, has_joblib
 from casadi_hybrid.basics.many.worker import Piece
 from casadi_hybrid.basics.record.software import software
 
@@ -111,7 +111,7 @@ def _heard() -> Iterator[list[int]]:
 
 
 def _survive(
-    carried: Carrier, work: Callable[[Item], Value], items: Sequence[Item],
+    carried: Processes, work: Callable[[Item], Value], items: Sequence[Item],
     lost: Callable[[Item, str], Value] | None,
 ) -> Iterator[tuple[int, Value]]:  # fmt: skip
     """Yield (number, value); after a death what was under way comes first, one by one."""

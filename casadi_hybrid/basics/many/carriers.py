@@ -1,11 +1,4 @@
-"""What carries pieces of work elsewhere: processes of the standard library, joblib's, Dask's.
-
-A carrier's ``stream(piece, pairs, ahead)`` yields what ``piece(number, item)`` returns, in no
-particular order, with at most ``ahead`` pairs taken that have not come back. An exception of the
-work is raised by it; so is one of ``deaths`` where a worker's process ended.
-``close(at_once=True)`` ends what is under way. ``tries`` is how often an item that is run alone may
-end its process before it is given up.
-"""
+"""What carries pieces of work elsewhere: processes of the standard library, joblib's, Dask's."""
 
 from __future__ import annotations
 
@@ -20,7 +13,7 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.many.worker import deaf_children, end_with, started_deaf
@@ -31,41 +24,32 @@ Stream = Generator[tuple[int, Any, str], None, None]
 LOCAL = "local"
 _WAIT = 20  # seconds for a cluster to be there
 _BACK = 120  # seconds for a worker to be there, or to come back after its death
-
-
-class Carrier(Protocol):
-    """See the module's docstring."""
-
-    deaths: tuple[type[Exception], ...]
-    workers: int
-    tries: int
-
-    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
-        """Yield the results as they come."""
-        ...
-
-    def close(self, *, at_once: bool) -> None:
-        """Give back what it holds."""
-        ...
+_IDLE = 300  # seconds after which joblib's processes end
 
 
 class Processes:
-    """Fresh processes of the standard library: a forked copy of CasADi's threads is not safe."""
+    """Fresh processes of the standard library: a forked copy of CasADi's threads is not safe.
 
+    Attributes:
+        workers: how many.
+        deaths: what the work raises where a worker's process ended.
+        tries: how often an item that is run alone may end its process before it is given up.
+    """
+
+    deaths: tuple[type[Exception], ...] = (BrokenProcessPool,)
     tries = 2
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self.deaths: tuple[type[Exception], ...] = (BrokenProcessPool,)
 
     def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
-        """Yield the results as they come."""
-        context = multiprocessing.get_context("spawn")
-        before = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(
-            min(self.workers, ahead), context, initializer=end_with, initargs=(os.getpid(),)
-        )
+        """Yield what ``piece(number, item)`` returns, in no particular order, or raise its error.
+
+        At most ``ahead`` pairs are taken that have not come back.
+        """
         pending: set[Future[tuple[int, Any, str]]] = set()
+        with deaf_children():
+            pool = self._executor(min(self.workers, ahead))
         try:
             while True:
                 with deaf_children():  # a call of submit may start a process
@@ -77,46 +61,53 @@ class Processes:
                 for future in done:
                     yield future.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in set(multiprocessing.active_children()) - before:
-                process.kill()
+            for future in pending:
+                future.cancel()
+            self._end(pool, at_once=True)
             raise
-        pool.shutdown()
+        self._end(pool, at_once=False)
 
     def close(self, *, at_once: bool) -> None:
-        """Nothing is held between two streams."""
+        """Give back what is kept between two streams; ``at_once`` ends what is under way."""
+
+    def _executor(self, workers: int) -> Any:
+        self._before = set(multiprocessing.active_children())
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(workers, context, initializer=end_with, initargs=(os.getpid(),))
+
+    def _end(self, pool: Any, *, at_once: bool) -> None:
+        pool.shutdown(wait=not at_once)
+        for process in set(multiprocessing.active_children()) - self._before if at_once else ():
+            process.kill()
 
 
-class Joblib:
+class Joblib(Processes):
     """Processes of joblib (loky): lambdas and functions of a notebook travel, too.
 
     The processes stay for the next call, and end by themselves after five idle minutes.
     """
 
-    tries = 2
-
     def __init__(self, workers: int) -> None:
-        self.workers = workers
-        self._joblib = import_module("joblib")
-        loky = import_module("joblib.externals.loky.process_executor")
-        self.deaths: tuple[type[Exception], ...] = (loky.BrokenProcessPool,)
+        super().__init__(workers)
+        self._loky = import_module("joblib.externals.loky")
+        self.deaths = (self._loky.BrokenProcessPool,)
 
-    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
-        """Yield the results as they come."""
-        options = {"initializer": end_with, "initargs": (os.getpid(),), "max_nbytes": None}
-        return _joblib_stream(
-            self._joblib, self.workers, "loky", piece, pairs, ahead, options
-        )  # fmt: skip
+    def _executor(self, workers: int) -> Any:
+        return self._loky.get_reusable_executor(
+            self.workers, timeout=_IDLE, initializer=end_with, initargs=(os.getpid(),)
+        )
+
+    def _end(self, pool: Any, *, at_once: bool) -> None:
+        pass
 
     def close(self, *, at_once: bool) -> None:
         """End the workers, where that is wanted at once."""
         if at_once:
-            loky = import_module("joblib.externals.loky")
-            loky.get_reusable_executor().shutdown(wait=False, kill_workers=True)
+            self._loky.get_reusable_executor().shutdown(wait=False, kill_workers=True)
 
 
-class Cluster:
-    """A Dask cluster through joblib.
+class Cluster(Processes):
+    """A Dask cluster.
 
     Args:
         cluster: ``"local"`` for one on this machine, the address of a scheduler, or a
@@ -124,24 +115,24 @@ class Cluster:
         workers: processes of a local one.
     """
 
+    tries = 1  # after those of the scheduler, three by default
+
     def __init__(self, cluster: Any, workers: int) -> None:
-        missing = [name for name in ("joblib", "distributed") if find_spec(name) is None]
-        if missing:
+        if find_spec("distributed") is None:
             raise InputError(
-                f"cluster needs {' and '.join(missing)}, which is not installed; "
+                "cluster needs distributed, which is not installed; "
                 "pip install 'casadi_hybrid[cluster]'"
             )
-        self._joblib, distributed = import_module("joblib"), import_module("distributed")
-        self.deaths: tuple[type[Exception], ...] = (distributed.scheduler.KilledWorker,)
+        distributed = import_module("distributed")
+        self.deaths = (distributed.scheduler.KilledWorker,)
         self._own: list[Any] = []
         self._nannies: Callable[[], list[Any]] = list
         self._patient: Any = nullcontext()
-        self.tries = 1  # after those of the scheduler, three by default
         if isinstance(cluster, distributed.Client):
             self._client = cluster
         else:
             self._client = started_deaf(lambda: self._connect(distributed, cluster, workers))
-        self.workers = max(sum(self._client.ncores().values()), 1)
+        super().__init__(max(sum(self._client.ncores().values()), 1))
 
     def _connect(self, distributed: Any, cluster: Any, workers: int) -> Any:
         if not isinstance(cluster, str) or not cluster:
@@ -172,12 +163,7 @@ class Cluster:
         self._own.insert(0, client)
         return client
 
-    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
-        """Yield the results as they come.
-
-        Raises:
-            InputError: where no worker is there, or comes back.
-        """
+    def _executor(self, workers: int) -> Any:
         try:
             self._client.wait_for_workers(1, timeout=_BACK)
         except TimeoutError:
@@ -185,9 +171,10 @@ class Cluster:
                 f"the Dask cluster has had no worker for {_BACK} seconds; start some with dask "
                 "worker ADDRESS, or take 'local'"
             ) from None
-        backend = _telling(self._client)
-        with self._joblib.parallel_config(backend=backend):
-            yield from _joblib_stream(self._joblib, self.workers, None, piece, pairs, ahead, {})
+        return self._client.get_executor(pure=False)
+
+    def _end(self, pool: Any, *, at_once: bool) -> None:
+        pass
 
     def close(self, *, at_once: bool) -> None:
         """Close what was opened here.
@@ -206,51 +193,7 @@ class Cluster:
         self._patient.__exit__(None, None, None)
 
 
-def _telling(client: Any) -> Any:
-    """joblib's backend for Dask, which also tells when the cluster gives a task up.
-
-    By itself it calls back for answers only, and whoever waits for a task whose worker died time
-    after time waits for ever. And a cluster of which one worker is there it takes for no cluster:
-    joblib would do the work in this process, which an item may end.
-    """
-    base: Any = import_module("joblib._dask").DaskDistributedBackend
-
-    class Telling(base):  # type: ignore[misc]
-        def effective_n_jobs(self, n_jobs: int) -> int:
-            return max(int(super().effective_n_jobs(n_jobs)), 2)
-
-        def submit(self, func: Any, callback: Any = None) -> Any:
-            future = super().submit(func, callback)
-
-            def told(done: Any) -> None:
-                error = None if done.cancelled() else done.exception()
-                if error is not None and callback is not None:
-                    callback(error)
-
-            future.add_done_callback(told)
-            return future
-
-    return Telling(client=client, wait_for_workers_timeout=_BACK)
-
-
-def _joblib_stream(
-    joblib: Any, workers: int, backend: str | None, piece: Piece, pairs: Pairs, ahead: int,
-    options: dict[str, Any],
-) -> Stream:  # fmt: skip
-    """One call of ``joblib.Parallel``, whose results are taken as they come."""
-    parallel = joblib.Parallel(
-        n_jobs=workers, backend=backend, return_as="generator_unordered", batch_size=1,
-        pre_dispatch=ahead, **options,
-    )  # fmt: skip
-    with deaf_children():
-        found = parallel(joblib.delayed(piece)(number, item) for number, item in pairs)
-    try:
-        yield from found
-    finally:
-        found.close()
-
-
-def carrier(cluster: Any, workers: int) -> Carrier:
+def carrier(cluster: Any, workers: int) -> Processes:
     """Return a cluster where one is named, else joblib's processes, else the library's own."""
     if cluster is not None:
         return Cluster(cluster, workers)
