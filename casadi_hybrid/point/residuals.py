@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import largest, norm
+from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector, positive
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.problem.functions import Evaluation
@@ -172,5 +172,5 @@ def violation_is_stationary(at: Evaluation, tolerance: float) -> bool:
         return True
     # Scaled to entries of size one: squares of large numbers overflow.
     B, h = at.B / steepest, at.h / max(largest(at.h), 1e-300)
-    slope = max(tolerance * norm(B), _FLAT / steepest)
-    return norm(B.T.dot(h)) <= slope * norm(h)
+    slope = max(tolerance * float(np.linalg.norm(B)), _FLAT / steepest)
+    return bool(np.linalg.norm(B.T @ h) <= slope * np.linalg.norm(h))

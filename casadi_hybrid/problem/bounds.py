@@ -10,11 +10,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import Lazy, anywhere
+from casadi_hybrid.basics.arrays import all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.basics.sparse import Index
 
 
 @dataclass(frozen=True)
@@ -26,30 +25,10 @@ class Bounds:
     lbg: Vector
     ubg: Vector
 
-    @Lazy
+    @property
     def on_x(self) -> bool:
         """Whether any variable has a bound."""
         return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
-
-    @Lazy
-    def open_x(self) -> tuple[Index, Vector, Vector, bool]:
-        """Where a variable is not fixed, the bounds there, and whether all are finite."""
-        return _open(self.lbx, self.ubx)
-
-    @Lazy
-    def open_g(self) -> tuple[Index, Vector, Vector, bool]:
-        """Where a row is no equation, the bounds there, and whether all are finite."""
-        return _open(self.lbg, self.ubg)
-
-
-def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
-    where = np.flatnonzero(lower < upper)
-    lower, upper = lower[where], upper[where]
-    return where, lower, upper, _all_finite(lower) and _all_finite(upper)
-
-
-def _all_finite(v: Vector) -> bool:
-    return not anywhere(~np.isfinite(v))  # without SciPy: bounds are read for the engine too
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
@@ -65,11 +44,11 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
         InputError: for symbols, text, a wrong length or a value that is not allowed.
     """
     if type(value) is float and (isfinite(value) or (infinite and not isnan(value))):
-        return _repeated(value, size)
+        array = np.empty(size)
+        array.fill(value)
+        return array
     common = _common(value, size)
-    if common is not None and (
-        _all_finite(common) or (infinite and not anywhere(np.isnan(common)))
-    ):
+    if common is not None and (all_finite(common) or (infinite and not anywhere(np.isnan(common)))):
         return common
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(
@@ -90,12 +69,6 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
         flat = array.ravel()
         return np.where(np.isinf(flat), flat, vector)
     return as_vector(array, size, name)
-
-
-def _repeated(value: float, size: int) -> Vector:
-    array = np.empty(size)
-    array.fill(value)
-    return array
 
 
 def _common(value: Any, size: int) -> Vector | None:

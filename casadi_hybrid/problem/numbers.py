@@ -98,7 +98,7 @@ class Defaults:
             value = by_block(given[label], blocks[of], np.zeros(size), label)
             kept[label] = None if value is None else checked(value, size, label)
         bounds = _all_rows(sizes.m_h, on_x, on_g)
-        for vector in (*on_x, *on_g, bounds.lbg, bounds.ubg, *kept.values()):
+        for vector in (*on_g, *kept.values()):
             if vector is not None:
                 vector.setflags(write=False)
         return cls(sizes, blocks, *on_x, *on_g, **kept, bounds=bounds)
@@ -121,24 +121,8 @@ class Defaults:
             on_x = bound_pair(lbx, ubx, blocks["x"], known, "x", sizes.variables)
             known, rows = (self.lbg, self.ubg), sizes.rows[sizes.m_h :]
             on_g = bound_pair(lbg, ubg, blocks["g"], known, "g", rows)
-            bounds = self._kept(_all_rows(sizes.m_h, on_x, on_g))
+            bounds = _all_rows(sizes.m_h, on_x, on_g)
         return Numbers(start, values, bounds, on_bounds, on_rows)
-
-    def _kept(self, bounds: Bounds) -> Bounds:
-        """The bounds of the last solve where those have the same numbers.
-
-        They change seldom from one solve to the next, and what was found out about them is kept
-        with them. Therefore they cannot be written to.
-        """
-        sides = bounds.lbx, bounds.ubx, bounds.lbg, bounds.ubg
-        key = b"".join([side.tobytes() for side in sides])
-        last: tuple[bytes, Bounds] | None = self.__dict__.get("_last")
-        if last is not None and last[0] == key:
-            return last[1]
-        for side in sides:
-            side.setflags(write=False)
-        self.__dict__["_last"] = key, bounds
-        return bounds
 
     @staticmethod
     def _read(value: Any, default: Vector | None, name: str, blocks: Blocks, size: int) -> Vector:
@@ -164,6 +148,8 @@ def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:
     if m_h:
         zeros = np.zeros(m_h)
         on_g = np.concatenate((zeros, on_g[0])), np.concatenate((zeros, on_g[1]))
+    for side in (*on_x, *on_g):
+        side.setflags(write=False)
     return Bounds(*on_x, *on_g)
 
 

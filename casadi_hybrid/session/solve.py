@@ -278,7 +278,7 @@ def _undefined(problem: Problem, numbers: Numbers, found: Solved) -> EvaluationE
         return None
     if found.by_python:
         return found.undefined
-    evaluator = Evaluator(problem, numbers.p, dense=False)
+    evaluator = Evaluator(problem, numbers.p)
     x = found.array("x") if found.x_undefined is None else found.x_undefined
     try:
         evaluator.first(x)

@@ -85,7 +85,7 @@ def verify(
     """
     positive(tol, "tol")
     # SciPy's optimizers come along.
-    from casadi_hybrid.problem.evaluator import GeneralEvaluator  # noqa: PLC0415
+    from casadi_hybrid.problem.evaluator import Evaluator  # noqa: PLC0415
     from casadi_hybrid.verify.first_order.face import Instance  # noqa: PLC0415
     from casadi_hybrid.verify.judging import judge  # noqa: PLC0415
     from casadi_hybrid.verify.point import read_candidate, read_problem  # noqa: PLC0415
@@ -99,7 +99,7 @@ def verify(
     problem = read_problem(problem, constraint_names, variable_names)
     limits = tuple(numbers[key] for key in ("lbx", "ubx", "lbg", "ubg"))
     candidate = read_candidate(problem, answer, numbers["p"], limits, multipliers, numbers["x0"])
-    evaluator = GeneralEvaluator(problem, candidate.p)
+    evaluator = Evaluator(problem, candidate.p)
     instance = Instance(problem, evaluator, candidate.bounds, tol, scaled)
     report = judge(instance, candidate, ipopt=ipopt)
     if stated is None:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.problem.evaluator import GeneralEvaluator
+from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, first_order
@@ -137,7 +137,7 @@ def run_ipopt(
     """
     problem = read_problem(problem)
     warm = None if multipliers is None else (np.zeros(problem.n), multipliers)
-    return ask_ipopt(Instance(problem, GeneralEvaluator(problem, p), problem.bounds), x0, warm)
+    return ask_ipopt(Instance(problem, Evaluator(problem, p), problem.bounds), x0, warm)
 
 
 def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
-from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.result.answer import Answer
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
@@ -199,7 +199,7 @@ def constant_constraints(result: Answer) -> tuple[str, ...]:
     return tuple(result.constraint_names[i] for i in np.flatnonzero(constant))
 
 
-def _maxima(A: Operator, axis: int) -> Vector:
+def _maxima(A: Any, axis: int) -> Vector:
     """Largest entries of a nonnegative matrix by row (axis 1) or by column (axis 0)."""
     if sp.issparse(A):
         rows, columns = A.shape

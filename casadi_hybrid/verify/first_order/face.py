@@ -20,7 +20,7 @@ from casadi_hybrid.basics.factorization import inertia
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.problem.evaluator import GeneralEvaluator
+from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.first_order.multipliers import (
@@ -52,7 +52,7 @@ class Instance:
     """
 
     problem: Problem
-    evaluator: GeneralEvaluator
+    evaluator: Evaluator
     bounds: Bounds
     tol: float = 1e-6
     scaled: bool = False
