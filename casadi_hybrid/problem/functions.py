@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -65,7 +65,7 @@ class Functions:
         curvature: (x, λ, p) → ∇²ₓₓL with L = f + λᵀh, for who knows the rest already; None where
             there are no second derivatives.
         of_residual, of_second: :attr:`residual` and :attr:`second`; None likewise.
-        backend: ``"interpreted"`` or ``"compiled"``.
+        backend: ``"interpreted"``, ``"compiled"`` or ``"external"``.
         constraint_label: what the user calls h, for messages.
         hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.derivatives`.
         lacking: why there are no second derivatives, in CasADi's words; empty where there are, or
@@ -83,7 +83,7 @@ class Functions:
     of_second: OnDemand | None
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
-    backend: str
+    backend: str = "interpreted"
     constraint_label: str = "h"
     hessian: str = EXACT
     lacking: str = ""
@@ -154,10 +154,9 @@ class Functions:
         """The packing of one of these functions."""
         known: dict[str, Packing] = self.__dict__.setdefault("_packings", {})
         name = function.name()
-        found = known.get(name)
-        if found is None:
-            found = known[name] = Packing(function)
-        return found
+        if name not in known:
+            known[name] = Packing(function)
+        return known[name]
 
     def compiled(self) -> Functions:
         """The same functions as machine code; with a warning the same object without a compiler."""
@@ -228,15 +227,8 @@ class Evaluation:
     hessian: Matrix | None
     measured: Vector
 
-    @property
-    def objective(self) -> float:
-        """f."""
-        return self.f
-
-    @property
-    def constraints(self) -> Vector:
-        """h."""
-        return self.h
+    objective = property(lambda self: self.f)
+    constraints = property(lambda self: self.h)
 
 
 class Packing:
@@ -352,14 +344,16 @@ class Fused:
                 raise EvaluationError(function, entry, value, place, x.copy())
 
     def _place(self, x: Vector) -> str:
-        return named_values(self._names.variable_names, x)
+        """``a = 1, b = 2`` for the first entries, and how many there are more."""
+        names = self._names.variable_names
+        pairs = zip(names[:_SHOWN], x[:_SHOWN], strict=True)
+        text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
+        left = len(names) - _SHOWN
+        return f"{text} and {left} more" if left > 0 else text
 
     def _describe(self, label: str, row: int, column: int) -> tuple[str, str]:
-        h, x, called = (
-            self._names.constraint_names,
-            self._names.variable_names,
-            self._names.constraint_label,
-        )
+        names = self._names
+        h, x, called = names.constraint_names, names.variable_names, names.constraint_label
         if label == "f":
             return "the objective f", ""
         if label == "grad_f":
@@ -369,6 +363,36 @@ class Fused:
         if label == "jac_h":
             return f"the Jacobian of {called}", f"d {h[row]} / d {x[column]}"
         return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
+
+
+def first_of(x: Any, p: Any, f: Any, gradient: Any, h: Any, jacobian: Any) -> ca.Function:
+    """(x, p) → f, ∇f, h, J_h."""
+    outputs, labels = [f, gradient, h, jacobian], ["f", "grad_f", "h", "jac_h"]
+    return ca.Function("first", [x, p], outputs, ["x", "p"], labels)
+
+
+def functions_of(
+    first: ca.Function, symbols: tuple[Any, ...], outputs: tuple[Any, ...], hessian_lag: Any,
+    rows: Any, **about: Any,
+) -> Functions:  # fmt: skip
+    """The functions of expressions.
+
+    Args:
+        first, outputs: the function, and what it returns.
+        symbols: x, λ, p.
+        hessian_lag: ∇²ₓₓL, None where there is none.
+        rows: h, for whoever asks for it alone.
+        about: the other fields of :class:`Functions`.
+    """
+    x, _, p = symbols
+    names, last = ["x", "lam", "p"], ["hess_lag"]
+    curvature = of_second = None
+    if hessian_lag is not None:
+        every, labels = [*outputs, hessian_lag], [*first.name_out(), *last]
+        of_second = OnDemand(lambda: ca.Function("second", [*symbols], every, names, labels))
+        curvature = ca.Function("curvature", [*symbols], [hessian_lag], names, last)
+    of_residual = OnDemand(lambda: ca.Function("residual", [x, p], [rows], ["x", "p"], ["h"]))
+    return Functions(first, curvature, of_residual, of_second, **about)
 
 
 def instructions_of(
@@ -385,14 +409,6 @@ def _directions(sparsity: ca.Sparsity) -> int:
     if not sparsity.nnz():
         return 0
     return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))
-
-
-def named_values(names: Sequence[str], values: Vector) -> str:
-    """``a = 1, b = 2`` for the first entries, and how many there are more."""
-    pairs = zip(names[:_SHOWN], values[:_SHOWN], strict=True)
-    text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
-    left = len(names) - _SHOWN
-    return f"{text} and {left} more" if left > 0 else text
 
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:

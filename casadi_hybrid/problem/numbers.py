@@ -51,21 +51,14 @@ class Defaults:
 
     Attributes:
         sizes, blocks: of the problem.
-        lbx, ubx, lbg, ubg: bounds of x and of g's rows.
-        x0, p0, lam_x0, lam_g0: None where there is no default.
+        given: by the names of :data:`NUMBERS`: the bounds of x and of g's rows; None for a start,
+            parameters or multipliers without a default.
         bounds: of x and of all rows (h; g).
     """
 
     sizes: Sizes
     blocks: Mapping[str, Blocks]
-    lbx: Vector
-    ubx: Vector
-    lbg: Vector
-    ubg: Vector
-    x0: Vector | None
-    p0: Vector | None
-    lam_x0: Vector | None
-    lam_g0: Vector | None
+    given: Mapping[str, Vector | None]
     bounds: Bounds
 
     @classmethod
@@ -91,41 +84,41 @@ class Defaults:
         on_x = bound_pair(given["lbx"], given["ubx"], blocks["x"], free, "x", sizes.variables)
         rows = sizes.rows[sizes.m_h :]
         on_g = default_limits(given["lbg"], given["ubg"], blocks["g"], limits, rows)
-        kept: dict[str, Any] = {}
+        kept: dict[str, Vector | None] = {}
         for label, of, size in (
             ("x0", "x", n), ("p0", "p", sizes.n_p), ("lam_x0", "x", n), ("lam_g0", "c", m)
         ):  # fmt: skip
             value = by_block(given[label], blocks[of], np.zeros(size), label)
             kept[label] = None if value is None else checked(value, size, label)
         bounds = _all_rows(sizes.m_h, on_x, on_g)
-        for vector in (*on_g, *kept.values()):
+        kept |= {"lbx": on_x[0], "ubx": on_x[1], "lbg": on_g[0], "ubg": on_g[1]}
+        for vector in kept.values():
             if vector is not None:
                 vector.setflags(write=False)
-        return cls(sizes, blocks, *on_x, *on_g, **kept, bounds=bounds)
+        return cls(sizes, blocks, kept, bounds)
 
     def numbers(
         self, x0: Any, p: Any, lbx: Any, ubx: Any, lbg: Any, ubg: Any, lam_x0: Any, lam_g0: Any
     ) -> Numbers:
         """Read the numbers of one solve, see :meth:`Problem.numbers`."""
-        sizes, blocks = self.sizes, self.blocks
-        n, m = len(sizes.variables), len(sizes.rows)
-        start = self._read(x0, self.x0, "x0", blocks["x"], n)
-        on_bounds = self._read(lam_x0, self.lam_x0, "lam_x0", blocks["x"], n)
-        on_rows = self._read(lam_g0, self.lam_g0, "lam_g0", blocks["c"], m)
-        if p is None and self.p0 is None and sizes.n_p:
+        sizes, blocks, known = self.sizes, self.blocks, self.bounds
+        n, m, m_h = len(sizes.variables), len(sizes.rows), sizes.m_h
+        start = self._read(x0, "x0", blocks["x"], n)
+        on_bounds = self._read(lam_x0, "lam_x0", blocks["x"], n)
+        on_rows = self._read(lam_g0, "lam_g0", blocks["c"], m)
+        if p is None and self.given["p0"] is None and sizes.n_p:
             raise InputError(f"p is missing; the problem has {sizes.n_p} parameter(s)")
-        values = self._read(p, self.p0, "p", blocks["p"], sizes.n_p)
-        bounds = self.bounds
+        values = self._read(p, "p", blocks["p"], sizes.n_p)
+        bounds = known
         if not (lbx is ubx is lbg is ubg is None):
-            known = self.lbx, self.ubx
-            on_x = bound_pair(lbx, ubx, blocks["x"], known, "x", sizes.variables)
-            known, rows = (self.lbg, self.ubg), sizes.rows[sizes.m_h :]
-            on_g = bound_pair(lbg, ubg, blocks["g"], known, "g", rows)
-            bounds = _all_rows(sizes.m_h, on_x, on_g)
+            of_x, of_g = (known.lbx, known.ubx), (known.lbg[m_h:], known.ubg[m_h:])
+            on_x = bound_pair(lbx, ubx, blocks["x"], of_x, "x", sizes.variables)
+            on_g = bound_pair(lbg, ubg, blocks["g"], of_g, "g", sizes.rows[m_h:])
+            bounds = _all_rows(m_h, on_x, on_g)
         return Numbers(start, values, bounds, on_bounds, on_rows)
 
-    @staticmethod
-    def _read(value: Any, default: Vector | None, name: str, blocks: Blocks, size: int) -> Vector:
+    def _read(self, value: Any, name: str, blocks: Blocks, size: int) -> Vector:
+        default = self.given["p0" if name == "p" else name]
         if value is None:
             return np.zeros(size) if default is None else default.copy()
         if isinstance(value, Mapping):
@@ -227,23 +220,16 @@ def default_limits(
             where, side = blocks[key], ("lower", "upper")[k]
             value, size = far if triple[k] is None else triple[k], where.stop - where.start
             base[where] = checked(value, size, f"the {side} bound in g[{key!r}]", infinite=True)
-        if isinstance(given, Mapping):
-            _refuse_twice(label, given, limits)
-        elif limits:
-            if not (isinstance(given, float) and given == far):
+            if isinstance(given, Mapping) and key in given:
                 raise InputError(
-                    f"{label} is given for all rows, but {', '.join(map(repr, limits))} of g came "
-                    "with bounds; give the others by the names of their blocks"
+                    f"{label} names {key!r}, which has its bounds in g[{key!r}]; give them once"
                 )
-            ends.append(base)
-            continue
+        if limits and isinstance(given, float) and given == far:
+            given = base  # noqa: PLW2901
+        elif limits and not isinstance(given, Mapping):
+            raise InputError(
+                f"{label} is given for all rows, but {', '.join(map(repr, limits))} of g came "
+                "with bounds; give the others by the names of their blocks"
+            )
         ends.append(by_block(given, blocks, base, label, infinite=True))
     return check_pair(ends[0], ends[1], len(names), "g", names)
-
-
-def _refuse_twice(label: str, given: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
-    for key in limits:
-        if key in given:
-            raise InputError(
-                f"{label} names {key!r}, which has its bounds in g[{key!r}]; give them once"
-            )

@@ -161,8 +161,8 @@ class Problem:
         self.derivatives.check(len(sizes.variables), sizes.n_p, len(sizes.rows))
         given = {label: getattr(self, label) for label in NUMBERS}
         fill(self, "defaults", Defaults.of(sizes, self.blocks, g.limits, given))
-        for label in NUMBERS:
-            fill(self, label, getattr(self.defaults, label))
+        for label, value in self.defaults.given.items():
+            fill(self, label, value)
 
     @classmethod
     def from_nlp(
@@ -290,10 +290,7 @@ class Problem:
             InputError: where they do not fit it.
         """
         derivatives.check(self.n, self.n_p, self.m)
-        made = changed(self, derivatives=derivatives)
-        for label in _BUILT:
-            made.__dict__.pop(label, None)
-        return made
+        return self._unbuilt(derivatives=derivatives)
 
     def exact(self) -> Problem:
         """The same problem with CasADi's own derivatives; itself where it has them, or has none."""
@@ -333,7 +330,11 @@ class Problem:
         if isinstance(self.x, ca.SX):
             return self
         graph = self.graph.expand()
-        made = changed(self, graph=graph, **symbols_of(graph, self.m_h))
+        return self._unbuilt(graph=graph, **symbols_of(graph, self.m_h))
+
+    def _unbuilt(self, **fields: Any) -> Problem:
+        """The same problem with other fields, and nothing generated yet."""
+        made = changed(self, **fields)
         for label in _BUILT:
             made.__dict__.pop(label, None)
         return made

@@ -234,7 +234,7 @@ def defaults_of(problem: Problem, labels: Sequence[str] = INPUTS) -> list[np.nda
     """Those of several, of all in order by default."""
     found, shapes = [], shapes_of(problem)
     for label in labels:
-        known = getattr(problem.defaults, "p0" if label == "p" else label)
+        known = problem.defaults.given["p0" if label == "p" else label]
         if known is None:
             known = np.full(math.prod(shapes[label]), _FAR.get(label, 0.0))
         found.append(np.asarray(known))
