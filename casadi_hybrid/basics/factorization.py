@@ -50,16 +50,10 @@ class Inertia(NamedTuple):
 
 
 class SymmetricFactor:
-    """The factors of a sparse symmetric matrix: its inertia, and solutions.
+    """The factors of a sparse symmetric matrix, of its lower triangle: its inertia, and solutions.
 
     Made, used and dropped within one function: FERAL's objects belong to the thread that made
     them. Each chooses its own elimination order, so that no result depends on earlier ones.
-
-    Args:
-        matrix: square; its lower triangle is factored.
-
-    Attributes:
-        inertia: of the matrix.
 
     Raises:
         FloatingPointError: for entries that are not finite, or factors that are not.

@@ -165,12 +165,7 @@ def _given_up(item: Item, lost: Callable[[Item, str], Value] | None) -> Value:
 
 
 class Progress:
-    """Rewrites one line on a terminal; elsewhere prints a line at every tenth of the way.
-
-    Args:
-        total: number of pieces.
-        label: what the line says; empty for no line.
-    """
+    """Rewrites one line on a terminal; elsewhere prints a line at every tenth of the way."""
 
     def __init__(self, total: int, label: str) -> None:
         self.total = total

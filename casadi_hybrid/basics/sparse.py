@@ -59,8 +59,8 @@ class Layout:
     Attributes:
         n, size: rows of W, and of K.
         pattern: of the lower triangle of K.
-        of_W: the entries of W in it.
-        at_W, at_A, at_diagonal: where those of W, of A, and of D and E go.
+        of_W: the entries of W in it; those of W, of A, and of D and E go to ``at_W``, ``at_A`` and
+            ``at_diagonal``.
     """
 
     def __init__(self, W: Pattern, A: Pattern) -> None:

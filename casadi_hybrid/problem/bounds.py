@@ -1,4 +1,4 @@
-"""Checks of the numbers of one solve: vectors and pairs of bounds."""
+"""The bounds of one solve, and checks of its numbers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,8 @@ class Bounds:
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
     """Return ``size`` numbers; a single one is repeated, and fits a vector without entries too.
 
-    Args:
-        value: numbers, a list, an array or ``DM``.
-        size: how many are needed.
-        name: for messages.
-        infinite: whether ±inf is a value; NaN never is.
-
     Raises:
-        InputError: for symbols, text, a wrong length or a value that is not allowed.
+        InputError: for symbols, text, a wrong length, NaN, or ±inf unless that is allowed.
     """
     if type(value) is float and (isfinite(value) or (infinite and not isnan(value))):
         array = np.empty(size)
@@ -95,14 +89,8 @@ def check_pair(
 ) -> tuple[Vector, Vector]:
     """Lower and upper bounds, ``size`` numbers each, with a point between them.
 
-    Args:
-        lower, upper: numbers; one is repeated.
-        size: how many are needed.
-        of: what they bound: ``lb{of}`` and ``ub{of}`` in messages.
-        names: of the entries.
-
     Raises:
-        InputError: naming the argument and the entry.
+        InputError: naming ``lb{of}`` or ``ub{of}``, and the entry.
     """
     low = checked(lower, size, f"lb{of}", infinite=True)
     high = checked(upper, size, f"ub{of}", infinite=True)

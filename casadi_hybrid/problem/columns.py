@@ -15,13 +15,10 @@ Shapes = dict[str, tuple[int, int]]
 
 
 def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
-    """Return the problem in columns, column after column of what was a matrix.
+    """Return the problem in columns, column after column of what was a matrix, and the old shapes.
 
     What is no row or matrix is left as it is, for the checks of
     :class:`~casadi_hybrid.problem.problem.Problem`.
-
-    Returns:
-        The problem and the shapes of those of x, p and g that were changed.
 
     Raises:
         InputError: where f or g depends on symbols that are neither in x nor in p.

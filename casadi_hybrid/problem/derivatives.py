@@ -120,11 +120,7 @@ class Derivatives:
             _signature("residuals", self.residuals, [x, p], [])
 
     def first(self, f: Any, g: Any, x: Any, p: Any, graph: ca.Function) -> tuple[Any, Any]:
-        """∇f, a full column, and J_g as expressions.
-
-        Args:
-            f, g, x, p: expressions and symbols.
-            graph: (x, p) → (f, g), from which they come.
+        """∇f, a full column, and J_g as expressions; ``graph`` is (x, p) → (f, g), their source.
 
         Raises:
             InputError: where one does not exist.
@@ -169,14 +165,12 @@ class Derivatives:
         """∇²ₓₓ(f + λᵀg) or what stands for it, which of them it is, and why, where that is no wish.
 
         Args:
-            f, g, x, p, lam: expressions and symbols.
             slope: ∇ₓ(f + λᵀg) by the first derivatives, which may be given.
             differenced: whether those are finite differences, whose differences take some n times
                 as many calls: not used unless asked for.
 
         Raises:
-            InputError: where the exact Hessian or that of Gauss–Newton is asked for and is not
-                there.
+            InputError: where the exact Hessian or that of Gauss–Newton is asked for and not there.
         """
         if self.hess_lag is not None:
             H = _called(self.hess_lag, x, p, 1.0, lam)[0]

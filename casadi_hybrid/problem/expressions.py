@@ -18,11 +18,8 @@ Blocks: TypeAlias = dict[str, slice]
 class Stack:
     """A column made of one expression or of named blocks.
 
-    Attributes:
-        column: the expression.
-        names: of its entries, None where no mapping gave them.
-        blocks: the entries of each named block; empty without a mapping.
-        limits: (lower, upper) of the blocks that came with their bounds.
+    ``names`` are None and ``blocks`` empty where no mapping gave them; ``limits`` are the (lower,
+    upper) of the blocks that came with their bounds.
     """
 
     column: Symbol
@@ -121,13 +118,9 @@ def stack_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
 
 
 def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False) -> Stack:
-    """Stack rows: nothing, an expression, a sequence, or a mapping of names to either.
+    """Stack rows h or g: nothing, an expression, a sequence, or a mapping of names to either.
 
-    Args:
-        value: the rows.
-        name: ``h`` or ``g``.
-        kind: ``ca.SX`` or ``ca.MX``.
-        bounded: whether a tuple of three in a mapping is (lower, expression, upper).
+    In a mapping of ``bounded`` rows a tuple of three is (lower, expression, upper).
 
     Raises:
         InputError: naming the block that is no expression of this kind.

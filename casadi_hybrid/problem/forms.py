@@ -26,10 +26,9 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Form:
-    """A nonlinear program as it came.
+    """A nonlinear program as it came: symbols and expressions by ``x``, ``p``, ``f`` and ``g``.
 
     Attributes:
-        entries: ``x`` and, where there are any, ``p``, ``f``, ``g``: symbols and expressions.
         oracle: (x, p) → (f, g) where only the function itself knows its derivatives, being
             foreign code; None for a graph.
         numbers: default numbers that came with it (of an ``.nl`` file), by their names.
@@ -43,11 +42,9 @@ class Form:
 def read_form(nlp: Any) -> Form:
     """Return a nonlinear program of any of CasADi's forms as symbols and expressions.
 
-    Args:
-        nlp: a dictionary; a Function with inputs x, p and outputs f, g; a ``ca.NlpBuilder``; or
-            the name of a file: an ``.nl`` file, a ``.c`` file, which the system's C compiler
-            compiles, or a shared library with a function ``nlp`` and, as
-            ``solver.generate_dependencies`` writes them, its derivatives.
+    A file is an ``.nl`` file, a ``.c`` file, which the system's C compiler compiles, or a shared
+    library with a function ``nlp`` and, as ``solver.generate_dependencies`` writes them, its
+    derivatives.
 
     Raises:
         InputError: for anything else, an unknown key of a dictionary, a Function with other

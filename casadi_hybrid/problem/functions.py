@@ -38,11 +38,7 @@ _SHOWN = 8  # numbers of a point in a sentence
 
 
 class OnDemand:
-    """A function that is made when it is first asked for: few methods call it.
-
-    Args:
-        make: makes it.
-    """
+    """A function that is made when it is first asked for: few methods call it."""
 
     def __init__(self, make: Callable[[], ca.Function]) -> None:
         self._make = make
@@ -176,10 +172,7 @@ class Functions:
 
         ``second`` stays as it is. So do all where a derivative may have more operations than
         :data:`EXPANSION_LIMIT`, or where some part has no scalar form (an integrator, a callback,
-        foreign code, an assertion).
-
-        Args:
-            size: the number of scalar operations of f and h.
+        foreign code, an assertion). ``size`` is the number of scalar operations of f and h.
         """
         patterns = [self.jacobian_sparsity]
         if self.curvature is not None:
@@ -234,11 +227,8 @@ class Evaluation:
 class Packing:
     """Where the outputs of a function lie in one array: made once, shared by all solves.
 
-    Attributes:
-        inputs: nonzeros of every input.
-        slices, size: the part of the array with the nonzeros of each output; its length.
-        sparsity, shapes, labels: of every output.
-        scatter: where the nonzeros go in the full matrix, column by column; None for full ones.
+    ``scatter`` says where an output's nonzeros go in the full matrix, column by column; None for
+    full ones.
     """
 
     def __init__(self, function: ca.Function) -> None:
@@ -375,14 +365,12 @@ def functions_of(
     first: ca.Function, symbols: tuple[Any, ...], outputs: tuple[Any, ...], hessian_lag: Any,
     rows: Any, **about: Any,
 ) -> Functions:  # fmt: skip
-    """The functions of expressions.
+    """The functions of expressions; ``about`` are the other fields of :class:`Functions`.
 
     Args:
-        first, outputs: the function, and what it returns.
-        symbols: x, λ, p.
-        hessian_lag: ∇²ₓₓL, None where there is none.
+        first, outputs: the function, and what it returns of the ``symbols`` x and p.
+        hessian_lag: ∇²ₓₓL of the symbols x, λ and p, None where there is none.
         rows: h, for whoever asks for it alone.
-        about: the other fields of :class:`Functions`.
     """
     x, _, p = symbols
     names, last = ["x", "lam", "p"], ["hess_lag"]

@@ -35,13 +35,7 @@ def build_functions(
     graph: ca.Function, *, compiled: bool = False, derivatives: Derivatives | None = None,
     **names: Any,
 ) -> Functions:  # fmt: skip
-    """Differentiate (x, p) → (f, h) and return the functions.
-
-    Args:
-        graph: in SX or MX.
-        compiled: have them as machine code.
-        derivatives: those that are given.
-        names: further fields of :class:`Functions`.
+    """Differentiate (x, p) → (f, h); ``names`` are further fields of :class:`Functions`.
 
     Raises:
         InputError: where a derivative that is needed does not exist.

@@ -71,10 +71,7 @@ class Defaults:
     ) -> Defaults:
         """Check what a problem is given by the names of :data:`NUMBERS`.
 
-        Args:
-            sizes, blocks: of the problem.
-            limits: bounds of the blocks of g that came with them.
-            given: the numbers.
+        ``limits`` are the bounds that came with blocks of g.
 
         Raises:
             InputError: naming the argument and the entry or block.
@@ -149,13 +146,6 @@ def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:
 def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: bool = False) -> Any:
     """Return numbers as they are; of a mapping by block the base with these blocks replaced.
 
-    Args:
-        value: numbers, or a mapping from names of blocks to the numbers of each.
-        blocks: the blocks there are.
-        base: values of the blocks that the mapping leaves out.
-        name: for messages.
-        infinite: whether ±inf is a value.
-
     Raises:
         InputError: for a block that does not exist, or numbers that do not fit it.
     """
@@ -175,12 +165,10 @@ def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: b
 def bound_pair(
     lower: Any, upper: Any, blocks: Blocks, base: Pair, of: str, names: Sequence[str]
 ) -> Pair:
-    """Lower and upper bounds of x or g, checked.
+    """Lower and upper bounds of x or g, checked; those of the base where both are None.
 
     Args:
-        lower, upper: numbers, mappings by block, or None for the base.
-        blocks: names of blocks.
-        base: bounds where none are given.
+        lower, upper: numbers, mappings by block, or None.
         of: ``"x"`` or ``"g"``.
         names: of the entries.
 
@@ -202,13 +190,7 @@ def default_limits(
     limits: Mapping[str, tuple[Any, Any]],
     names: Sequence[str],
 ) -> Pair:
-    """The default bounds of g's rows: from its triples, and from lbg and ubg elsewhere.
-
-    Args:
-        lower, upper: lbg and ubg: numbers or mappings by block.
-        blocks: names of g's blocks.
-        limits: the bounds that came as triples, None for none.
-        names: of g's rows.
+    """Default bounds of g's rows: from its triples (``limits``), and from lbg and ubg elsewhere.
 
     Raises:
         InputError: where a block has its bounds twice, or they are no bounds.

@@ -103,12 +103,7 @@ class Recorder:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, progress: Progress, **of_default: Any) -> None:
-        """Take one row.
-
-        Args:
-            progress: of the iterate.
-            of_default: what the default method alone has: ``lam_x``, ``nu`` and ``shift``.
-        """
+        """Take one row; the default method has ``lam_x``, ``nu`` and ``shift`` besides."""
         state, residuals = progress.state, progress.residuals
         row = {
             "t": progress.t, "x": state.x, "mu": state.mu, "multipliers": state.multipliers,

@@ -129,11 +129,7 @@ def run_ipopt(
 ) -> IpoptRun:
     """Run IPOPT from a start, with the bounds of the problem itself; see :func:`ask_ipopt`.
 
-    Args:
-        problem: the problem.
-        x0: start.
-        p: parameter values.
-        multipliers: given, they make this a warm start from a supposed solution.
+    Multipliers lam_g make this a warm start from a supposed solution.
     """
     problem = read_problem(problem)
     warm = None if multipliers is None else (np.zeros(problem.n), multipliers)
@@ -141,16 +137,11 @@ def run_ipopt(
 
 
 def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:
-    """Run IPOPT from a start.
+    """Run IPOPT from a start; (lam_x, lam_g) make it a warm start from a supposed solution.
 
     The plain form is tried where IPOPT takes it (no more equations than variables). The elastic
     form follows where it does not, or where the plain answer is no KKT point; then the better of
     the two is returned.
-
-    Args:
-        instance: the problem with its numbers.
-        x0: start.
-        warm: (lam_x, lam_g) make this a warm start from a supposed solution.
     """
     bounds = instance.bounds
     equations = np.flatnonzero(bounds.lbg == bounds.ubg)

@@ -50,10 +50,8 @@ def read_problem(
 class Stated:
     """A problem that was stated as more than a program, such as an optimal control problem.
 
-    Attributes:
-        problem: the program.
-        numbers: ``x0``, ``p`` and the bounds of its solve.
-        exceeded: (x, p) → by how much limits are exceeded where the program has no row.
+    ``numbers`` are ``x0``, ``p`` and the bounds of its solve; ``exceeded`` is (x, p) → by how much
+    limits are exceeded where the program has no row.
     """
 
     problem: Problem
@@ -66,10 +64,8 @@ class Candidate:
     """A point to judge; x and the multipliers may hold NaN or Inf: that is judged, not refused.
 
     Attributes:
-        x: the point.
         multipliers: (lam_x, lam_g) that came with it, None for a lam_x that did not; None without
             lam_g.
-        p: parameter values.
         bounds: of this instance.
         x0: start of the solve, None where it is not known.
     """
@@ -94,12 +90,8 @@ def read_candidate(
     What is None here is taken from a result that has it, else from the problem.
 
     Args:
-        problem: the problem.
-        answer: what to judge.
-        p: parameter values.
         limits: lbx, ubx, lbg, ubg.
         multipliers: lam_g in place of the answer's; lam_x is then what stationarity needs.
-        x0: start.
 
     Raises:
         InputError: for a wrong shape or a wrong type, naming the argument.

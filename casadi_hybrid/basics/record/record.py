@@ -44,12 +44,9 @@ class Record:
     the rows that share a key; one that a kill left incomplete is run again.
 
     Args:
-        folder: where; it is made where it is missing.
         about: the header, see :func:`header`; a folder of another one is refused.
-        columns: names and kinds of the columns, the key's first.
-        key: how many of them are the key.
+        columns: names and kinds of the columns, the ``key`` first of them the key.
         rows: how many rows a unit has.
-        table: ``"csv"`` or ``"parquet"``.
         fresh: forget what is there.
 
     Attributes:

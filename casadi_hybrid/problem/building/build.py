@@ -50,8 +50,7 @@ class Sources:
 
     Args:
         name: what the library is called, a word.
-        files: the text of each file by its plain name. All that end in ``.c`` are compiled
-            together, the others are there to be included.
+        files: the text of each file by its plain name; those that end in ``.c`` are compiled.
         flags: of the compiler, besides those every library is made with.
 
     Raises:
@@ -77,13 +76,8 @@ class Sources:
 def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Path:
     """Find a library in the cache, or build it; the first compiler that can has it.
 
-    Where the user's cache cannot be had or is not to be trusted, the library is built for this
-    process alone.
-
-    Args:
-        sources: what it is made of.
-        limit: seconds that a compilation may take.
-        alone: leave the user's cache and build it for this process.
+    Where the user's cache cannot be had or is not to be trusted, or by ``alone``, the library is
+    built for this process. A compilation may take ``limit`` seconds.
 
     Raises:
         BuildError: where there is no compiler, or none that can compile these sources.
@@ -108,8 +102,8 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> P
 def load(sources: Sources) -> ctypes.CDLL:
     """Find or build a library, as :func:`library` does, and load it.
 
-    A library that cannot be loaded from the cache, as from a disk whose files may not be run, is
-    built once more for this process.
+    One that cannot be loaded from the cache, as from a disk whose files may not be run, is built
+    once more for this process.
 
     Raises:
         BuildError: where it cannot be built or loaded.

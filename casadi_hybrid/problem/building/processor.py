@@ -17,12 +17,9 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What code for a processor depends on.
+    """What code for a processor depends on: its family, its name, and its instructions in order.
 
-    Attributes:
-        machine: its family (``"x86_64"``, ``"arm64"``).
-        name: what it calls itself; empty where nothing says so.
-        features: its instructions by the system's names, in order; empty where nothing says so.
+    Name and instructions are empty where nothing says them.
     """
 
     machine: str

@@ -23,9 +23,8 @@ class Piece:
 
     Attributes:
         function: of one element; its output is a full column.
-        inputs: for each of its inputs but the last, the constants, which input of the problem's
-            function its entries are of, and which entries, one element a line.
-        constants: of each element, a line.
+        inputs: for each input of it but the last, the ``constants``, which input of the problem's
+            function and which entries of that, one element a line.
         begin: where the numbers of the elements begin, those of one after those of the other.
     """
 

@@ -84,13 +84,9 @@ class QuasiNewton:
 
 
 def _matrices(s: Stack, y: Stack, members: Index, least: float, skipped: float) -> Stack:
-    """B for blocks of one size, blocks×size×size.
+    """B for blocks of one size, blocks×size×size, from pairs s and y, q×n.
 
-    Args:
-        s, y: all pairs, q×n.
-        members: variables of each block, blocks×size.
-        least: a shorter step of a block teaches nothing.
-        skipped: least |rᵀs| of a pair, a part of ‖r‖‖s‖.
+    A step of a block shorter than ``least`` teaches nothing.
     """
     S, Y = s[:, members].swapaxes(0, 1), y[:, members].swapaxes(0, 1)
     R, w = np.zeros_like(S), np.zeros(S.shape[:2])  # r_k and 1/r_kᵀs_k, zero where left out

@@ -43,14 +43,10 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One constraint of a conflicting set.
+    """One bound of a conflicting set, at the side −1 or 1, or 0 where both are equal.
 
-    Attributes:
-        kind, index, name: ``"g"`` or ``"x"``, the entry, and its name.
-        side: −1 for the lower bound, 1 for the upper, 0 where both are equal.
-        bound: the value of the bound.
-        links: whether this is an equation between two or more variables.
-        excess: its violation, in lengths of x.
+    ``links`` says whether it is an equation between two or more variables; ``excess`` is its
+    violation, in lengths of x.
     """
 
     kind: str
@@ -66,10 +62,8 @@ class Member:
 class Conflict:
     """Constraints that cannot all hold when they are linearized at the returned point.
 
-    Attributes:
-        members: the constraints.
-        reach: moves of every variable up to this size were allowed; ∞ where any was.
-        irreducible: whether without any one of them the others can hold, proven member by member.
+    Moves of every variable up to ``reach`` were allowed. Where it is ``irreducible`` the others can
+    hold without any one of them.
     """
 
     members: tuple[Member, ...]

@@ -23,10 +23,8 @@ _TERMS = 8  # of a combination, that a sentence names
 class Dependence:
     """A gradient of an active constraint that is a combination of others.
 
-    Attributes:
-        index, name: the entry of g.
-        combination: (name, coefficient) of the constraints whose gradients add up to its own.
-        bounds: names of the variables at a bound whose bounds make up the rest.
+    ``combination`` has names and coefficients of rows; the bounds of the variables named in
+    ``bounds`` make up the rest.
     """
 
     index: int
@@ -56,14 +54,12 @@ def dependent_constraints(
     Where there is any dependence the multipliers are not unique (or do not exist).
 
     Args:
-        result: a solve.
         tolerance: a row of length one this close to a combination of others depends on them; by
             default 1e-6, and 1e-2 at a feasible point where the solve failed: where constraints
             degenerate, such points are only near the one at which gradients are dependent.
 
     Returns:
-        One entry per dependent row, none where the gradients are independent; None where that is
-        not known: no derivatives, or more than 5e9 operations.
+        None where it is not known: no derivatives, or more than 5e9 operations.
     """
     at, working = result.end, result.working_set
     if at is None:

@@ -26,14 +26,7 @@ _SPREAD = 1e6  # sizes further apart than this are bad scaling
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One bound that the point violates.
-
-    Attributes:
-        kind, index, name: ``"g"`` or ``"x"``, the entry, and its name.
-        value: of the entry.
-        lower, upper: its bounds.
-        excess: negative below the lower bound, positive above the upper.
-    """
+    """One bound that the point violates; ``excess`` is negative below, positive above."""
 
     kind: str
     index: int
@@ -126,13 +119,7 @@ def fixed_variables(result: Answer) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Sizes that lie too far apart.
-
-    Attributes:
-        what: which sizes.
-        smallest, largest: (name, size); zeros do not count.
-        advice: what to do about it.
-    """
+    """Sizes that lie too far apart, by name; zeros do not count."""
 
     what: str
     smallest: tuple[str, float]

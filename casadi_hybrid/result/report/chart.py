@@ -34,13 +34,9 @@ class Curve:
 def chart(
     title: str, t: NDArray[np.intp], curves: Sequence[Curve], limits: Sequence[tuple[str, float]]
 ) -> str:
-    """The curves as an SVG element; text where no value is finite and positive.
+    """Up to four curves over the steps taken and lines across, by name, as an SVG element.
 
-    Args:
-        title: what the figure shows, for those who cannot see it.
-        t: steps taken, one number an iterate.
-        curves: up to four.
-        limits: lines across, with their names.
+    It is text where no value is finite and positive.
     """
     drawn = [np.concatenate([_positive(c.values) for c in curves])]
     drawn.append(np.array([value for _, value in limits if 0 < value < _HIGHEST]))

@@ -18,12 +18,7 @@ _SUFFIXES = (".html", ".htm")
 
 
 def write_page(answer: Answer, explain: Callable[[], str], path: str | os.PathLike[str]) -> Path:
-    """Write the page of a solve and return its path. A file that is there is replaced.
-
-    Args:
-        answer: of the solve.
-        explain: makes its explanation, in lines.
-        path: file to write, ``.html`` or ``.htm``, in a folder that is there.
+    """Write the page of a solve, with its explanation in lines, and return its path.
 
     Raises:
         InputError: where ``path`` is no path, has another suffix, or its folder is missing;

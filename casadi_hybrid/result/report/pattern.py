@@ -14,11 +14,7 @@ _SIDE, _LEFT, _TOP, _WIDEST = 380.0, 62.0, 24.0, 26.0
 
 
 def picture(J: ca.Sparsity, H: ca.Sparsity | None) -> tuple[str, int, int]:
-    """The pattern of [H + D, Jᵀ; J, −E] in the order (x, λ_g).
-
-    Args:
-        J: structure of J_g, m×n.
-        H: structure of the Hessian of the Lagrangian, n×n; None leaves its block to D.
+    """The pattern of [H + D, Jᵀ; J, −E] in the order (x, λ_g); without H its block is left to D.
 
     Returns:
         The SVG element, the number of entries that may be nonzero, and how many rows a cell

@@ -23,13 +23,7 @@ _LETTERS = 21
 
 @dataclass(frozen=True)
 class Sets:
-    """The sides at which bounds are active, for every iterate.
-
-    Attributes:
-        names: of the bounds that were active at some iterate.
-        sides: one row a name, one column an iterate.
-        t: steps taken.
-    """
+    """The sides at which bounds are active: one row a name, one column an iterate t."""
 
     names: tuple[str, ...]
     sides: Sides

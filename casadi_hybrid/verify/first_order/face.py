@@ -137,10 +137,6 @@ class Face:
 class Faces:
     """The faces of an instance at one point.
 
-    Attributes:
-        instance: the problem with its numbers.
-        rows: these at x.
-
     Raises:
         EvaluationError: where x or a function is not finite.
     """
@@ -179,12 +175,7 @@ class Faces:
 
 
 class OnFace:
-    """The problem on a face: min f over the free variables s.t. its constraints are equations.
-
-    Attributes:
-        instance, rows, face: what it is made of.
-        x: the free variables.
-    """
+    """The problem on a face: min f over the free variables x s.t. its constraints are equations."""
 
     def __init__(self, faces: Faces, face: Face) -> None:
         self.instance, self.rows, self.face = faces.instance, faces.rows, face

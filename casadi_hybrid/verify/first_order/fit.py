@@ -34,9 +34,7 @@ def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) 
     """Return ν (see the module), zero where a column of G is zero.
 
     Args:
-        slope: s, n numbers.
-        gradients: G, n×k, sparse; its columns are scaled to entries of one.
-        distances: the diagonal of W, k numbers ≥ 0.
+        slope, gradients, distances: s, G (its columns are scaled to entries of one), diag W.
         signed: which ν must not be negative.
     """
     k = gradients.shape[1]
@@ -61,12 +59,8 @@ def fit_largest(
     """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``.
 
     Least squares spread a residual over its entries, which may leave one of them above a tolerance
-    that other multipliers meet. This settles whether any do.
-
-    Args:
-        slope, gradients, distances, signed: as in :func:`fit_signed`.
-        start: its ν; returned where the program is not solved within :data:`LP_SECONDS`.
-        unit: what residuals are measured in, their tolerance.
+    that other multipliers meet. This settles whether any do. Residuals are measured in ``unit``;
+    ``start`` comes back where the program is not solved within :data:`LP_SECONDS`.
     """
     k = start.size
     # Steps δ = δ'·unit/size keep the program's numbers near one.

@@ -44,12 +44,7 @@ class ViolationSlope:
 
 
 def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
-    """Return the violation that is closest to stationary at an infeasible x.
-
-    Args:
-        rows: the problem at x.
-        tol: rows violated by more than this are those to be reduced.
-    """
+    """The violation that is closest to stationary; rows count that are violated by over ``tol``."""
     v = np.where(np.abs(rows.violation) > tol, rows.violation, 0.0)
     choices = {
         "least squares": v,

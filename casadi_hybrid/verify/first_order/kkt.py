@@ -84,12 +84,10 @@ class FirstOrder:
 
 
 def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None) -> FirstOrder:
-    """Fit multipliers and evaluate the four residuals.
+    """Fit multipliers, for bounds within √tol·max(1, |bound|) first, and evaluate the residuals.
 
-    Args:
-        faces: the instance at x; bounds within √tol·max(1, |bound|) of x count as near it.
-        given: (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
-            stationarity needs.
+    ``given`` are (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
+    stationarity needs.
     """
     rows = faces.rows
     sides = nearby_sides(rows, float(np.sqrt(faces.instance.tol)))

@@ -44,15 +44,7 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """f and the rows at a point.
-
-    Attributes:
-        x: the point, n numbers; the first n rows are its bounds.
-        f, gradient: the objective there.
-        value, lower, upper: c and its bounds, n + m numbers each.
-        jacobian: A, (n+m)×n, sparse by rows.
-        names: of the variables and of the constraints.
-    """
+    """f and the rows at x, whose bounds are the first n of them; A is sparse by rows."""
 
     x: Vector
     f: float
@@ -122,12 +114,8 @@ class Rows:
 class Sides:
     """The bounds that x meets, violates or is close to: those that may have a multiplier.
 
-    A row close to both of its bounds has two sides, an equation has one without a sign.
-
-    Attributes:
-        row: index of the row.
-        sign: +1 at an upper bound, −1 at a lower one, 0 for an equation.
-        distance: how far inside its bound the row is; zero on it and beyond it.
+    A row close to both of its bounds has two sides, of sign +1 at the upper and −1 at the lower
+    one, an equation one of sign 0. ``distance`` is how far inside its bound the row is, or zero.
     """
 
     row: Indices

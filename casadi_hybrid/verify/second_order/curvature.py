@@ -133,11 +133,9 @@ def second_order(
     """Judge the curvature at a KKT point on a face whose kernel is not {0}.
 
     Args:
-        view, at: the problem on the face, and its functions at x.
-        fitted: multipliers.
-        given: given multipliers that satisfy stationarity, or None.
+        fitted, given: multipliers, and given ones that satisfy stationarity, or None.
         signs: those of (lam_x; lam_g), which other multipliers must have too.
-        residual: the stationarity residual, which bounds how much f may fall by first order.
+        residual: of stationarity, which bounds how much f may fall by first order.
 
     Raises:
         EvaluationError: where the Hessian is not defined.

@@ -22,14 +22,7 @@ def falls_along(
 
     Each trial point x ± t d is pulled back to h = 0 by Gauss–Newton steps and must stay between
     t/2 and 2t away. What counts as falling is more than rounding, than λᵀh and than what the
-    first-order residual alone explains.
-
-    Args:
-        view: the problem.
-        at: its functions at x.
-        direction: unit vector d in ker J.
-        multipliers: λ, for the part of a change in f that a change in h explains.
-        residual: ‖∇f + Jᵀλ‖_∞ at x.
+    first-order residual ‖∇f + Jᵀλ‖_∞ alone explains. d is a unit vector of ker J.
     """
     unit = max(1.0, float(np.abs(at.x).max()))
     for sign in (1.0, -1.0):
