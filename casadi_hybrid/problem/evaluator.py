@@ -23,35 +23,29 @@ from casadi_hybrid.problem.problem import Problem
 
 _lock = threading.Lock()
 _patterns: WeakKeyDictionary[Problem, tuple[Pattern, Pattern]] = WeakKeyDictionary()
+_used: WeakKeyDictionary[Problem, NDArray[np.bool_]] = WeakKeyDictionary()
 
 
 def patterns_of(program: Problem) -> tuple[Pattern, Pattern]:
     """The patterns of J_g and of the Hessian of the Lagrangian, made once for a problem."""
     with _lock:
-        known = _patterns.get(program)
-        if known is None:
-            functions = program.functions
-            known = Pattern.of(functions.jacobian_sparsity), Pattern.of(functions.hessian_sparsity)
-            _patterns[program] = known
-    return known
-
-
-_used: WeakKeyDictionary[Problem, NDArray[np.bool_]] = WeakKeyDictionary()
+        if program not in _patterns:
+            of = program.functions
+            _patterns[program] = Pattern.of(of.jacobian_sparsity), Pattern.of(of.hessian_sparsity)
+        return _patterns[program]
 
 
 def used_variables(program: Problem) -> NDArray[np.bool_]:
     """Which variables stand in a row or in the objective, made once for a problem."""
     J = patterns_of(program)[0]
     with _lock:
-        known = _used.get(program)
-    if known is None:
-        used = np.zeros(program.n, dtype=bool)
-        used[J.cols] = True
-        if not used.all():
-            used[program.functions.first.jac_sparsity(0, 0).T.row()] = True
-        with _lock:
-            known = _used.setdefault(program, used)
-    return known
+        if program not in _used:
+            used = np.zeros(program.n, dtype=bool)
+            used[J.cols] = True
+            if not used.all():
+                used[program.functions.first.jac_sparsity(0, 0).T.row()] = True
+            _used[program] = used
+        return _used[program]
 
 
 _until: ContextVar[float] = ContextVar("until", default=float("inf"))

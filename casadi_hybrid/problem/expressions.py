@@ -80,12 +80,11 @@ def full(value: Symbol) -> Symbol:
 
 def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
     """Refuse an expression that depends on symbols other than x and p."""
-    free = make_graph(x, p, [expression]).get_free()
+    free = ", ".join(make_graph(x, p, [expression]).get_free())
     if free:
         raise InputError(
-            f"{name} depends on {', '.join(free)}, which is neither in x nor in p "
-            f"([{', '.join(free)}] are free); "
-            "add it to one of them or replace it by its value"
+            f"{name} depends on {free}, which is neither in x nor in p ([{free}] are free); add it "
+            "to one of them or replace it by its value"
         )
 
 
@@ -200,14 +199,11 @@ def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
     kind = ca.SX if graph.is_a("SXFunction") else ca.MX
     x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, c = graph.call([x, p], True, False)
-    h, g = (c[:m_h], c[m_h:]) if 0 < m_h < c.numel() else (c, c)
-    return {
-        "x": x,
-        "p": p,
-        "f": f,
-        "h": h if m_h else kind(0, 1),
-        "g": g if m_h < c.numel() else kind(0, 1),
-    }
+    if 0 < m_h < c.numel():
+        h, g = c[:m_h], c[m_h:]
+    else:
+        h, g = (c, kind(0, 1)) if m_h else (kind(0, 1), c)
+    return {"x": x, "p": p, "f": f, "h": h, "g": g}
 
 
 def row_names(given: Sequence[str] | None, h: Stack, g: Stack) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def read_form(nlp: Any) -> Form:
     if "x" not in nlp:
         raise InputError("the problem has no 'x'; give its variables")
     entries = {key: expression_of(value) for key, value in nlp.items()}
-    if _is_nothing(entries.get("f", 0)):
+    if is_nothing(entries.get("f", 0)):
         entries["f"] = 0.0
     if isinstance(entries.get("f"), ca.SX | ca.MX) and not entries["f"].nnz():
         raise InputError(
@@ -99,11 +99,11 @@ def expression_of(value: Any) -> Any:
     return value
 
 
-def _is_nothing(f: Any) -> bool:
-    """Whether it is what scripts give for no objective: ``[]``, ``ca.vertcat()``, ``SX()``."""
-    if isinstance(f, ca.SX | ca.MX | ca.DM):
-        return bool(f.is_empty())
-    return isinstance(f, list | tuple) and not f
+def is_nothing(value: Any) -> bool:
+    """Whether it is what scripts give for no objective or no parameters: ``[]``, ``SX()``, …."""
+    if isinstance(value, ca.SX | ca.MX | ca.DM):
+        return bool(value.is_empty())
+    return isinstance(value, list | tuple) and not value
 
 
 def _of_builder(builder: ca.NlpBuilder) -> dict[str, Any]:
@@ -162,11 +162,7 @@ def _of_nl(name: str) -> Form:
             "use a mixed-integer solver such as bonmin"
         )
     numbers: dict[str, Any] = {
-        "lbx": builder.x_lb,
-        "ubx": builder.x_ub,
-        "lbg": builder.g_lb,
-        "ubg": builder.g_ub,
-        "x0": builder.x_init,
-        "lam_g0": builder.lambda_init,
-    }
+        "lbx": builder.x_lb, "ubx": builder.x_ub, "lbg": builder.g_lb, "ubg": builder.g_ub,
+        "x0": builder.x_init, "lam_g0": builder.lambda_init,
+    }  # fmt: skip
     return Form(_of_builder(builder), None, {k: v for k, v in numbers.items() if len(v)})

@@ -64,15 +64,10 @@ WARM: dict[str, Any] = {
 }
 # IPOPT's words for "there was no run".
 NO_RUN = (
-    "Not_Enough_Degrees_Of_Freedom",
-    "Invalid_Number_Detected",
-    "Invalid_Problem_Definition",
-    "Invalid_Option",
-    "Unrecoverable_Exception",
-    "NonIpopt_Exception_Thrown",
-    "Insufficient_Memory",
-    "Internal_Error",
-)
+    "Not_Enough_Degrees_Of_Freedom", "Invalid_Number_Detected", "Invalid_Problem_Definition",
+    "Invalid_Option", "Unrecoverable_Exception", "NonIpopt_Exception_Thrown",
+    "Insufficient_Memory", "Internal_Error",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

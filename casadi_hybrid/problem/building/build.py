@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 
@@ -121,7 +120,7 @@ def load(sources: Sources) -> ctypes.CDLL:
 def key_of(sources: Sources, compiler: Compiler) -> str:
     """An entry's name in the cache: the library's, and a checksum of what its code hangs on."""
     here = processor()
-    return f"{sources.name}-" + _checksum(
+    parts = (
         _FORMAT,
         [sources.name, sorted(sources.files.items()), sources.flags],
         [compiler.command, compiler.version, compiler.target, compiler.flags],
@@ -129,10 +128,7 @@ def key_of(sources: Sources, compiler: Compiler) -> str:
         [sys.platform, here.machine, here.name, here.features, _c_library()],
         ca.CasadiMeta.version(),
     )
-
-
-def _checksum(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
+    return f"{sources.name}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]}"
 
 
 def _c_library() -> str:
@@ -187,14 +183,9 @@ def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[in
     with tempfile.TemporaryFile("w+", dir=work, encoding="utf-8", errors="replace") as output:
         try:
             process = subprocess.Popen(
-                command,
-                cwd=work,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+                command, cwd=work, env=variables, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
         except OSError as error:
             raise BuildError(f"{command[0]} cannot be run ({error.strerror})") from None
         try:

@@ -30,10 +30,7 @@ class Processor:
 @lru_cache(maxsize=1)
 def processor() -> Processor:
     """The processor of this machine; asked for once a process."""
-    if sys.platform == "darwin":
-        name, features = _from_sysctl()
-    else:
-        name, features = _from_cpuinfo()
+    name, features = _from_sysctl() if sys.platform == "darwin" else _from_cpuinfo()
     return Processor(platform.machine(), name or platform.processor(), tuple(sorted(features)))
 
 
@@ -58,11 +55,8 @@ def _from_sysctl() -> tuple[str, set[str]]:
     try:
         done = subprocess.run(
             ["/usr/sbin/sysctl", "machdep.cpu.brand_string", "hw.optional"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
+            capture_output=True, text=True, check=False, timeout=_SECONDS,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return "", set()
     pairs = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
