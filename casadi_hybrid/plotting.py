@@ -244,35 +244,6 @@ def plot_convergence(
     return fig
 
 
-def plot_deviation(
-    trajectories: Mapping[str, Array], reference: str, *, floor: float = 1e-18
-) -> Figure:
-    """Plot max_i |x_t,i − x_t,i^ref| of several trajectories against one of them.
-
-    Args:
-        trajectories: a label and a (T+1)×n array of iterates each.
-        reference: label of the trajectory the others are compared with.
-        floor: what a deviation of exactly zero is drawn as, since the axis is logarithmic.
-
-    Raises:
-        InputError: when ``reference`` is none of the labels.
-    """
-    if reference not in trajectories:
-        raise InputError(f"reference {reference!r} is none of {', '.join(trajectories)}")
-    positive(floor, "floor")
-    base = trajectories[reference]
-    apart = {
-        label: np.maximum(deviation(trajectory, base), floor)
-        for label, trajectory in trajectories.items()
-        if label != reference
-    }
-    return plot_curves(
-        {f"deviation from: {reference}": apart},
-        height=2.8, yscale="log", xlabel="iteration $t$",
-        ylabel="$\\|x_t - x_t^{ref}\\|_\\infty$ (units of $x$)",
-    )  # fmt: skip
-
-
 def deviation(trajectory: Array, reference: Array) -> Array:
     """max_i |x_t,i − x_t,i^ref| for each t that both (T+1)×n trajectories reach."""
     steps = min(len(trajectory), len(reference))

@@ -122,7 +122,7 @@ def test_a_stream_that_is_left_ends_its_workers(carried):
 @pytest.mark.parametrize("cluster", ["tcp://127.0.0.1:9", "", 7])
 def test_a_cluster_that_is_not_there_is_an_error(cluster, monkeypatch):
     pytest.importorskip("distributed")
-    from casadi_hybrid.basics.many import carriers
+    from casadi_hybrid.basics import carriers
 
     monkeypatch.setattr(carriers, "_WAIT", 0.2)
     with pytest.raises(InputError, match=r"no Dask scheduler|cluster must be"):
@@ -130,7 +130,7 @@ def test_a_cluster_that_is_not_there_is_an_error(cluster, monkeypatch):
 
 
 def test_a_cluster_whose_workers_do_not_come_back_is_an_error():
-    from casadi_hybrid.basics.many import carriers
+    from casadi_hybrid.basics import carriers
 
     class Client:
         def wait_for_workers(self, count, timeout):
@@ -143,7 +143,7 @@ def test_a_cluster_whose_workers_do_not_come_back_is_an_error():
 
 
 def test_a_cluster_without_dask_is_an_error(monkeypatch):
-    from casadi_hybrid.basics.many import carriers
+    from casadi_hybrid.basics import carriers
 
     monkeypatch.setattr(carriers, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"needs distributed.*casadi_hybrid\[cluster\]"):
@@ -399,7 +399,7 @@ def test_an_item_that_kills_its_process_is_one_row(carrier, tmp_path):
         pytest.importorskip({"joblib": "joblib", "Dask": "distributed"}[carrier])
     code = (
         "import os, signal, time\nfrom casadi_hybrid.basics import parallel\n"
-        "from casadi_hybrid.basics.many import carriers\n"
+        "from casadi_hybrid.basics import carriers\n"
         f"carriers.has_joblib = lambda: {carrier == 'joblib'}\n"
         f"cluster = {'local' if carrier == 'Dask' else None!r}\n"
         "def deadly(number):\n"

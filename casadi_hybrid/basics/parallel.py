@@ -12,9 +12,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from casadi_hybrid.basics.carriers import Piece, Processes, carrier, has_joblib
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.many.carriers import Processes, carrier, has_joblib
-from casadi_hybrid.basics.many.worker import Piece
 from casadi_hybrid.basics.record.software import software
 
 Item = TypeVar("Item")

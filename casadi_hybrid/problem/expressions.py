@@ -187,13 +187,6 @@ def check_names(
     return tuple(str(name) for name in names)
 
 
-def stack_rows(h: Symbol, g: Symbol) -> Symbol:
-    """Return c = (h; g)."""
-    if not g.numel():
-        return h
-    return ca.vertcat(h, g) if h.numel() else g
-
-
 def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
     """Fresh symbols x and p, with the f, h and g that (x, p) → (f, c) has in them."""
     kind = ca.SX if graph.is_a("SXFunction") else ca.MX
@@ -206,17 +199,22 @@ def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
     return {"x": x, "p": p, "f": f, "h": h, "g": g}
 
 
-def row_names(given: Sequence[str] | None, h: Stack, g: Stack) -> tuple[str, ...]:
-    """Names of the rows (h; g): as given, of the blocks, or ``h[i]`` and ``g[i]``."""
-    sizes = h.column.numel(), g.column.numel()
+def joined(h: Stack, g: Stack, given: Sequence[str] | None) -> Stack:
+    """The rows c = (h; g), with names as given, of the blocks, or ``h[i]`` and ``g[i]``."""
+    m_h, m_g = h.column.numel(), g.column.numel()
     for label, stack in (("h", h), ("g", g)):
         if given is not None and stack.names is not None:
             raise InputError(f"constraint_names and a mapping {label} both name the constraints")
-    owner = "(h; g)" if all(sizes) else "g" if sizes[1] else "h"
+    for key in g.blocks:
+        if key in h.blocks:
+            raise InputError(f"h and g both have a block {key!r}; give them different names")
     if given is None:
-        names = [labels(label, size) for label, size in zip("hg", sizes, strict=True)]
-        given = [*(h.names or names[0]), *(g.names or names[1])]
-    return check_names(given, sum(sizes), "constraint_names", owner)
+        given = [*(h.names or labels("h", m_h)), *(g.names or labels("g", m_g))]
+    owner = "(h; g)" if m_h and m_g else "g" if m_g else "h"
+    names = check_names(given, m_h + m_g, "constraint_names", owner)
+    later = {key: slice(s.start + m_h, s.stop + m_h) for key, s in g.blocks.items()}
+    column = ca.vertcat(h.column, g.column) if m_h and m_g else g.column if m_g else h.column
+    return Stack(column, list(names), {**h.blocks, **later})
 
 
 def entry_names(given: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
@@ -225,13 +223,3 @@ def entry_names(given: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
         raise InputError("variable_names and a mapping x both name the variables")
     names = given if given is not None else x.names or symbol_names(x.column)
     return check_names(names, x.column.numel(), "variable_names", "x")
-
-
-def row_blocks(h: Stack, g: Stack) -> Blocks:
-    """Where the blocks of h and g lie in (h; g)."""
-    first = int(h.column.numel())
-    for key in g.blocks:
-        if key in h.blocks:
-            raise InputError(f"h and g both have a block {key!r}; give them different names")
-    later = {key: slice(s.start + first, s.stop + first) for key, s in g.blocks.items()}
-    return {**h.blocks, **later}

@@ -98,16 +98,12 @@ def _derived_by_casadi(function: ca.Function) -> bool:
 
 def _by_elements(scalar: ca.Function, elements: Elements, about: dict[str, Any]) -> Functions:
     """The functions with the derivatives of each kind of element taken once."""
-    from casadi_hybrid.problem.elements.assembly import (  # noqa: PLC0415 - for large problems
-        first_assembly,
-        second_assembly,
-    )
-    from casadi_hybrid.problem.elements.compose import composed  # noqa: PLC0415
+    from casadi_hybrid.problem.elements import assembly  # noqa: PLC0415 - for large problems
 
     n, n_p, m = elements.n, elements.n_p, elements.m
-    assemblies = first_assembly(elements), second_assembly(elements)
-    first = composed("first", assemblies[0], (n, n_p))
-    curvature = composed("curvature", assemblies[1], (n, m, n_p))
+    assemblies = assembly.first_assembly(elements), assembly.second_assembly(elements)
+    first = assembly.composed("first", assemblies[0], (n, n_p))
+    curvature = assembly.composed("curvature", assemblies[1], (n, m, n_p))
     x, p, lam = ca.MX.sym("x", n), ca.MX.sym("p", n_p), ca.MX.sym("lam", m)
     names = ["x", "lam", "p"]
 

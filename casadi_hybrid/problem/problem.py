@@ -24,12 +24,10 @@ from casadi_hybrid.problem.expressions import (
     check_names,
     check_symbols,
     entry_names,
+    joined,
     make_graph,
     no_free_symbols,
-    row_blocks,
-    row_names,
     stack_expressions,
-    stack_rows,
     stack_symbols,
     symbols_of,
 )
@@ -135,7 +133,8 @@ class Problem:
         if f.numel() != 1:
             raise InputError(f"f has shape {f.shape}; the objective must be a scalar")
         expressions = {"f": f, "h": h.column, "g": g.column}
-        graph = make_graph(x.column, p.column, [f, stack_rows(h.column, g.column)])
+        rows = joined(h, g, self.constraint_names)
+        graph = make_graph(x.column, p.column, [f, rows.column])
         if graph.get_free():
             for label, expression in expressions.items():
                 no_free_symbols(expression, label, x.column, p.column)
@@ -145,9 +144,9 @@ class Problem:
         fill(self, "graph", graph)
         fill(self, "shapes", {})
         fill(self, "oracle", None)
-        fill(self, "constraint_names", row_names(self.constraint_names, h, g))
+        fill(self, "constraint_names", tuple(rows.names or ()))
         fill(self, "variable_names", entry_names(self.variable_names, x))
-        fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": row_blocks(h, g)})
+        fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": rows.blocks})
         sizes = Sizes(
             self.variable_names or (),
             self.constraint_names or (),

@@ -30,11 +30,11 @@ from casadi_hybrid.verify.second_order.curvature import (
     Curvature,
     ReducedHessian,
     SecondOrder,
+    falls_along,
     second_order,
     without_eigenvalues,
 )
 from casadi_hybrid.verify.second_order.large import by_factorization
-from casadi_hybrid.verify.second_order.path import falls_along
 
 WEAK_LIMIT = 8
 """Weakly active rows up to which every face of the critical cone is looked at."""
