@@ -12,7 +12,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
+from casadi_hybrid.basics.inputs import Vector, as_vector, real_array, sized
 from casadi_hybrid.basics.matrices import array_of
 
 
@@ -52,17 +52,14 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     array = real_array(value, name)
     if size == 0 and array.size <= 1:
         return np.zeros(0)
-    if infinite:
-        nan = np.flatnonzero(np.isnan(array))
-        if nan.size:
-            raise InputError(
-                f"{name}[{nan[0]}] is nan. Ill-posed problem: a bound is a number, or infinite"
-            )
-        # The common check refuses infinities: let it see the rest.
-        vector = as_vector(np.where(np.isinf(array), 0.0, array), size, name)
-        flat = array.ravel()
-        return np.where(np.isinf(flat), flat, vector)
-    return as_vector(array, size, name)
+    if not infinite:
+        return as_vector(array, size, name)
+    nan = np.flatnonzero(np.isnan(array))
+    if nan.size:
+        raise InputError(
+            f"{name}[{nan[0]}] is nan. Ill-posed problem: a bound is a number, or infinite"
+        )
+    return sized(array, size, name)
 
 
 def _common(value: Any, size: int) -> Vector | None:

@@ -97,8 +97,7 @@ def verify(
         given = {key: value for key, value in numbers.items() if value is not None}
         numbers = {**stated.numbers, **given}
     problem = read_problem(problem, constraint_names, variable_names)
-    limits = tuple(numbers[key] for key in ("lbx", "ubx", "lbg", "ubg"))
-    candidate = read_candidate(problem, answer, numbers["p"], limits, multipliers, numbers["x0"])
+    candidate = read_candidate(problem, answer, numbers, multipliers)
     evaluator = Evaluator(problem, candidate.p)
     instance = Instance(problem, evaluator, candidate.bounds, tol, scaled)
     report = judge(instance, candidate, ipopt=ipopt)
