@@ -36,24 +36,17 @@ WIDTH = 7.0
 
 # Any: matplotlib names every setting in a Literal type that older versions do not have.
 _STYLE: Any = {
-    "font.size": 10.0,
-    "axes.labelsize": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
+    "font.size": 10.0, "axes.labelsize": 10.0, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
+    "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "lines.linewidth": 1.6,
     "mathtext.fontset": "dejavusans",
-}
+}  # fmt: skip
 
 
 class StyledFigure(Figure):
     """A figure that a notebook shows by itself, without ``pyplot`` and its choice of a backend."""
 
     def _repr_png_(self) -> bytes:
-        """Return the picture, as IPython asks for it."""
         data = BytesIO()
         self.savefig(data, format="png", dpi=90)
         return data.getvalue()

@@ -135,5 +135,4 @@ def inertia(matrix: Any) -> Inertia | None:
 
 
 def _sizes(columns: Any) -> Any:
-    """The largest |entry| of a vector, or of each column."""
     return np.abs(columns).max(axis=0, initial=0.0)

@@ -150,7 +150,6 @@ def _survive(
 def _taken(
     numbers: Iterable[int], waiting: dict[int, Item], out: list[int]
 ) -> Iterator[tuple[int, Item]]:
-    """Yield the pairs and write down which were taken."""
     for number in list(numbers):
         out.append(number)
         yield number, waiting[number]

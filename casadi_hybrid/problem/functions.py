@@ -199,7 +199,6 @@ class Functions:
 
     @property
     def _all(self) -> tuple[ca.Function, ...]:
-        """All that there are."""
         every = (self.residual, self.first, self.second, self.curvature)
         return tuple(one for one in every if one is not None)
 

@@ -97,7 +97,6 @@ def _derived_by_casadi(function: ca.Function) -> bool:
 
 
 def _by_elements(scalar: ca.Function, elements: Elements, about: dict[str, Any]) -> Functions:
-    """The functions with the derivatives of each kind of element taken once."""
     from casadi_hybrid.problem.elements import assembly  # noqa: PLC0415 - for large problems
 
     n, n_p, m = elements.n, elements.n_p, elements.m

@@ -134,7 +134,6 @@ def refuse_stray_parameters(p: Any, n_p: int) -> None:
 
 
 def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:
-    """Bounds of x and of the rows (h; g)."""
     if m_h:
         zeros = np.zeros(m_h)
         on_g = np.concatenate((zeros, on_g[0])), np.concatenate((zeros, on_g[1]))

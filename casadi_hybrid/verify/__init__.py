@@ -32,19 +32,6 @@ else:
     )
 
 __all__ = [
-    "Comparison",
-    "Curvature",
-    "Finding",
-    "FirstOrder",
-    "Fit",
-    "Given",
-    "IpoptRun",
-    "Measure",
-    "Rejection",
-    "Relation",
-    "Report",
-    "SecondOrder",
-    "fit_multipliers",
-    "run_ipopt",
-    "verify",
-]
+    "Comparison", "Curvature", "Finding", "FirstOrder", "Fit", "Given", "IpoptRun", "Measure",
+    "Rejection", "Relation", "Report", "SecondOrder", "fit_multipliers", "run_ipopt", "verify",
+]  # fmt: skip

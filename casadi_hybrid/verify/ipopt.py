@@ -53,15 +53,11 @@ COLD: dict[str, Any] = {
     "print_level": 0,
     "sb": "yes",
 }
-WARM: dict[str, Any] = {
-    "warm_start_init_point": "yes",
-    "warm_start_bound_push": 1e-10,
-    "warm_start_bound_frac": 1e-10,
-    "warm_start_slack_bound_push": 1e-10,
-    "warm_start_slack_bound_frac": 1e-10,
-    "warm_start_mult_bound_push": 1e-10,
-    "mu_init": 1e-10,
-}
+WARM = {
+    "warm_start_init_point": "yes", "warm_start_bound_push": 1e-10,
+    "warm_start_bound_frac": 1e-10, "warm_start_slack_bound_push": 1e-10,
+    "warm_start_slack_bound_frac": 1e-10, "warm_start_mult_bound_push": 1e-10, "mu_init": 1e-10,
+}  # fmt: skip
 # IPOPT's words for "there was no run".
 NO_RUN = (
     "Not_Enough_Degrees_Of_Freedom", "Invalid_Number_Detected", "Invalid_Problem_Definition",
@@ -223,7 +219,6 @@ def _nlpsol(instance: Instance, nlp: dict[str, Any], *, warm: bool) -> Any:
 
 
 def _call(solver: Any, **arguments: Any) -> tuple[dict[str, Vector], float]:
-    """The answer, and how many seconds it took."""
     began = time.perf_counter()
     answer = solver(**arguments)
     seconds = time.perf_counter() - began

@@ -144,7 +144,6 @@ def _given(instance: Instance, given: Given) -> Finding:
 
 
 def _curvature(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
-    """Return what the second order says against a point."""
     if second.verdict in NO_MINIMIZER:
         assert second.direction is not None
         return [
@@ -192,7 +191,6 @@ def _describe(direction: Vector, names: tuple[str, ...]) -> str:
 
 
 def _size(measure: Measure, instance: Instance) -> str:
-    """The residual that is held against the tolerance."""
     return f"{measure.scaled:.2e} (scaled)" if instance.scaled else f"{measure.value:.2e}"
 
 

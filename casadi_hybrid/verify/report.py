@@ -182,7 +182,6 @@ class Report:
         return "\n".join(_aligned(rows + [("note", note) for note in self.notes]))
 
     def _facts(self) -> dict[str, Any]:
-        """The first-order part of :meth:`to_dict`."""
         first, active, qualification = self.first, self.active, self.qualification
         if first is None or active is None or qualification is None:
             return {"residuals": None}
@@ -209,7 +208,6 @@ class Report:
         }
 
     def _lines(self) -> list[tuple[str, str]]:
-        """The lines between the objective and IPOPT: label and text."""
         first, active, qualification = self.first, self.active, self.qualification
         if first is None or active is None or qualification is None:
             return []

@@ -127,7 +127,6 @@ def nothing_found() -> str:
 
 @lru_cache
 def _version(command: tuple[str, ...]) -> tuple[str, str]:
-    """Name and version of a compiler, and its target."""
     if _is_wheel(command):  # it would take a fifth of a second to say so itself
         from importlib import metadata  # noqa: PLC0415 - large, and only for this
 

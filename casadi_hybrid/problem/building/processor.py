@@ -35,7 +35,6 @@ def processor() -> Processor:
 
 
 def _from_cpuinfo() -> tuple[str, set[str]]:
-    """The first processor that Linux lists."""
     name, features = "", set[str]()
     try:
         lines = _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()

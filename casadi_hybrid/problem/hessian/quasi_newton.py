@@ -79,7 +79,6 @@ class QuasiNewton:
         return full
 
     def _least(self, x: Vector) -> float:
-        """A shorter step teaches nothing."""
         return self._shortest * (1.0 + largest(x))
 
 

@@ -159,7 +159,6 @@ class _System:
 
     @property
     def equal(self) -> NDArray[np.bool_]:
-        """Which members are equations."""
         return np.array([m.side == 0 for m in self.members], dtype=bool)
 
     def search(self, reach: float) -> tuple[Index, bool] | None:

@@ -71,7 +71,6 @@ _SIGN = (
 
 
 def _cards(answer: Answer) -> str:
-    """The two statuses and the objective."""
     kind = "good" if answer.success else "bad"
     cards = (
         (kind, "why it stopped", answer.stop.value, answer.stop.name),

@@ -106,23 +106,18 @@ def of_work(answer: Answer) -> str:
 
 def of_options(answer: Answer) -> str:
     """What the solve was asked for."""
-    rows = [("method", safe(answer.method))]
-    if answer.limits is not None:
-        rows += [
-            ("scaled_tol", number(answer.limits.scaled_tol, "g")),
-            ("max_iter", f"{answer.limits.max_iter:,}"),
-            ("max_time", f"{number(answer.limits.max_time, 'g')} s"),
-            ("divergence", number(answer.limits.divergence, "g")),
-        ]
-    told = answer.tolerances
-    rows[1:1] = [
-        ("tol_feasibility", number(told.feasibility, "g")),
-        ("tol_stationarity", number(told.stationarity, "g")),
-        ("tol_complementarity", number(told.complementarity, "g")),
-    ]
+    limits, rows = answer.limits, {"method": safe(answer.method)}
+    for kind in _UNITS:
+        rows[f"tol_{kind}"] = number(getattr(answer.tolerances, kind), "g")
+    if limits is not None:
+        rows["scaled_tol"] = number(limits.scaled_tol, "g")
+        rows["max_iter"] = f"{limits.max_iter:,}"
+        rows["max_time"] = f"{number(limits.max_time, 'g')} s"
+        rows["divergence"] = number(limits.divergence, "g")
     if answer.mu is not None:
-        rows = [row for row in rows if row[0] not in ("scaled_tol", "tol_complementarity")]
-    made = pairs([(f"<code>{name}</code>", told) for name, told in rows])
+        rows.pop("tol_complementarity")
+        rows.pop("scaled_tol", None)
+    made = pairs([(f"<code>{name}</code>", told) for name, told in rows.items()])
     own = [(f"<code>{safe(name)}</code>", safe(text)) for name, text in answer.options.items()]
     return f"{made}\n<h3>Of the method itself</h3>\n{pairs(own)}" if own else made
 

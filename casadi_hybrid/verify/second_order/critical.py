@@ -110,7 +110,6 @@ def _on_large_face(view: OnFace, active: ActiveSet, licq: bool, fitted: Vector) 
 def _on_cone(
     view: OnFace, at: Evaluation, active: ActiveSet, licq: bool, fitted: Vector, residual: float
 ) -> SecondOrder:
-    """The verdict where some rows are weakly active."""
     model = ReducedHessian(view)
     found = model.judge(fitted)
     if found.verdict is Curvature.STRICT_MINIMIZER:
