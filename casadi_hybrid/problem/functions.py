@@ -8,7 +8,7 @@ CasADi call that fills one contiguous buffer with all of them, with no conversio
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -156,15 +156,26 @@ class Functions:
 
     def compiled(self) -> Functions:
         """The same functions as machine code; with a warning the same object without a compiler."""
-        made, backend = _compile((self.unexpanded or self)._all)
-        if backend == "interpreted":
+        from casadi_hybrid.problem.building.build import Sources, library  # noqa: PLC0415 - large, and rare
+
+        source = self.unexpanded or self
+        every = (source.residual, source.first, source.second, source.curvature)
+        functions = [one for one in every if one is not None]
+        generator = ca.CodeGenerator("functions.c")
+        for one in functions:
+            generator.add(one)
+        try:
+            path = str(library(Sources("functions", {"functions.c": generator.dump()})))
+            made = {one.name(): ca.external(one.name(), path) for one in functions}
+        except RuntimeError as error:
+            said = f"{error}; the interpreted functions are used instead, with the same results"
+            warnings.warn(said, CompilerWarning, stacklevel=2)
             return self
-        named = {function.name(): function for function in made}
-        of_second = OnDemand(lambda: named["second"]) if "second" in named else None
+        of_second = OnDemand(lambda: made["second"]) if "second" in made else None
         return replace(
-            self, first=named["first"], curvature=named.get("curvature"),
-            of_residual=OnDemand(lambda: named["residual"]), of_second=of_second,
-            backend=backend, unexpanded=None, assemblies=None,
+            self, first=made["first"], curvature=made.get("curvature"),
+            of_residual=OnDemand(lambda: made["residual"]), of_second=of_second,
+            backend="compiled", unexpanded=None, assemblies=None,
         )  # fmt: skip
 
     def expanded(self, size: int) -> Functions:
@@ -196,11 +207,6 @@ class Functions:
         return replace(
             self, first=first, curvature=curvature, of_residual=OnDemand(residual), unexpanded=self
         )
-
-    @property
-    def _all(self) -> tuple[ca.Function, ...]:
-        every = (self.residual, self.first, self.second, self.curvature)
-        return tuple(one for one in every if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,22 +402,3 @@ def _directions(sparsity: ca.Sparsity) -> int:
     if not sparsity.nnz():
         return 0
     return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))
-
-
-def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
-    """Compile to one shared library; on any failure warn and return the interpreted functions."""
-    from casadi_hybrid.problem.building.build import Sources, library  # noqa: PLC0415 - large, and rare
-
-    generator = ca.CodeGenerator("functions.c")
-    for function in functions:
-        generator.add(function)
-    try:
-        path = library(Sources("functions", {"functions.c": generator.dump()}))
-        return [ca.external(function.name(), str(path)) for function in functions], "compiled"
-    except RuntimeError as error:
-        warnings.warn(
-            f"{error}; the interpreted functions are used instead, with the same results",
-            CompilerWarning,
-            stacklevel=3,
-        )
-        return list(functions), "interpreted"
