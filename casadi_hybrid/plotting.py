@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import FIGURES
-from casadi_hybrid.basics.inputs import positive
+from casadi_hybrid.basics.inputs import one_of, positive
+from casadi_hybrid.result.history import Course
 from casadi_hybrid.result.result import Result
 
 Array = NDArray[np.float64]
@@ -35,46 +36,20 @@ WIDTH = 7.0
 
 # Any: matplotlib names every setting in a Literal type that older versions do not have.
 _STYLE: Any = {
-    "font.size": 10.0,
-    "axes.labelsize": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
+    "font.size": 10.0, "axes.labelsize": 10.0, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
+    "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "lines.linewidth": 1.6,
     "mathtext.fontset": "dejavusans",
-}
+}  # fmt: skip
 
 
 class StyledFigure(Figure):
     """A figure that a notebook shows by itself, without ``pyplot`` and its choice of a backend."""
 
     def _repr_png_(self) -> bytes:
-        """Return the picture, as IPython asks for it."""
         data = BytesIO()
         self.savefig(data, format="png", dpi=90)
         return data.getvalue()
-
-
-class Convergence(Protocol):
-    """What a convergence plot reads: a :class:`~casadi_hybrid.result.history.History` has it."""
-
-    @property
-    def feasibility(self) -> Array:
-        """‖h(x_t)‖_∞, or the largest violation of a bound, for t = 0, 1, …."""
-        ...
-
-    @property
-    def stationarity(self) -> Array:
-        """‖∇f(x_t) + J_h(x_t)ᵀλ_t‖_∞ for t = 0, 1, …."""
-        ...
-
-    @property
-    def elapsed(self) -> Array:
-        """Seconds since the start for t = 0, 1, …."""
-        ...
 
 
 def figure(
@@ -125,9 +100,7 @@ def legend_below(fig: Figure, *axes: Axes, columns: int = 3) -> None:
     known: dict[str, Any] = {}
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
-        known |= {
-            text: drawn for text, drawn in zip(labels, handles, strict=True) if text not in known
-        }
+        known |= dict(zip(labels, handles, strict=True)) | known
     across = min(columns, max(1, len(known)))
     place: Any = {"loc": "outside lower center", "ncols": across, "fontsize": 9, "frameon": False}
     fig.legend(list(known.values()), list(known), **place)
@@ -204,7 +177,7 @@ def plot_curves(
 
 
 def plot_convergence(
-    runs: Mapping[str, Convergence | Result],
+    runs: Mapping[str, Course | Result],
     *,
     tol: float | None = None,
     against: str = "iterations",
@@ -226,8 +199,7 @@ def plot_convergence(
     """
     if not runs:
         raise InputError("runs is empty; give at least one history with its label")
-    if against not in ("iterations", "seconds"):
-        raise InputError(f"against must be 'iterations' or 'seconds', got {against!r}")
+    one_of(against, "against", ("iterations", "seconds"))
     if tol is not None:
         positive(tol, "tol")
     fig, axes = figure(1, 2, height=3.6, sharex=True)
@@ -245,12 +217,13 @@ def plot_convergence(
             style["markevery"] = _log_spaced(size, i)
         feasible.plot(across, _drawable(run.feasibility), label=label, **style)
         stationary.plot(across, _drawable(run.stationarity), label=label, **style)
-    feasible.set_title("feasibility", fontsize=10)
-    feasible.set_ylabel("$\\|h(x_t)\\|_\\infty$ (units of $h$)")
-    stationary.set_title("stationarity", fontsize=10)
-    stationary.set_ylabel("$\\|\\nabla f + J_h^T\\lambda_t\\|_\\infty$ (units of $f/x$)")
-    for ax in (feasible, stationary):
-        ax.set_yscale("log")
+    for ax, kind, what in (
+        (feasible, "feasibility", "$\\|h(x_t)\\|_\\infty$ (units of $h$)"),
+        (stationary, "stationarity",
+         "$\\|\\nabla f + J_h^T\\lambda_t\\|_\\infty$ (units of $f/x$)"),
+    ):  # fmt: skip
+        ax.set_title(kind, fontsize=10)
+        ax.set(ylabel=what, yscale="log")
         if log_across:
             ax.set_xscale("log")
         ax.set_xlabel(
@@ -262,35 +235,6 @@ def plot_convergence(
     if title:
         fig.suptitle(title, fontsize=10)
     return fig
-
-
-def plot_deviation(
-    trajectories: Mapping[str, Array], reference: str, *, floor: float = 1e-18
-) -> Figure:
-    """Plot max_i |x_t,i − x_t,i^ref| of several trajectories against one of them.
-
-    Args:
-        trajectories: a label and a (T+1)×n array of iterates each.
-        reference: label of the trajectory the others are compared with.
-        floor: what a deviation of exactly zero is drawn as, since the axis is logarithmic.
-
-    Raises:
-        InputError: when ``reference`` is none of the labels.
-    """
-    if reference not in trajectories:
-        raise InputError(f"reference {reference!r} is none of {', '.join(trajectories)}")
-    positive(floor, "floor")
-    base = trajectories[reference]
-    apart = {
-        label: np.maximum(deviation(trajectory, base), floor)
-        for label, trajectory in trajectories.items()
-        if label != reference
-    }
-    return plot_curves(
-        {f"deviation from: {reference}": apart},
-        height=2.8, yscale="log", xlabel="iteration $t$",
-        ylabel="$\\|x_t - x_t^{ref}\\|_\\infty$ (units of $x$)",
-    )  # fmt: skip
 
 
 def deviation(trajectory: Array, reference: Array) -> Array:

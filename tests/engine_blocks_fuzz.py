@@ -16,8 +16,12 @@ import numpy as np
 from casadi_hybrid.engine.blocks import elements, library, partition
 from casadi_hybrid.engine.blocks.forms import Form, Lists
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
-from casadi_hybrid.problem.elements.assembly import Assemblies, first_assembly, second_assembly
-from casadi_hybrid.problem.elements.compose import composed
+from casadi_hybrid.problem.elements.assembly import (
+    Assemblies,
+    composed,
+    first_assembly,
+    second_assembly,
+)
 
 OF_TWO = (
     lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, ca.fmin,

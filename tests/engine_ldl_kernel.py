@@ -9,7 +9,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.basics.sparse import Layout, Sparse, is_sparse
+from casadi_hybrid.basics.sparse import Layout, Sparse
 from casadi_hybrid.engine import ldl
 from casadi_hybrid.engine.header import C
 
@@ -91,4 +91,4 @@ class LdlKernel:
 
 def _data(matrix: Any) -> Vector:
     """The entries of a matrix, those of a dense one column by column."""
-    return np.asarray(matrix.data if is_sparse(matrix) else matrix.ravel(order="F"))
+    return np.asarray(matrix.data if isinstance(matrix, Sparse) else matrix.ravel(order="F"))

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
-from casadi_hybrid.result.explain.dependence import dependent_constraints
-from casadi_hybrid.result.explain.diagnosis import fall, last_direction, worst_violations
-from casadi_hybrid.result.explain.scaling import bad_scales
+from casadi_hybrid.result.explain.diagnosis import (
+    bad_scales,
+    fall,
+    last_direction,
+    worst_violations,
+)
+from casadi_hybrid.result.explain.findings import dependent_constraints
 
 X = ca.SX.sym("x", 3)
 ROWS = ["first", "second", "third"]

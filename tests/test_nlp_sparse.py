@@ -8,11 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.basics.sparse import (
-    Pattern,
-    Sparse,
-    general,
-)
+from casadi_hybrid.basics.sparse import Pattern, Sparse, general
 
 
 def random_sparse(rng: np.random.Generator, m: int, n: int, density: float = 0.3) -> Sparse:
@@ -25,15 +21,12 @@ def random_sparse(rng: np.random.Generator, m: int, n: int, density: float = 0.3
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
-def test_products_norms_and_blocks_are_those_of_the_full_matrix(m, n, seed):
+def test_entries_and_blocks_are_those_of_the_full_matrix(m, n, seed):
     rng = np.random.default_rng(seed)
     A = random_sparse(rng, m, n)
-    full = A.scipy().toarray()
-    x, y = rng.standard_normal(n), rng.standard_normal(m)
-    np.testing.assert_allclose(A @ x, full @ x, atol=1e-14)
-    np.testing.assert_allclose(A.T @ y, full.T @ y, atol=1e-14)
-    assert A.shape == full.shape
-    assert A.T.shape == full.T.shape
+    full = np.zeros((m, n))
+    full[A.pattern.rows, A.pattern.cols] = A.data
+    np.testing.assert_array_equal(A.scipy().toarray(), full)
     np.testing.assert_array_equal(general(A).toarray(), full)
     rows = np.flatnonzero(rng.random(m) < 0.5)
     cols = np.flatnonzero(rng.random(n) < 0.5)
@@ -47,7 +40,6 @@ def test_entries_in_any_order_and_twice_at_one_place_find_their_places():
     assert pattern.rows.tolist() == [0, 1, 2]
     assert pattern.cols.tolist() == [0, 0, 1]
     assert where.tolist() == [2, 0, 2, 1]
-    assert pattern.sparsity == ca.Sparsity.triplet(3, 2, [0, 1, 2], [0, 0, 1])
 
 
 def chain(n: int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 import subprocess
@@ -249,7 +250,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
         with pytest.raises(InputError, match=f"in use by process {pid} on"):
             Lock(tmp_path)
         other.kill()
-    with Lock(tmp_path):
+    with contextlib.closing(Lock(tmp_path)):
         pass
 
 

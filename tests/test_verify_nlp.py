@@ -21,7 +21,7 @@ from casadi_hybrid import InputError, Problem, nlpsol, verify
 from casadi_hybrid.verify import Curvature, Rejection, Relation
 from casadi_hybrid.verify.first_order import face
 from casadi_hybrid.verify.first_order.fit import fit_signed
-from casadi_hybrid.verify.second_order.cone import least_on_cone
+from casadi_hybrid.verify.second_order.critical import least_on_cone
 
 INF = np.inf
 MINIMIZERS = [known for known in KNOWN if known.minimizer]

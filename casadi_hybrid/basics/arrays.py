@@ -1,25 +1,18 @@
 """Small vectors, quickly: reductions without the layers that NumPy puts around them.
 
-An iteration on a problem of ten variables makes some hundred NumPy calls of a microsecond each;
-what costs there is the number of Python frames, not the arithmetic.
+A warm solve of a small problem takes tens of microseconds: what costs around it is the number of
+Python frames, not the arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ctypes import addressof, c_char
-from math import sqrt
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.late import LateModule
-
-blas = LateModule("scipy.linalg.blas")  # the engine in C has its own
 Vector = NDArray[np.float64]
-_FEW = 7  # NumPy adds so many one after the other
-T = TypeVar("T")
 Whole = TypeVar("Whole", bound=np.integer[Any])
 Made = TypeVar("Made")
 
@@ -29,27 +22,6 @@ def largest(v: Vector) -> float:
     if not v.size:
         return 0.0
     return float(np.abs(v).max())
-
-
-def rough_sum(v: Vector) -> float:
-    """‖v‖₁ as BLAS adds it, where the last digits do not matter: the quickest of all norms."""
-    return float(blas.dasum(v)) if v.size else 0.0
-
-
-def norm(v: NDArray[np.float64]) -> float:
-    """The 2-norm of all entries, as :func:`numpy.linalg.norm` computes it."""
-    flat = v.ravel(order="K")
-    return sqrt(flat.dot(flat))
-
-
-def total(v: Vector) -> float:
-    """The sum of the entries, with NumPy's order of summation (:func:`numpy.add.reduce`)."""
-    if v.size > _FEW:
-        return float(np.add.reduce(v))
-    added = 0.0
-    for number in v.tolist():  # not sum(), which rounds otherwise from Python 3.12 on
-        added += number
-    return added
 
 
 def anywhere(mask: NDArray[np.bool_]) -> bool:
@@ -98,32 +70,9 @@ def distinct(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.in
 def changed(old: Made, **fields: Any) -> Made:
     """``dataclasses.replace`` without its checks, for what is made anew in every step.
 
-    Only for dataclasses without slots, without fields computed at creation, and without
-    :class:`Lazy` attributes, which would be taken along.
+    Only for dataclasses without slots and without fields computed at creation; cached properties
+    are taken along.
     """
     new = object.__new__(type(old))
     new.__dict__.update(old.__dict__, **fields)
     return new
-
-
-class Lazy(Generic[Made, T]):
-    """``functools.cached_property`` without its lock: an object belongs to one thread here."""
-
-    def __init__(self, compute: Callable[[Made], T]) -> None:
-        self._compute = compute
-        self.__doc__ = compute.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Lazy[Made, T]: ...
-
-    @overload
-    def __get__(self, instance: Made, owner: type) -> T: ...
-
-    def __get__(self, instance: Made | None, owner: type) -> T | Lazy[Made, T]:
-        if instance is None:
-            return self
-        value = instance.__dict__[self._name] = self._compute(instance)
-        return value

@@ -16,11 +16,11 @@ C = TypeVar("C", bound=type)
 _NONE = inspect.Parameter.empty
 
 
-def checked_call(function: Callable[P, R]) -> Callable[P, R]:
+def checked_call(function: Callable[P, R], *, making: bool = False) -> Callable[P, R]:
     """Let a function raise an InputError where its arguments do not fit its signature.
 
     The TypeError of a wrong call arises in the frame of the caller; one from inside of the
-    function has a frame more, and is passed on.
+    function has a frame more, and is passed on. In ``making`` a dataclass it is of the values.
     """
 
     @wraps(function)
@@ -28,27 +28,14 @@ def checked_call(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                raise InputError(_sentence(function, args, kwargs)) from None
+            if not making:
                 raise
-            raise InputError(_sentence(function, args, kwargs)) from None
+            reason = f"these values do not fit: {error}"
+            raise InputError(_sentence(function, args, kwargs, reason)) from error
 
     return call
-
-
-def _checked_making(init: Callable[P, R]) -> Callable[P, R]:
-    """That of a dataclass, where a TypeError from inside is one of the values as well."""
-    making = checked_call(init)
-
-    @wraps(init)
-    def made(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return making(*args, **kwargs)
-        except TypeError as error:
-            raise InputError(
-                _sentence(init, args, kwargs, f"these values do not fit: {error}")
-            ) from error
-
-    return made
 
 
 def checked_calls(cls: C) -> C:
@@ -57,7 +44,7 @@ def checked_calls(cls: C) -> C:
         if not inspect.isfunction(value):
             continue
         if name == "__init__":
-            setattr(cls, name, (_checked_making if is_dataclass(cls) else checked_call)(value))
+            setattr(cls, name, checked_call(value, making=is_dataclass(cls)))
         elif not (name.startswith("_") or is_dataclass(cls)):
             setattr(cls, name, checked_call(value))
     return cls

@@ -50,16 +50,10 @@ class Inertia(NamedTuple):
 
 
 class SymmetricFactor:
-    """The factors of a sparse symmetric matrix: its inertia, and solutions.
+    """The factors of a sparse symmetric matrix, of its lower triangle: its inertia, and solutions.
 
     Made, used and dropped within one function: FERAL's objects belong to the thread that made
     them. Each chooses its own elimination order, so that no result depends on earlier ones.
-
-    Args:
-        matrix: square; its lower triangle is factored.
-
-    Attributes:
-        inertia: of the matrix.
 
     Raises:
         FloatingPointError: for entries that are not finite, or factors that are not.
@@ -141,5 +135,4 @@ def inertia(matrix: Any) -> Inertia | None:
 
 
 def _sizes(columns: Any) -> Any:
-    """The largest |entry| of a vector, or of each column."""
     return np.abs(columns).max(axis=0, initial=0.0)

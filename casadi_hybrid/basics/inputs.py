@@ -25,6 +25,11 @@ def as_vector(value: Any, size: int, name: str) -> Vector:
     Raises:
         InputError: for symbols, text, a wrong length, NaN or Inf; the message names ``name``.
     """
+    return _finite(sized(value, size, name), name)
+
+
+def sized(value: Any, size: int, name: str) -> Vector:
+    """Like :func:`as_vector`, but NaN and Inf pass."""
     array = real_array(value, name)
     if array.size == 1 and size > 1:
         array = np.full(size, array.item())
@@ -33,7 +38,7 @@ def as_vector(value: Any, size: int, name: str) -> Vector:
             f"{name} has shape {np.shape(array)} but {size} number(s) are needed; "
             "give one number per entry, or a single number for all"
         )
-    return _finite(np.array(array, dtype=np.float64).reshape(size), name)
+    return np.array(array, dtype=np.float64).reshape(size)
 
 
 def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from casadi_hybrid.basics.carriers import Piece, Processes, carrier, has_joblib
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.many.carriers import Carrier, carrier, has_joblib
-from casadi_hybrid.basics.many.worker import Piece
 from casadi_hybrid.basics.record.software import software
 
 Item = TypeVar("Item")
@@ -111,7 +110,7 @@ def _heard() -> Iterator[list[int]]:
 
 
 def _survive(
-    carried: Carrier, work: Callable[[Item], Value], items: Sequence[Item],
+    carried: Processes, work: Callable[[Item], Value], items: Sequence[Item],
     lost: Callable[[Item, str], Value] | None,
 ) -> Iterator[tuple[int, Value]]:  # fmt: skip
     """Yield (number, value); after a death what was under way comes first, one by one."""
@@ -151,7 +150,6 @@ def _survive(
 def _taken(
     numbers: Iterable[int], waiting: dict[int, Item], out: list[int]
 ) -> Iterator[tuple[int, Item]]:
-    """Yield the pairs and write down which were taken."""
     for number in list(numbers):
         out.append(number)
         yield number, waiting[number]
@@ -165,12 +163,7 @@ def _given_up(item: Item, lost: Callable[[Item, str], Value] | None) -> Value:
 
 
 class Progress:
-    """Rewrites one line on a terminal; elsewhere prints a line at every tenth of the way.
-
-    Args:
-        total: number of pieces.
-        label: what the line says; empty for no line.
-    """
+    """Rewrites one line on a terminal; elsewhere prints a line at every tenth of the way."""
 
     def __init__(self, total: int, label: str) -> None:
         self.total = total

@@ -12,10 +12,6 @@ Item = TypeVar("Item")
 def share_out(items: Iterable[Item], workers: Sequence[Callable[[Item], None]]) -> None:
     """Give each item to the worker that is free first; each has a thread, the first the asking one.
 
-    Args:
-        items: none of them None, in a list or a range.
-        workers: what is called with one item after the other.
-
     Raises:
         BaseException: the first that a worker raised, or Ctrl-C; what others are at ends before.
     """

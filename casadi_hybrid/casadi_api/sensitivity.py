@@ -158,9 +158,8 @@ class Sensitivities:
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
         of_J, of_W = patterns_of(program)
-        slopes = Sparse(of_J, fused.part(data, 3))
-        self._check(solution, gradient, g, slopes, bounds)
-        J, W = slopes.scipy(), Sparse(of_W, fused.part(data, 4)).scipy()
+        J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
+        self._check(solution, gradient, g, J, bounds)
         names = program.functions
         at_x = self._active(
             solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
@@ -181,7 +180,7 @@ class Sensitivities:
         return idle
 
     def _check(
-        self, solution: Solution, gradient: Vector, g: Vector, J: Sparse, bounds: Bounds
+        self, solution: Solution, gradient: Vector, g: Vector, J: Any, bounds: Bounds
     ) -> None:
         r = kkt_residuals(bounds, solution.x, gradient, g, J, solution.lam_x, solution.lam_g)
         worst = max(r.feasibility, r.stationarity, r.complementarity)

@@ -1,38 +1,30 @@
-"""KKT residuals of a nonlinear program in the user's units, and the verdict they give."""
+"""KKT residuals of a nonlinear program in the user's units."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from casadi_hybrid.basics.arrays import largest, rough_sum
+from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.sparse import Index, magnitudes, row_maxima, sum_of_entries
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.point.residuals import (
-    ROUNDING,
     Residuals,
     counted_distance,
     counted_slope,
     counted_violation,
 )
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import Operator
 
-_TINY = 1e-9
-_PRODUCTS, _OTHERS = 4.0, 2.0  # how many roundings a term that is a product has, and another
-_HUGE = 1e8
+sp = LateModule("scipy.sparse")
+_HUGE = 1e8  # a multiplier; with less no rounding of a distance matters
 
 
 def kkt_residuals(
-    bounds: Bounds,
-    x: Vector,
-    gradient: Vector,
-    g: Vector,
-    J: Operator,
-    lam_x: Vector,
-    lam_g: Vector,
-    *,
-    plain: bool = False,
-) -> Residuals:
+    bounds: Bounds, x: Vector, gradient: Vector, g: Vector, J: Any, lam_x: Vector, lam_g: Vector,
+    *, plain: bool = False,
+) -> Residuals:  # fmt: skip
     """Residuals in the infinity norm, unscaled.
 
     - feasibility: the largest violation of a bound on x or g;
@@ -43,28 +35,32 @@ def kkt_residuals(
     What rounding explains counts as zero
     (:func:`~casadi_hybrid.point.residuals.beyond_rounding`), unless they are asked for ``plain``.
     The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
+
+    Args:
+        bounds, x, gradient, g, J, lam_x, lam_g: the point; J is of NumPy or SciPy.
+        plain: leave rounding in.
     """
-    steepest = sum_of_entries(J)
-    of_g = _excess(g, bounds.lbg, bounds.ubg)
-    if of_g > 0.0:
-        rounding = _rounding(steepest * rough_sum(x))
-        if rounding and not plain:
-            entries = violations(g, bounds.lbg, bounds.ubg)
-            if _any_within(entries, rounding):
-                of_g = largest(counted_violation(entries, row_sizes(g, J, x)))
-    slope = gradient + J.T.dot(lam_g) + lam_x
-    rounding = _rounding(steepest * rough_sum(lam_g), rough_sum(gradient))
-    if rounding and not plain and _any_within(slope, rounding):
-        slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
-    of_x = _excess(x, bounds.lbx, bounds.ubx) if bounds.on_x else 0.0
-    return Residuals(
-        max(of_x, of_g),
-        largest(slope),
-        max(
-            _slackness(x, bounds.open_x, lam_x, gradient, plain=plain),
-            _slackness(g, bounds.open_g, lam_g, gradient, (J, x), plain=plain),
-        ),
-    )
+    J = sp.csr_array(J)
+    of_x = violations(x, bounds.lbx, bounds.ubx)
+    of_g = violations(g, bounds.lbg, bounds.ubg)
+    slope = gradient + J.T @ lam_g + lam_x
+    sizes = row_sizes(g, J, x)
+    if not plain:
+        of_g = counted_violation(of_g, sizes)
+        slope = counted_slope(slope, gradient, abs(J).T @ np.abs(lam_g) + np.abs(lam_x))
+    steepest = abs(J).max(axis=1).toarray().ravel() if J.nnz else np.zeros(g.size)
+    slackness = 0.0
+    for value, lower, upper, lam, size, steep in (
+        (x, bounds.lbx, bounds.ubx, lam_x, np.abs(x), np.ones(x.size)),
+        (g, bounds.lbg, bounds.ubg, lam_g, sizes, steepest),
+    ):
+        lam = np.where(lower < upper, lam, 0.0)  # noqa: PLW2901
+        distance = np.abs(np.where(lam > 0, upper, lower) - value)
+        if not plain and largest(lam) > _HUGE:
+            distance = counted_distance(distance, size, np.abs(lam) * steep, gradient)
+        distance = np.where(np.isinf(distance), 1.0, distance)
+        slackness = max(slackness, largest(lam * distance))
+    return Residuals(max(largest(of_x), largest(of_g)), largest(slope), slackness)
 
 
 def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
@@ -72,63 +68,6 @@ def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
     return np.maximum(value - upper, 0.0) - np.maximum(lower - value, 0.0)
 
 
-def row_sizes(g: Vector, J: Operator, x: Vector) -> Vector:
+def row_sizes(g: Vector, J: Any, x: Vector) -> Vector:
     """The sizes |J_g||x| + |g| that the terms of each row are taken to have."""
-    return np.asarray(magnitudes(J) @ np.abs(x) + np.abs(g))
-
-
-def _excess(value: Vector, lower: Vector, upper: Vector) -> float:
-    """The largest violation alone."""
-    if not value.size:
-        return 0.0
-    outside = np.maximum(value - upper, lower - value)
-    furthest: float = outside.item(outside.argmax())
-    return max(0.0, furthest)
-
-
-def _rounding(product: float, other: float = 0.0) -> float:
-    """What rounding may leave at most where terms cancel; 0 where that is below every tolerance.
-
-    ``product`` and ``other`` are no less than the largest of the terms. So it costs little to say
-    that a residual needs no excuse, and nearly none does.
-    """
-    bound = ROUNDING * (_PRODUCTS * product + _OTHERS * other)
-    return bound if bound >= _TINY else 0.0
-
-
-def _any_within(entries: Vector, rounding: float) -> bool:
-    """Whether some entry that is not zero is as small as that."""
-    return bool(np.abs(entries[entries != 0.0]).min(initial=np.inf) <= rounding)
-
-
-def _slackness(
-    value: Vector,
-    bounds: tuple[Index, Vector, Vector, bool],
-    lam: Vector,
-    gradient: Vector,
-    rows: tuple[Operator, Vector] | None = None,
-    *,
-    plain: bool,
-) -> float:
-    """The largest |multiplier|·(distance to its bound), of variables or of rows with (J_g, x)."""
-    where, lower, upper, closed = bounds
-    if not where.size:
-        return 0.0
-    g = value
-    if where.size < value.size:
-        value, lam = value[where], lam[where]
-    strength = rough_sum(lam)
-    if strength == 0.0:
-        return 0.0
-    distance = np.where(lam > 0, upper, lower) - value
-    if (
-        not plain and strength > _HUGE and largest(lam) > _HUGE
-    ):  # with less no rounding of a distance matters
-        pulls, sizes = np.abs(lam), np.abs(value)
-        if rows is not None:
-            J, x = rows
-            pulls, sizes = pulls * row_maxima(J)[where], row_sizes(g, J, x)[where]
-        distance = counted_distance(np.abs(distance), sizes, pulls, gradient)
-    if not closed:
-        distance[np.isinf(distance)] = 1.0
-    return largest(lam * distance)
+    return np.asarray(abs(J) @ np.abs(x) + np.abs(g))

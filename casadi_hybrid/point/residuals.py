@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import largest, norm
+from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector, positive
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.problem.functions import Evaluation
@@ -26,13 +26,8 @@ def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) 
 
     An absolute tolerance alone asks for the impossible where large terms cancel: of two numbers
     near 1e12 the difference is known to 1e-4. Solver and verifiers count residuals by this rule;
-    it matters only where terms exceed 4e7 times the tolerance of 1e-6. What is not finite has no
-    excuse, nor has a residual whose terms are not.
-
-    Args:
-        entries: of one residual.
-        sizes: the sums of the absolute values of the terms of each.
-        rounding: the part of the size that counts as nothing.
+    it matters only where terms exceed 4e7 times the tolerance of 1e-6. A size is the sum of the
+    absolute values of an entry's terms. What is not finite has no excuse.
     """
     explained = (np.abs(entries) <= rounding * sizes) & np.isfinite(sizes)
     return np.where(explained, 0.0, entries)
@@ -55,29 +50,22 @@ def counted_violation(violation: Vector, sizes: Vector) -> Vector:
 
 
 def counted_slope(slope: Vector, gradient: Vector, pulls: Vector) -> Vector:
-    """The entries of ∇f + Aᵀλ that count.
+    """The entries of ∇f + Aᵀλ that count; ``pulls`` are |A|ᵀ|λ|.
 
     Multipliers may excuse a residual only as far as ∇f asks for them, a hundred times its size:
     where constraints degenerate they grow without bound, and ∇f itself would drown in rounding.
-
-    Args:
-        slope: ∇f + Aᵀλ.
-        gradient: ∇f.
-        pulls: |A|ᵀ|λ|.
     """
     limit = _PULL * float(np.abs(gradient).max(initial=0.0))
     return counted(slope, np.minimum(np.abs(gradient) + pulls, limit))
 
 
 def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: Vector) -> Vector:
-    """The distances of values to their bounds that count in complementarity.
+    """The distances |bound − value| that count in complementarity.
 
     Args:
-        distance: |bound − value|.
         sizes: of each variable, or of the terms of each row: whether a constant stands in a row or
             in its bounds makes no difference.
         pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
-        gradient: ∇f.
     """
     limit = _PULL * float(np.abs(gradient).max(initial=0.0))
     return beyond_rounding(distance, np.where(pulls <= limit, sizes, 0.0), HALF_DIGIT)
@@ -172,5 +160,5 @@ def violation_is_stationary(at: Evaluation, tolerance: float) -> bool:
         return True
     # Scaled to entries of size one: squares of large numbers overflow.
     B, h = at.B / steepest, at.h / max(largest(at.h), 1e-300)
-    slope = max(tolerance * norm(B), _FLAT / steepest)
-    return norm(B.T.dot(h)) <= slope * norm(h)
+    slope = max(tolerance * float(np.linalg.norm(B)), _FLAT / steepest)
+    return bool(np.linalg.norm(B.T @ h) <= slope * np.linalg.norm(h))

@@ -1,4 +1,4 @@
-"""Checks of the numbers of one solve: vectors and pairs of bounds."""
+"""The bounds of one solve, and checks of its numbers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import Lazy, anywhere
+from casadi_hybrid.basics.arrays import all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
+from casadi_hybrid.basics.inputs import Vector, as_vector, real_array, sized
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.basics.sparse import Index
 
 
 @dataclass(frozen=True)
@@ -26,50 +25,24 @@ class Bounds:
     lbg: Vector
     ubg: Vector
 
-    @Lazy
+    @property
     def on_x(self) -> bool:
         """Whether any variable has a bound."""
         return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
-
-    @Lazy
-    def open_x(self) -> tuple[Index, Vector, Vector, bool]:
-        """Where a variable is not fixed, the bounds there, and whether all are finite."""
-        return _open(self.lbx, self.ubx)
-
-    @Lazy
-    def open_g(self) -> tuple[Index, Vector, Vector, bool]:
-        """Where a row is no equation, the bounds there, and whether all are finite."""
-        return _open(self.lbg, self.ubg)
-
-
-def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
-    where = np.flatnonzero(lower < upper)
-    lower, upper = lower[where], upper[where]
-    return where, lower, upper, _all_finite(lower) and _all_finite(upper)
-
-
-def _all_finite(v: Vector) -> bool:
-    return not anywhere(~np.isfinite(v))  # without SciPy: bounds are read for the engine too
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
     """Return ``size`` numbers; a single one is repeated, and fits a vector without entries too.
 
-    Args:
-        value: numbers, a list, an array or ``DM``.
-        size: how many are needed.
-        name: for messages.
-        infinite: whether ±inf is a value; NaN never is.
-
     Raises:
-        InputError: for symbols, text, a wrong length or a value that is not allowed.
+        InputError: for symbols, text, a wrong length, NaN, or ±inf unless that is allowed.
     """
     if type(value) is float and (isfinite(value) or (infinite and not isnan(value))):
-        return _repeated(value, size)
+        array = np.empty(size)
+        array.fill(value)
+        return array
     common = _common(value, size)
-    if common is not None and (
-        _all_finite(common) or (infinite and not anywhere(np.isnan(common)))
-    ):
+    if common is not None and (all_finite(common) or (infinite and not anywhere(np.isnan(common)))):
         return common
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(
@@ -79,23 +52,14 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     array = real_array(value, name)
     if size == 0 and array.size <= 1:
         return np.zeros(0)
-    if infinite:
-        nan = np.flatnonzero(np.isnan(array))
-        if nan.size:
-            raise InputError(
-                f"{name}[{nan[0]}] is nan. Ill-posed problem: a bound is a number, or infinite"
-            )
-        # The common check refuses infinities: let it see the rest.
-        vector = as_vector(np.where(np.isinf(array), 0.0, array), size, name)
-        flat = array.ravel()
-        return np.where(np.isinf(flat), flat, vector)
-    return as_vector(array, size, name)
-
-
-def _repeated(value: float, size: int) -> Vector:
-    array = np.empty(size)
-    array.fill(value)
-    return array
+    if not infinite:
+        return as_vector(array, size, name)
+    nan = np.flatnonzero(np.isnan(array))
+    if nan.size:
+        raise InputError(
+            f"{name}[{nan[0]}] is nan. Ill-posed problem: a bound is a number, or infinite"
+        )
+    return sized(array, size, name)
 
 
 def _common(value: Any, size: int) -> Vector | None:
@@ -122,14 +86,8 @@ def check_pair(
 ) -> tuple[Vector, Vector]:
     """Lower and upper bounds, ``size`` numbers each, with a point between them.
 
-    Args:
-        lower, upper: numbers; one is repeated.
-        size: how many are needed.
-        of: what they bound: ``lb{of}`` and ``ub{of}`` in messages.
-        names: of the entries.
-
     Raises:
-        InputError: naming the argument and the entry.
+        InputError: naming ``lb{of}`` or ``ub{of}``, and the entry.
     """
     low = checked(lower, size, f"lb{of}", infinite=True)
     high = checked(upper, size, f"ub{of}", infinite=True)

@@ -10,23 +10,21 @@ import numpy as np
 
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.problem.expressions import check_expression, no_free_symbols
+from casadi_hybrid.problem.forms import is_nothing
 
 Shapes = dict[str, tuple[int, int]]
 
 
 def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
-    """Return the problem in columns, column after column of what was a matrix.
+    """Return the problem in columns, column after column of what was a matrix, and the old shapes.
 
     What is no row or matrix is left as it is, for the checks of
     :class:`~casadi_hybrid.problem.problem.Problem`.
 
-    Returns:
-        The problem and the shapes of those of x, p and g that were changed.
-
     Raises:
         InputError: where f or g depends on symbols that are neither in x nor in p.
     """
-    changed = {key: value for key, value in nlp.items() if not (key == "p" and _is_empty(value))}
+    changed = {key: value for key, value in nlp.items() if not (key == "p" and is_nothing(value))}
     shapes: Shapes = {key: value.shape for key, value in changed.items() if _is_other(key, value)}
     if "g" in shapes:
         changed["g"] = nlp["g"].T
@@ -69,13 +67,6 @@ def in_shape(outputs: dict[str, ca.DM], shapes: Shapes) -> dict[str, ca.DM]:
         else value
         for name, value in outputs.items()
     }
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether it is what scripts give for no parameters: ``[]``, ``ca.vertcat()``, 0×0 symbols."""
-    if isinstance(value, ca.SX | ca.MX | ca.DM):
-        return bool(value.is_empty())
-    return isinstance(value, list | tuple) and not value
 
 
 def _is_other(key: str, value: Any) -> bool:

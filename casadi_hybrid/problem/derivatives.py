@@ -102,9 +102,15 @@ class Derivatives:
         Raises:
             InputError: naming the Function, and what it takes or returns.
         """
-        x, p, g = ("x", n), ("p", n_p), ("lam_g", m)
+        x, p, lam = ("x", n), ("p", n_p), [("lam_f", 1), ("lam_g", m)]
+        for name, inputs, outputs in (
+            ("hess_lag", [x, p, *lam], [("hess_lag", (n, n))]),
+            ("jac_g", [x, p], [("g", (m, 1)), ("jac_g", (m, n))]),
+            ("grad_f", [x, p], [("f", (1, 1)), ("grad_f", (n, 1))]),
+            ("residuals", [x, p], []),
+        ):
+            _signature(name, getattr(self, name), inputs, outputs)
         if self.hess_lag is not None:
-            _signature("hess_lag", self.hess_lag, [x, p, ("lam_f", 1), g], [("hess_lag", (n, n))])
             pattern = self.hess_lag.sparsity_out(0)
             if not (pattern.is_symmetric() or pattern.is_triu()):
                 raise InputError(
@@ -112,19 +118,9 @@ class Derivatives:
                     "sides of the diagonal, but not at mirrored places; return ca.triu(H) or all "
                     "of H"
                 )
-        if self.jac_g is not None:
-            _signature("jac_g", self.jac_g, [x, p], [("g", (m, 1)), ("jac_g", (m, n))])
-        if self.grad_f is not None:
-            _signature("grad_f", self.grad_f, [x, p], [("f", (1, 1)), ("grad_f", (n, 1))])
-        if self.residuals is not None:
-            _signature("residuals", self.residuals, [x, p], [])
 
     def first(self, f: Any, g: Any, x: Any, p: Any, graph: ca.Function) -> tuple[Any, Any]:
-        """∇f, a full column, and J_g as expressions.
-
-        Args:
-            f, g, x, p: expressions and symbols.
-            graph: (x, p) → (f, g), from which they come.
+        """∇f, a full column, and J_g as expressions; ``graph`` is (x, p) → (f, g), their source.
 
         Raises:
             InputError: where one does not exist.
@@ -169,14 +165,12 @@ class Derivatives:
         """∇²ₓₓ(f + λᵀg) or what stands for it, which of them it is, and why, where that is no wish.
 
         Args:
-            f, g, x, p, lam: expressions and symbols.
             slope: ∇ₓ(f + λᵀg) by the first derivatives, which may be given.
             differenced: whether those are finite differences, whose differences take some n times
                 as many calls: not used unless asked for.
 
         Raises:
-            InputError: where the exact Hessian or that of Gauss–Newton is asked for and is not
-                there.
+            InputError: where the exact Hessian or that of Gauss–Newton is asked for and not there.
         """
         if self.hess_lag is not None:
             H = _called(self.hess_lag, x, p, 1.0, lam)[0]
@@ -238,12 +232,12 @@ def _called(function: ca.Function, *values: Any) -> list[Any]:
 
 
 def _signature(
-    name: str,
-    function: ca.Function,
-    inputs: list[tuple[str, int]],
+    name: str, function: ca.Function | None, inputs: list[tuple[str, int]],
     outputs: list[tuple[str, tuple[int, int]]],
-) -> None:
+) -> None:  # fmt: skip
     """Refuse other inputs and outputs than these; an input without use may be empty."""
+    if function is None:
+        return
     wanted = ", ".join(label for label, _ in inputs)
     if function.n_in() != len(inputs):
         raise InputError(

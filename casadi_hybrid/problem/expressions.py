@@ -18,11 +18,8 @@ Blocks: TypeAlias = dict[str, slice]
 class Stack:
     """A column made of one expression or of named blocks.
 
-    Attributes:
-        column: the expression.
-        names: of its entries, None where no mapping gave them.
-        blocks: the entries of each named block; empty without a mapping.
-        limits: (lower, upper) of the blocks that came with their bounds.
+    ``names`` are None and ``blocks`` empty where no mapping gave them; ``limits`` are the (lower,
+    upper) of the blocks that came with their bounds.
     """
 
     column: Symbol
@@ -83,12 +80,11 @@ def full(value: Symbol) -> Symbol:
 
 def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
     """Refuse an expression that depends on symbols other than x and p."""
-    free = make_graph(x, p, [expression]).get_free()
+    free = ", ".join(make_graph(x, p, [expression]).get_free())
     if free:
         raise InputError(
-            f"{name} depends on {', '.join(free)}, which is neither in x nor in p "
-            f"([{', '.join(free)}] are free); "
-            "add it to one of them or replace it by its value"
+            f"{name} depends on {free}, which is neither in x nor in p ([{free}] are free); add it "
+            "to one of them or replace it by its value"
         )
 
 
@@ -121,13 +117,9 @@ def stack_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
 
 
 def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False) -> Stack:
-    """Stack rows: nothing, an expression, a sequence, or a mapping of names to either.
+    """Stack rows h or g: nothing, an expression, a sequence, or a mapping of names to either.
 
-    Args:
-        value: the rows.
-        name: ``h`` or ``g``.
-        kind: ``ca.SX`` or ``ca.MX``.
-        bounded: whether a tuple of three in a mapping is (lower, expression, upper).
+    In a mapping of ``bounded`` rows a tuple of three is (lower, expression, upper).
 
     Raises:
         InputError: naming the block that is no expression of this kind.
@@ -195,39 +187,34 @@ def check_names(
     return tuple(str(name) for name in names)
 
 
-def stack_rows(h: Symbol, g: Symbol) -> Symbol:
-    """Return c = (h; g)."""
-    if not g.numel():
-        return h
-    return ca.vertcat(h, g) if h.numel() else g
-
-
 def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
     """Fresh symbols x and p, with the f, h and g that (x, p) → (f, c) has in them."""
     kind = ca.SX if graph.is_a("SXFunction") else ca.MX
     x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, c = graph.call([x, p], True, False)
-    h, g = (c[:m_h], c[m_h:]) if 0 < m_h < c.numel() else (c, c)
-    return {
-        "x": x,
-        "p": p,
-        "f": f,
-        "h": h if m_h else kind(0, 1),
-        "g": g if m_h < c.numel() else kind(0, 1),
-    }
+    if 0 < m_h < c.numel():
+        h, g = c[:m_h], c[m_h:]
+    else:
+        h, g = (c, kind(0, 1)) if m_h else (kind(0, 1), c)
+    return {"x": x, "p": p, "f": f, "h": h, "g": g}
 
 
-def row_names(given: Sequence[str] | None, h: Stack, g: Stack) -> tuple[str, ...]:
-    """Names of the rows (h; g): as given, of the blocks, or ``h[i]`` and ``g[i]``."""
-    sizes = h.column.numel(), g.column.numel()
+def joined(h: Stack, g: Stack, given: Sequence[str] | None) -> Stack:
+    """The rows c = (h; g), with names as given, of the blocks, or ``h[i]`` and ``g[i]``."""
+    m_h, m_g = h.column.numel(), g.column.numel()
     for label, stack in (("h", h), ("g", g)):
         if given is not None and stack.names is not None:
             raise InputError(f"constraint_names and a mapping {label} both name the constraints")
-    owner = "(h; g)" if all(sizes) else "g" if sizes[1] else "h"
+    for key in g.blocks:
+        if key in h.blocks:
+            raise InputError(f"h and g both have a block {key!r}; give them different names")
     if given is None:
-        names = [labels(label, size) for label, size in zip("hg", sizes, strict=True)]
-        given = [*(h.names or names[0]), *(g.names or names[1])]
-    return check_names(given, sum(sizes), "constraint_names", owner)
+        given = [*(h.names or labels("h", m_h)), *(g.names or labels("g", m_g))]
+    owner = "(h; g)" if m_h and m_g else "g" if m_g else "h"
+    names = check_names(given, m_h + m_g, "constraint_names", owner)
+    later = {key: slice(s.start + m_h, s.stop + m_h) for key, s in g.blocks.items()}
+    column = ca.vertcat(h.column, g.column) if m_h and m_g else g.column if m_g else h.column
+    return Stack(column, list(names), {**h.blocks, **later})
 
 
 def entry_names(given: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
@@ -236,13 +223,3 @@ def entry_names(given: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
         raise InputError("variable_names and a mapping x both name the variables")
     names = given if given is not None else x.names or symbol_names(x.column)
     return check_names(names, x.column.numel(), "variable_names", "x")
-
-
-def row_blocks(h: Stack, g: Stack) -> Blocks:
-    """Where the blocks of h and g lie in (h; g)."""
-    first = int(h.column.numel())
-    for key in g.blocks:
-        if key in h.blocks:
-            raise InputError(f"h and g both have a block {key!r}; give them different names")
-    later = {key: slice(s.start + first, s.stop + first) for key, s in g.blocks.items()}
-    return {**h.blocks, **later}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.problem.functions import Functions, OnDemand
+from casadi_hybrid.problem.functions import Functions, first_of, functions_of
 
 _GAMMA = {"gamma": ["f", "g"]}
 
@@ -23,8 +23,7 @@ def external_functions(
     """
     x, p = ca.MX.sym("x", oracle.numel_in("x")), ca.MX.sym("p", oracle.numel_in("p"))
     given = ca.reshape(x, oracle.size_in("x")), ca.reshape(p, oracle.size_in("p"))
-    rows = oracle.numel_out("g")
-    lam = ca.MX.sym("lam", rows)
+    lam = ca.MX.sym("lam", oracle.numel_out("g"))
     multipliers = ca.MX(1), ca.reshape(lam, oracle.size_out("g"))
     of_f = _derivative(oracle, "nlp_grad_f", ["f", "grad:f:x"])
     of_g = _derivative(oracle, "nlp_jac_g", ["g", "jac:g:x"])
@@ -32,21 +31,13 @@ def external_functions(
     f, gradient = of_f(*given)
     g, jacobian = of_g(*given)
     hessian = ca.triu2symm(of_l(*given, *multipliers))
-    first = [f, ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian]
-    labels = ["f", "grad_f", "h", "jac_h"]
-    rows_alone = ca.densify(ca.vec(oracle(*given)[1]))
-    inputs, names = [x, lam, p], ["x", "lam", "p"]
-    both = [*first, hessian], [*labels, "hess_lag"]
-    return Functions(
-        ca.Function("first", [x, p], first, ["x", "p"], labels),
-        ca.Function("curvature", inputs, [hessian], names, ["hess_lag"]),
-        OnDemand(lambda: ca.Function("residual", [x, p], [rows_alone], ["x", "p"], ["h"])),
-        OnDemand(lambda: ca.Function("second", inputs, both[0], names, both[1])),
-        constraint_names,
-        variable_names,
-        "external",
-        "g",
-    )
+    outputs = f, ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian
+    rows = ca.densify(ca.vec(oracle(*given)[1]))
+    return functions_of(
+        first_of(x, p, *outputs), (x, lam, p), outputs, hessian, rows,
+        constraint_names=constraint_names, variable_names=variable_names, backend="external",
+        constraint_label="g",
+    )  # fmt: skip
 
 
 def external_parameter_gradient(oracle: ca.Function) -> ca.Function:

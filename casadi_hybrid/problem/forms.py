@@ -26,10 +26,9 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Form:
-    """A nonlinear program as it came.
+    """A nonlinear program as it came: symbols and expressions by ``x``, ``p``, ``f`` and ``g``.
 
     Attributes:
-        entries: ``x`` and, where there are any, ``p``, ``f``, ``g``: symbols and expressions.
         oracle: (x, p) → (f, g) where only the function itself knows its derivatives, being
             foreign code; None for a graph.
         numbers: default numbers that came with it (of an ``.nl`` file), by their names.
@@ -43,11 +42,9 @@ class Form:
 def read_form(nlp: Any) -> Form:
     """Return a nonlinear program of any of CasADi's forms as symbols and expressions.
 
-    Args:
-        nlp: a dictionary; a Function with inputs x, p and outputs f, g; a ``ca.NlpBuilder``; or
-            the name of a file: an ``.nl`` file, a ``.c`` file, which the system's C compiler
-            compiles, or a shared library with a function ``nlp`` and, as
-            ``solver.generate_dependencies`` writes them, its derivatives.
+    A file is an ``.nl`` file, a ``.c`` file, which the system's C compiler compiles, or a shared
+    library with a function ``nlp`` and, as ``solver.generate_dependencies`` writes them, its
+    derivatives.
 
     Raises:
         InputError: for anything else, an unknown key of a dictionary, a Function with other
@@ -69,7 +66,7 @@ def read_form(nlp: Any) -> Form:
     if "x" not in nlp:
         raise InputError("the problem has no 'x'; give its variables")
     entries = {key: expression_of(value) for key, value in nlp.items()}
-    if _is_nothing(entries.get("f", 0)):
+    if is_nothing(entries.get("f", 0)):
         entries["f"] = 0.0
     if isinstance(entries.get("f"), ca.SX | ca.MX) and not entries["f"].nnz():
         raise InputError(
@@ -102,11 +99,11 @@ def expression_of(value: Any) -> Any:
     return value
 
 
-def _is_nothing(f: Any) -> bool:
-    """Whether it is what scripts give for no objective: ``[]``, ``ca.vertcat()``, ``SX()``."""
-    if isinstance(f, ca.SX | ca.MX | ca.DM):
-        return bool(f.is_empty())
-    return isinstance(f, list | tuple) and not f
+def is_nothing(value: Any) -> bool:
+    """Whether it is what scripts give for no objective or no parameters: ``[]``, ``SX()``, …."""
+    if isinstance(value, ca.SX | ca.MX | ca.DM):
+        return bool(value.is_empty())
+    return isinstance(value, list | tuple) and not value
 
 
 def _of_builder(builder: ca.NlpBuilder) -> dict[str, Any]:
@@ -165,11 +162,7 @@ def _of_nl(name: str) -> Form:
             "use a mixed-integer solver such as bonmin"
         )
     numbers: dict[str, Any] = {
-        "lbx": builder.x_lb,
-        "ubx": builder.x_ub,
-        "lbg": builder.g_lb,
-        "ubg": builder.g_ub,
-        "x0": builder.x_init,
-        "lam_g0": builder.lambda_init,
-    }
+        "lbx": builder.x_lb, "ubx": builder.x_ub, "lbg": builder.g_lb, "ubg": builder.g_ub,
+        "x0": builder.x_init, "lam_g0": builder.lambda_init,
+    }  # fmt: skip
     return Form(_of_builder(builder), None, {k: v for k, v in numbers.items() if len(v)})

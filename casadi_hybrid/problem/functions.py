@@ -8,11 +8,11 @@ CasADi call that fills one contiguous buffer with all of them, with no conversio
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -38,11 +38,7 @@ _SHOWN = 8  # numbers of a point in a sentence
 
 
 class OnDemand:
-    """A function that is made when it is first asked for: few methods call it.
-
-    Args:
-        make: makes it.
-    """
+    """A function that is made when it is first asked for: few methods call it."""
 
     def __init__(self, make: Callable[[], ca.Function]) -> None:
         self._make = make
@@ -65,7 +61,7 @@ class Functions:
         curvature: (x, λ, p) → ∇²ₓₓL with L = f + λᵀh, for who knows the rest already; None where
             there are no second derivatives.
         of_residual, of_second: :attr:`residual` and :attr:`second`; None likewise.
-        backend: ``"interpreted"`` or ``"compiled"``.
+        backend: ``"interpreted"``, ``"compiled"`` or ``"external"``.
         constraint_label: what the user calls h, for messages.
         hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.derivatives`.
         lacking: why there are no second derivatives, in CasADi's words; empty where there are, or
@@ -83,7 +79,7 @@ class Functions:
     of_second: OnDemand | None
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
-    backend: str
+    backend: str = "interpreted"
     constraint_label: str = "h"
     hessian: str = EXACT
     lacking: str = ""
@@ -154,22 +150,32 @@ class Functions:
         """The packing of one of these functions."""
         known: dict[str, Packing] = self.__dict__.setdefault("_packings", {})
         name = function.name()
-        found = known.get(name)
-        if found is None:
-            found = known[name] = Packing(function)
-        return found
+        if name not in known:
+            known[name] = Packing(function)
+        return known[name]
 
     def compiled(self) -> Functions:
         """The same functions as machine code; with a warning the same object without a compiler."""
-        made, backend = _compile((self.unexpanded or self)._all)
-        if backend == "interpreted":
+        from casadi_hybrid.problem.building.build import Sources, library  # noqa: PLC0415 - large, and rare
+
+        source = self.unexpanded or self
+        every = (source.residual, source.first, source.second, source.curvature)
+        functions = [one for one in every if one is not None]
+        generator = ca.CodeGenerator("functions.c")
+        for one in functions:
+            generator.add(one)
+        try:
+            path = str(library(Sources("functions", {"functions.c": generator.dump()})))
+            made = {one.name(): ca.external(one.name(), path) for one in functions}
+        except RuntimeError as error:
+            said = f"{error}; the interpreted functions are used instead, with the same results"
+            warnings.warn(said, CompilerWarning, stacklevel=2)
             return self
-        named = {function.name(): function for function in made}
-        of_second = OnDemand(lambda: named["second"]) if "second" in named else None
+        of_second = OnDemand(lambda: made["second"]) if "second" in made else None
         return replace(
-            self, first=named["first"], curvature=named.get("curvature"),
-            of_residual=OnDemand(lambda: named["residual"]), of_second=of_second,
-            backend=backend, unexpanded=None, assemblies=None,
+            self, first=made["first"], curvature=made.get("curvature"),
+            of_residual=OnDemand(lambda: made["residual"]), of_second=of_second,
+            backend="compiled", unexpanded=None, assemblies=None,
         )  # fmt: skip
 
     def expanded(self, size: int) -> Functions:
@@ -177,10 +183,7 @@ class Functions:
 
         ``second`` stays as it is. So do all where a derivative may have more operations than
         :data:`EXPANSION_LIMIT`, or where some part has no scalar form (an integrator, a callback,
-        foreign code, an assertion).
-
-        Args:
-            size: the number of scalar operations of f and h.
+        foreign code, an assertion). ``size`` is the number of scalar operations of f and h.
         """
         patterns = [self.jacobian_sparsity]
         if self.curvature is not None:
@@ -205,12 +208,6 @@ class Functions:
             self, first=first, curvature=curvature, of_residual=OnDemand(residual), unexpanded=self
         )
 
-    @property
-    def _all(self) -> tuple[ca.Function, ...]:
-        """All that there are."""
-        every = (self.residual, self.first, self.second, self.curvature)
-        return tuple(one for one in every if one is not None)
-
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -228,25 +225,15 @@ class Evaluation:
     hessian: Matrix | None
     measured: Vector
 
-    @property
-    def objective(self) -> float:
-        """f."""
-        return self.f
-
-    @property
-    def constraints(self) -> Vector:
-        """h."""
-        return self.h
+    objective = property(lambda self: self.f)
+    constraints = property(lambda self: self.h)
 
 
 class Packing:
     """Where the outputs of a function lie in one array: made once, shared by all solves.
 
-    Attributes:
-        inputs: nonzeros of every input.
-        slices, size: the part of the array with the nonzeros of each output; its length.
-        sparsity, shapes, labels: of every output.
-        scatter: where the nonzeros go in the full matrix, column by column; None for full ones.
+    ``scatter`` says where an output's nonzeros go in the full matrix, column by column; None for
+    full ones.
     """
 
     def __init__(self, function: ca.Function) -> None:
@@ -352,14 +339,16 @@ class Fused:
                 raise EvaluationError(function, entry, value, place, x.copy())
 
     def _place(self, x: Vector) -> str:
-        return named_values(self._names.variable_names, x)
+        """``a = 1, b = 2`` for the first entries, and how many there are more."""
+        names = self._names.variable_names
+        pairs = zip(names[:_SHOWN], x[:_SHOWN], strict=True)
+        text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
+        left = len(names) - _SHOWN
+        return f"{text} and {left} more" if left > 0 else text
 
     def _describe(self, label: str, row: int, column: int) -> tuple[str, str]:
-        h, x, called = (
-            self._names.constraint_names,
-            self._names.variable_names,
-            self._names.constraint_label,
-        )
+        names = self._names
+        h, x, called = names.constraint_names, names.variable_names, names.constraint_label
         if label == "f":
             return "the objective f", ""
         if label == "grad_f":
@@ -369,6 +358,34 @@ class Fused:
         if label == "jac_h":
             return f"the Jacobian of {called}", f"d {h[row]} / d {x[column]}"
         return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
+
+
+def first_of(x: Any, p: Any, f: Any, gradient: Any, h: Any, jacobian: Any) -> ca.Function:
+    """(x, p) → f, ∇f, h, J_h."""
+    outputs, labels = [f, gradient, h, jacobian], ["f", "grad_f", "h", "jac_h"]
+    return ca.Function("first", [x, p], outputs, ["x", "p"], labels)
+
+
+def functions_of(
+    first: ca.Function, symbols: tuple[Any, ...], outputs: tuple[Any, ...], hessian_lag: Any,
+    rows: Any, **about: Any,
+) -> Functions:  # fmt: skip
+    """The functions of expressions; ``about`` are the other fields of :class:`Functions`.
+
+    Args:
+        first, outputs: the function, and what it returns of the ``symbols`` x and p.
+        hessian_lag: ∇²ₓₓL of the symbols x, λ and p, None where there is none.
+        rows: h, for whoever asks for it alone.
+    """
+    x, _, p = symbols
+    names, last = ["x", "lam", "p"], ["hess_lag"]
+    curvature = of_second = None
+    if hessian_lag is not None:
+        every, labels = [*outputs, hessian_lag], [*first.name_out(), *last]
+        of_second = OnDemand(lambda: ca.Function("second", [*symbols], every, names, labels))
+        curvature = ca.Function("curvature", [*symbols], [hessian_lag], names, last)
+    of_residual = OnDemand(lambda: ca.Function("residual", [x, p], [rows], ["x", "p"], ["h"]))
+    return Functions(first, curvature, of_residual, of_second, **about)
 
 
 def instructions_of(
@@ -385,30 +402,3 @@ def _directions(sparsity: ca.Sparsity) -> int:
     if not sparsity.nnz():
         return 0
     return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))
-
-
-def named_values(names: Sequence[str], values: Vector) -> str:
-    """``a = 1, b = 2`` for the first entries, and how many there are more."""
-    pairs = zip(names[:_SHOWN], values[:_SHOWN], strict=True)
-    text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
-    left = len(names) - _SHOWN
-    return f"{text} and {left} more" if left > 0 else text
-
-
-def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
-    """Compile to one shared library; on any failure warn and return the interpreted functions."""
-    from casadi_hybrid.problem.building.build import Sources, library  # noqa: PLC0415 - large, and rare
-
-    generator = ca.CodeGenerator("functions.c")
-    for function in functions:
-        generator.add(function)
-    try:
-        path = library(Sources("functions", {"functions.c": generator.dump()}))
-        return [ca.external(function.name(), str(path)) for function in functions], "compiled"
-    except RuntimeError as error:
-        warnings.warn(
-            f"{error}; the interpreted functions are used instead, with the same results",
-            CompilerWarning,
-            stacklevel=3,
-        )
-        return list(functions), "interpreted"

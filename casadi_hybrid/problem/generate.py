@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from casadi_hybrid.problem.derivatives import EXACT, Derivatives, uses_differences
 from casadi_hybrid.problem.directions import few_directions
-from casadi_hybrid.problem.functions import Functions, OnDemand
+from casadi_hybrid.problem.functions import Functions, OnDemand, first_of, functions_of
 
 if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.element import Elements, Find
@@ -32,15 +32,10 @@ def find_by(finder: Find) -> None:
 
 
 def build_functions(
-    graph: ca.Function,
-    *,
-    constraint_names: tuple[str, ...],
-    variable_names: tuple[str, ...],
-    compiled: bool,
-    constraint_label: str = "h",
-    derivatives: Derivatives | None = None,
-) -> Functions:
-    """Differentiate (x, p) → (f, h) and return the functions (see :class:`Functions`).
+    graph: ca.Function, *, compiled: bool = False, derivatives: Derivatives | None = None,
+    **names: Any,
+) -> Functions:  # fmt: skip
+    """Differentiate (x, p) → (f, h); ``names`` are further fields of :class:`Functions`.
 
     Raises:
         InputError: where a derivative that is needed does not exist.
@@ -51,9 +46,7 @@ def build_functions(
     if exact and scalar is not None and not compiled:
         elements = _elements(scalar, graph)
         if elements is not None:
-            made = _by_elements(
-                scalar, elements, constraint_names, variable_names, constraint_label
-            )
+            made = _by_elements(scalar, elements, names)
             if made.instructions >= LARGE_DERIVATIVES:
                 return made
     # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
@@ -63,33 +56,16 @@ def build_functions(
     f, h = graph.call([x, p], True, False)
     lam = kind.sym("lam", h.numel())
     gradient, jacobian = source.first(f, h, x, p, graph)
-    first = [f, gradient, h, jacobian]
-    labels = ["f", "grad_f", "h", "jac_h"]
-    first_function = ca.Function("first", [x, p], first, ["x", "p"], labels)
-    differenced = uses_differences(first_function)
+    first = first_of(x, p, f, gradient, h, jacobian)
+    differenced = uses_differences(first)
     with few_directions(graph):
         hessian, origin, lacking = source.second(
             f, h, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
         )
-    inputs, names = [x, lam, p], ["x", "lam", "p"]
-    second = curvature = None
-    if hessian is not None:
-        outputs, all_labels = [*first, hessian], [*labels, "hess_lag"]
-        second = OnDemand(lambda: ca.Function("second", inputs, outputs, names, all_labels))
-        curvature = ca.Function("curvature", inputs, [hessian], names, ["hess_lag"])
-    functions = Functions(
-        first_function,
-        curvature,
-        OnDemand(lambda: ca.Function("residual", [x, p], [h], ["x", "p"], ["h"])),
-        second,
-        constraint_names,
-        variable_names,
-        "interpreted",
-        constraint_label,
-        origin,
-        lacking,
-        differenced,
-    )
+    functions = functions_of(
+        first, (x, lam, p), (f, gradient, h, jacobian), hessian, h,
+        hessian=origin, lacking=lacking, differenced=differenced, **names,
+    )  # fmt: skip
     if compiled:
         return functions.compiled()
     if scalar is None or kind is ca.SX:
@@ -120,24 +96,13 @@ def _derived_by_casadi(function: ca.Function) -> bool:
         return False
 
 
-def _by_elements(
-    scalar: ca.Function,
-    elements: Elements,
-    constraint_names: tuple[str, ...],
-    variable_names: tuple[str, ...],
-    constraint_label: str,
-) -> Functions:
-    """The functions with the derivatives of each kind of element taken once."""
-    from casadi_hybrid.problem.elements.assembly import (  # noqa: PLC0415 - for large problems
-        first_assembly,
-        second_assembly,
-    )
-    from casadi_hybrid.problem.elements.compose import composed  # noqa: PLC0415
+def _by_elements(scalar: ca.Function, elements: Elements, about: dict[str, Any]) -> Functions:
+    from casadi_hybrid.problem.elements import assembly  # noqa: PLC0415 - for large problems
 
     n, n_p, m = elements.n, elements.n_p, elements.m
-    assemblies = first_assembly(elements), second_assembly(elements)
-    first = composed("first", assemblies[0], (n, n_p))
-    curvature = composed("curvature", assemblies[1], (n, m, n_p))
+    assemblies = assembly.first_assembly(elements), assembly.second_assembly(elements)
+    first = assembly.composed("first", assemblies[0], (n, n_p))
+    curvature = assembly.composed("curvature", assemblies[1], (n, m, n_p))
     x, p, lam = ca.MX.sym("x", n), ca.MX.sym("p", n_p), ca.MX.sym("lam", m)
     names = ["x", "lam", "p"]
 
@@ -149,17 +114,8 @@ def _by_elements(
         labels = [*first.name_out(), *curvature.name_out()]
         return ca.Function("second", [x, lam, p], outputs, names, labels)
 
-    return Functions(
-        first,
-        curvature,
-        OnDemand(residual),
-        OnDemand(second),
-        constraint_names,
-        variable_names,
-        "interpreted",
-        constraint_label,
-        assemblies=assemblies,
-    )
+    seldom = OnDemand(residual), OnDemand(second)
+    return Functions(first, curvature, *seldom, assemblies=assemblies, **about)
 
 
 def _scalar_form(graph: ca.Function) -> ca.Function | None:

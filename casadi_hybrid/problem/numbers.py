@@ -51,21 +51,14 @@ class Defaults:
 
     Attributes:
         sizes, blocks: of the problem.
-        lbx, ubx, lbg, ubg: bounds of x and of g's rows.
-        x0, p0, lam_x0, lam_g0: None where there is no default.
+        given: by the names of :data:`NUMBERS`: the bounds of x and of g's rows; None for a start,
+            parameters or multipliers without a default.
         bounds: of x and of all rows (h; g).
     """
 
     sizes: Sizes
     blocks: Mapping[str, Blocks]
-    lbx: Vector
-    ubx: Vector
-    lbg: Vector
-    ubg: Vector
-    x0: Vector | None
-    p0: Vector | None
-    lam_x0: Vector | None
-    lam_g0: Vector | None
+    given: Mapping[str, Vector | None]
     bounds: Bounds
 
     @classmethod
@@ -78,10 +71,7 @@ class Defaults:
     ) -> Defaults:
         """Check what a problem is given by the names of :data:`NUMBERS`.
 
-        Args:
-            sizes, blocks: of the problem.
-            limits: bounds of the blocks of g that came with them.
-            given: the numbers.
+        ``limits`` are the bounds that came with blocks of g.
 
         Raises:
             InputError: naming the argument and the entry or block.
@@ -91,57 +81,41 @@ class Defaults:
         on_x = bound_pair(given["lbx"], given["ubx"], blocks["x"], free, "x", sizes.variables)
         rows = sizes.rows[sizes.m_h :]
         on_g = default_limits(given["lbg"], given["ubg"], blocks["g"], limits, rows)
-        kept: dict[str, Any] = {}
+        kept: dict[str, Vector | None] = {}
         for label, of, size in (
             ("x0", "x", n), ("p0", "p", sizes.n_p), ("lam_x0", "x", n), ("lam_g0", "c", m)
         ):  # fmt: skip
             value = by_block(given[label], blocks[of], np.zeros(size), label)
             kept[label] = None if value is None else checked(value, size, label)
         bounds = _all_rows(sizes.m_h, on_x, on_g)
-        for vector in (*on_x, *on_g, bounds.lbg, bounds.ubg, *kept.values()):
+        kept |= {"lbx": on_x[0], "ubx": on_x[1], "lbg": on_g[0], "ubg": on_g[1]}
+        for vector in kept.values():
             if vector is not None:
                 vector.setflags(write=False)
-        return cls(sizes, blocks, *on_x, *on_g, **kept, bounds=bounds)
+        return cls(sizes, blocks, kept, bounds)
 
     def numbers(
         self, x0: Any, p: Any, lbx: Any, ubx: Any, lbg: Any, ubg: Any, lam_x0: Any, lam_g0: Any
     ) -> Numbers:
         """Read the numbers of one solve, see :meth:`Problem.numbers`."""
-        sizes, blocks = self.sizes, self.blocks
-        n, m = len(sizes.variables), len(sizes.rows)
-        start = self._read(x0, self.x0, "x0", blocks["x"], n)
-        on_bounds = self._read(lam_x0, self.lam_x0, "lam_x0", blocks["x"], n)
-        on_rows = self._read(lam_g0, self.lam_g0, "lam_g0", blocks["c"], m)
-        if p is None and self.p0 is None and sizes.n_p:
+        sizes, blocks, known = self.sizes, self.blocks, self.bounds
+        n, m, m_h = len(sizes.variables), len(sizes.rows), sizes.m_h
+        start = self._read(x0, "x0", blocks["x"], n)
+        on_bounds = self._read(lam_x0, "lam_x0", blocks["x"], n)
+        on_rows = self._read(lam_g0, "lam_g0", blocks["c"], m)
+        if p is None and self.given["p0"] is None and sizes.n_p:
             raise InputError(f"p is missing; the problem has {sizes.n_p} parameter(s)")
-        values = self._read(p, self.p0, "p", blocks["p"], sizes.n_p)
-        bounds = self.bounds
+        values = self._read(p, "p", blocks["p"], sizes.n_p)
+        bounds = known
         if not (lbx is ubx is lbg is ubg is None):
-            known = self.lbx, self.ubx
-            on_x = bound_pair(lbx, ubx, blocks["x"], known, "x", sizes.variables)
-            known, rows = (self.lbg, self.ubg), sizes.rows[sizes.m_h :]
-            on_g = bound_pair(lbg, ubg, blocks["g"], known, "g", rows)
-            bounds = self._kept(_all_rows(sizes.m_h, on_x, on_g))
+            of_x, of_g = (known.lbx, known.ubx), (known.lbg[m_h:], known.ubg[m_h:])
+            on_x = bound_pair(lbx, ubx, blocks["x"], of_x, "x", sizes.variables)
+            on_g = bound_pair(lbg, ubg, blocks["g"], of_g, "g", sizes.rows[m_h:])
+            bounds = _all_rows(m_h, on_x, on_g)
         return Numbers(start, values, bounds, on_bounds, on_rows)
 
-    def _kept(self, bounds: Bounds) -> Bounds:
-        """The bounds of the last solve where those have the same numbers.
-
-        They change seldom from one solve to the next, and what was found out about them is kept
-        with them. Therefore they cannot be written to.
-        """
-        sides = bounds.lbx, bounds.ubx, bounds.lbg, bounds.ubg
-        key = b"".join([side.tobytes() for side in sides])
-        last: tuple[bytes, Bounds] | None = self.__dict__.get("_last")
-        if last is not None and last[0] == key:
-            return last[1]
-        for side in sides:
-            side.setflags(write=False)
-        self.__dict__["_last"] = key, bounds
-        return bounds
-
-    @staticmethod
-    def _read(value: Any, default: Vector | None, name: str, blocks: Blocks, size: int) -> Vector:
+    def _read(self, value: Any, name: str, blocks: Blocks, size: int) -> Vector:
+        default = self.given["p0" if name == "p" else name]
         if value is None:
             return np.zeros(size) if default is None else default.copy()
         if isinstance(value, Mapping):
@@ -160,22 +134,16 @@ def refuse_stray_parameters(p: Any, n_p: int) -> None:
 
 
 def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:
-    """Bounds of x and of the rows (h; g)."""
     if m_h:
         zeros = np.zeros(m_h)
         on_g = np.concatenate((zeros, on_g[0])), np.concatenate((zeros, on_g[1]))
+    for side in (*on_x, *on_g):
+        side.setflags(write=False)
     return Bounds(*on_x, *on_g)
 
 
 def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: bool = False) -> Any:
     """Return numbers as they are; of a mapping by block the base with these blocks replaced.
-
-    Args:
-        value: numbers, or a mapping from names of blocks to the numbers of each.
-        blocks: the blocks there are.
-        base: values of the blocks that the mapping leaves out.
-        name: for messages.
-        infinite: whether ±inf is a value.
 
     Raises:
         InputError: for a block that does not exist, or numbers that do not fit it.
@@ -196,12 +164,10 @@ def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: b
 def bound_pair(
     lower: Any, upper: Any, blocks: Blocks, base: Pair, of: str, names: Sequence[str]
 ) -> Pair:
-    """Lower and upper bounds of x or g, checked.
+    """Lower and upper bounds of x or g, checked; those of the base where both are None.
 
     Args:
-        lower, upper: numbers, mappings by block, or None for the base.
-        blocks: names of blocks.
-        base: bounds where none are given.
+        lower, upper: numbers, mappings by block, or None.
         of: ``"x"`` or ``"g"``.
         names: of the entries.
 
@@ -223,13 +189,7 @@ def default_limits(
     limits: Mapping[str, tuple[Any, Any]],
     names: Sequence[str],
 ) -> Pair:
-    """The default bounds of g's rows: from its triples, and from lbg and ubg elsewhere.
-
-    Args:
-        lower, upper: lbg and ubg: numbers or mappings by block.
-        blocks: names of g's blocks.
-        limits: the bounds that came as triples, None for none.
-        names: of g's rows.
+    """Default bounds of g's rows: from its triples (``limits``), and from lbg and ubg elsewhere.
 
     Raises:
         InputError: where a block has its bounds twice, or they are no bounds.
@@ -241,23 +201,16 @@ def default_limits(
             where, side = blocks[key], ("lower", "upper")[k]
             value, size = far if triple[k] is None else triple[k], where.stop - where.start
             base[where] = checked(value, size, f"the {side} bound in g[{key!r}]", infinite=True)
-        if isinstance(given, Mapping):
-            _refuse_twice(label, given, limits)
-        elif limits:
-            if not (isinstance(given, float) and given == far):
+            if isinstance(given, Mapping) and key in given:
                 raise InputError(
-                    f"{label} is given for all rows, but {', '.join(map(repr, limits))} of g came "
-                    "with bounds; give the others by the names of their blocks"
+                    f"{label} names {key!r}, which has its bounds in g[{key!r}]; give them once"
                 )
-            ends.append(base)
-            continue
+        if limits and isinstance(given, float) and given == far:
+            given = base  # noqa: PLW2901
+        elif limits and not isinstance(given, Mapping):
+            raise InputError(
+                f"{label} is given for all rows, but {', '.join(map(repr, limits))} of g came "
+                "with bounds; give the others by the names of their blocks"
+            )
         ends.append(by_block(given, blocks, base, label, infinite=True))
     return check_pair(ends[0], ends[1], len(names), "g", names)
-
-
-def _refuse_twice(label: str, given: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
-    for key in limits:
-        if key in given:
-            raise InputError(
-                f"{label} names {key!r}, which has its bounds in g[{key!r}]; give them once"
-            )

@@ -24,12 +24,10 @@ from casadi_hybrid.problem.expressions import (
     check_names,
     check_symbols,
     entry_names,
+    joined,
     make_graph,
     no_free_symbols,
-    row_blocks,
-    row_names,
     stack_expressions,
-    stack_rows,
     stack_symbols,
     symbols_of,
 )
@@ -135,7 +133,8 @@ class Problem:
         if f.numel() != 1:
             raise InputError(f"f has shape {f.shape}; the objective must be a scalar")
         expressions = {"f": f, "h": h.column, "g": g.column}
-        graph = make_graph(x.column, p.column, [f, stack_rows(h.column, g.column)])
+        rows = joined(h, g, self.constraint_names)
+        graph = make_graph(x.column, p.column, [f, rows.column])
         if graph.get_free():
             for label, expression in expressions.items():
                 no_free_symbols(expression, label, x.column, p.column)
@@ -145,9 +144,9 @@ class Problem:
         fill(self, "graph", graph)
         fill(self, "shapes", {})
         fill(self, "oracle", None)
-        fill(self, "constraint_names", row_names(self.constraint_names, h, g))
+        fill(self, "constraint_names", tuple(rows.names or ()))
         fill(self, "variable_names", entry_names(self.variable_names, x))
-        fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": row_blocks(h, g)})
+        fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": rows.blocks})
         sizes = Sizes(
             self.variable_names or (),
             self.constraint_names or (),
@@ -161,8 +160,8 @@ class Problem:
         self.derivatives.check(len(sizes.variables), sizes.n_p, len(sizes.rows))
         given = {label: getattr(self, label) for label in NUMBERS}
         fill(self, "defaults", Defaults.of(sizes, self.blocks, g.limits, given))
-        for label in NUMBERS:
-            fill(self, label, getattr(self.defaults, label))
+        for label, value in self.defaults.given.items():
+            fill(self, label, value)
 
     @classmethod
     def from_nlp(
@@ -290,10 +289,7 @@ class Problem:
             InputError: where they do not fit it.
         """
         derivatives.check(self.n, self.n_p, self.m)
-        made = changed(self, derivatives=derivatives)
-        for label in _BUILT:
-            made.__dict__.pop(label, None)
-        return made
+        return self._unbuilt(derivatives=derivatives)
 
     def exact(self) -> Problem:
         """The same problem with CasADi's own derivatives; itself where it has them, or has none."""
@@ -333,7 +329,11 @@ class Problem:
         if isinstance(self.x, ca.SX):
             return self
         graph = self.graph.expand()
-        made = changed(self, graph=graph, **symbols_of(graph, self.m_h))
+        return self._unbuilt(graph=graph, **symbols_of(graph, self.m_h))
+
+    def _unbuilt(self, **fields: Any) -> Problem:
+        """The same problem with other fields, and nothing generated yet."""
+        made = changed(self, **fields)
         for label in _BUILT:
             made.__dict__.pop(label, None)
         return made

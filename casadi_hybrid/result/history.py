@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,86 +96,33 @@ def _design() -> type[Design]:
     return home.Design
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What one iterate leaves behind: no Jacobian, no Hessian."""
-
-    t: int
-    x: Array
-    mu: Array
-    multipliers: Array
-    effective: Array
-    h: Array
-    numbers: tuple[float, ...]
-    correction: Correction | None
-    lam_x: Array | None
-
-
 @dataclass
 class Recorder:
-    """Collects the rows of a :class:`History`."""
+    """Collects the rows of a :class:`History`: no Jacobian, no Hessian."""
 
-    rows: list[_Row] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def __call__(
-        self,
-        progress: Progress,
-        lam_x: Array | None = None,
-        inner: tuple[float, float] | None = None,
-    ) -> None:
-        """Take one row.
-
-        Args:
-            progress: of the iterate.
-            lam_x: the multipliers of the bounds on x, under the default method.
-            inner: its ν and its shift, likewise.
-        """
+    def __call__(self, progress: Progress, **of_default: Any) -> None:
+        """Take one row; the default method has ``lam_x``, ``nu`` and ``shift`` besides."""
         state, residuals = progress.state, progress.residuals
-        numbers: tuple[float, ...] = (
-            progress.f,
-            residuals.feasibility,
-            residuals.stationarity,
-            progress.elapsed,
-        )
-        if inner is not None:
-            numbers = (*numbers, residuals.complementarity, *inner)
-        self.rows.append(
-            _Row(
-                progress.t,
-                state.x,
-                state.mu,
-                state.multipliers,
-                state.effective,
-                progress.g,
-                numbers,
-                progress.correction,
-                lam_x,
-            )
-        )
+        row = {
+            "t": progress.t, "x": state.x, "mu": state.mu, "multipliers": state.multipliers,
+            "effective_multipliers": state.effective, "h": progress.g, "f": progress.f,
+            "feasibility": residuals.feasibility, "stationarity": residuals.stationarity,
+            "elapsed": progress.elapsed, "corrections": progress.correction, **of_default,
+        }  # fmt: skip
+        if of_default:
+            row["complementarity"] = residuals.complementarity
+        self.rows.append(row)
 
     def hold(self, until: int) -> None:
         """Take the last row again for the steps since then, as far as step ``until``."""
-        while self.rows and self.rows[-1].t < until:
-            self.rows.append(replace(self.rows[-1], t=self.rows[-1].t + 1))
+        while self.rows and self.rows[-1]["t"] < until:
+            self.rows.append({**self.rows[-1], "t": self.rows[-1]["t"] + 1})
 
     def history(self) -> History:
         """Return what was collected."""
-        rows = self.rows
-        f, feasibility, stationarity, elapsed, *inner = np.array([r.numbers for r in rows]).T
-        of_default = dict(zip(("complementarity", "nu", "shift"), inner, strict=False))
-        of_bounds = [r.lam_x for r in rows if r.lam_x is not None]
-        return History(
-            t=np.array([r.t for r in rows]),
-            x=np.array([r.x for r in rows]),
-            mu=np.array([r.mu for r in rows]),
-            multipliers=np.array([r.multipliers for r in rows]),
-            effective_multipliers=np.array([r.effective for r in rows]),
-            h=np.array([r.h for r in rows]),
-            f=f,
-            feasibility=feasibility,
-            stationarity=stationarity,
-            elapsed=elapsed,
-            corrections=tuple(r.correction for r in rows[1:]),
-            lam_x=np.array(of_bounds) if of_bounds else None,
-            **of_default,
-        )
+        columns: dict[str, Any] = {name: [row[name] for row in self.rows] for name in self.rows[0]}
+        corrections = tuple(columns.pop("corrections")[1:])
+        arrays = {name: np.array(column) for name, column in columns.items()}
+        return History(**arrays, corrections=corrections)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,8 +10,13 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.result.history import Course
-from casadi_hybrid.result.rows import LISTED, held, lists_of, take
 from casadi_hybrid.result.view import View
+
+# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
+LISTED = (
+    "iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "alpha_pr", "alpha_du",
+    "regularization_size",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +95,8 @@ class Watch:
         """
         t, *numbers, elapsed = view.row
         self.hold(int(t) - 1, elapsed)
-        row = (int(t), *numbers)
-        known: dict[str, Any] = dict(zip(LISTED, row, strict=True))
+        row: tuple[Any, ...] = (int(t), *numbers)
+        known = dict(zip(LISTED, row, strict=True))
         self._shown = IterationRecord(
             **known, restoration=view.restoring,
             x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
@@ -107,11 +111,15 @@ class Watch:
     def hold(self, until: int, elapsed: float | None = None) -> None:
         """Record the last iterate again for the steps since then, as far as step ``until``."""
         while self._rows and self._rows[-1][0] < until:
-            self._show(held(self._rows[-1]), self._times[-1] if elapsed is None else elapsed)
+            still = {"iter": self._rows[-1][0] + 1, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
+            row = (still.get(name, number) for name, number in self._known.items())
+            self._show(tuple(row), self._times[-1] if elapsed is None else elapsed)
 
     def take(self, rows: Sequence[Sequence[float]]) -> None:
         """Record iterates that nobody is told of by their numbers, :data:`LISTED` and seconds."""
-        take(rows, self._rows, self._times)
+        for t, *numbers, elapsed in rows:
+            self.hold(int(t) - 1, elapsed)
+            self._show((int(t), *numbers), elapsed)
 
     def _show(self, row: tuple[Any, ...], elapsed: float) -> None:
         """Keep the row; log and hand on the record with its numbers."""
@@ -119,8 +127,7 @@ class Watch:
         self._times.append(elapsed)
         if self._shown is None or self.silent:
             return
-        known = dict(zip(LISTED, row, strict=True))
-        record = replace(self._shown, **known, elapsed=elapsed)
+        record = replace(self._shown, **self._known, elapsed=elapsed)
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)
@@ -128,9 +135,14 @@ class Watch:
             self.stop = self.callback(record) is True or self.stop
 
     @property
+    def _known(self) -> dict[str, Any]:
+        return dict(zip(LISTED, self._rows[-1], strict=True))
+
+    @property
     def lists(self) -> dict[str, list[Any]]:
         """The numbers of all iterates by the names of :data:`LISTED`."""
-        return lists_of(self._rows)
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(LISTED)
+        return {name: list(column) for name, column in zip(LISTED, columns, strict=True)}
 
     def course(self) -> Course:
         """The residuals of all iterates as arrays."""
@@ -148,14 +160,9 @@ LEGEND = (
     "mu: barrier parameter; |dx|: last step; shift: last shift of the Hessian;",
     "r: the violation alone is being reduced (restoration). All but mu in your units, max norms.",
 )
-_WIDTHS = {"inf_pr": 9, "inf_du": 9, "compl": 9, "mu": 9, "|dx|": 9, "shift": 9}
-HEADER = " ".join(
-    [f"{'iter':>5} ", f"{'objective':>15}", *(f"{name:>{w}}" for name, w in _WIDTHS.items())]
+HEADER = f"{'iter':>5}  {'objective':>15}" + "".join(
+    f" {name:>9}" for name in ("inf_pr", "inf_du", "compl", "mu", "|dx|", "shift")
 )
-
-
-def _write(line: str) -> None:
-    print(line, file=sys.stdout, flush=True)
 
 
 @dataclass
@@ -163,22 +170,18 @@ class IterationLog:
     """Prints an aligned line every ``every`` records; first a legend, the header every 20 lines."""
 
     every: int = 1
-    write: Callable[[str], None] = _write
     _lines: int = 0
 
     def __call__(self, record: IterationRecord) -> None:
         """Print the line of this record where one is due."""
         if record.iter % self.every:
             return
-        if self._lines == 0:
-            for line in LEGEND:
-                self.write(line)
+        lines = list(LEGEND) if self._lines == 0 else []
         if self._lines % 20 == 0:
-            self.write(HEADER)
+            lines.append(HEADER)
         self._lines += 1
-        numbers = (record.inf_pr, record.inf_du, record.compl, record.mu, record.d_norm)
+        shift = record.regularization_size or np.nan
+        numbers = (record.inf_pr, record.inf_du, record.compl, record.mu, record.d_norm, shift)
         cells = [f"{record.iter:5d}{'r' if record.restoration else ' '}", f"{record.obj:15.7e}"]
         cells += [f"{v:9.2e}" if np.isfinite(v) else f"{'-':>9}" for v in numbers]
-        shift = record.regularization_size
-        cells.append(f"{shift:9.2e}" if shift else f"{'-':>9}")
-        self.write(" ".join(cells))
+        print(*lines, " ".join(cells), sep="\n", flush=True)

@@ -82,7 +82,6 @@ class Result(Answer):
         return b.on_x or bool((b.lbg < b.ubg).any())
 
     def _kinds(self) -> tuple[str, ...]:
-        """The residuals that say something."""
         kinds = ("feasibility", "stationarity", "complementarity")
         return kinds if self._bounded() else kinds[:2]
 

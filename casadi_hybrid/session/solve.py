@@ -167,7 +167,7 @@ def _looks(
         progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
         if call.history:
             recorder.hold(progress.t - 1)
-            recorder(progress, view.lam_x, (view.row[5], view.row[9]))
+            recorder(progress, lam_x=view.lam_x, nu=view.row[5], shift=view.row[9])
         stop = watch.stop
         if call.callback is not None:
             stop = call.callback(progress) is True or stop
@@ -261,7 +261,7 @@ def _undefined(run: Solved) -> EvaluationError | None:
         return None
     if engine_of(run.problem).evaluate is None:
         return run.undefined
-    evaluator = Evaluator(run.problem, run.array("p"), dense=False)
+    evaluator = Evaluator(run.problem, run.array("p"))
     x = run.array("x_undefined") if seen else x
     try:
         evaluator.first(x)

@@ -11,8 +11,8 @@ from casadi_hybrid.verify.check import verify
 
 if TYPE_CHECKING:
     from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
-    from casadi_hybrid.verify.first_order.measure import Measure
     from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers
+    from casadi_hybrid.verify.first_order.rows import Measure
     from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
     from casadi_hybrid.verify.report import Report
     from casadi_hybrid.verify.second_order.curvature import Curvature, SecondOrder
@@ -22,8 +22,8 @@ else:
         __name__,
         {
             "first_order.kkt": "FirstOrder Given",
-            "first_order.measure": "Measure",
             "first_order.multipliers": "Fit fit_multipliers",
+            "first_order.rows": "Measure",
             "ipopt": "IpoptRun run_ipopt",
             "report": "Report",
             "second_order.curvature": "Curvature SecondOrder",
@@ -32,19 +32,6 @@ else:
     )
 
 __all__ = [
-    "Comparison",
-    "Curvature",
-    "Finding",
-    "FirstOrder",
-    "Fit",
-    "Given",
-    "IpoptRun",
-    "Measure",
-    "Rejection",
-    "Relation",
-    "Report",
-    "SecondOrder",
-    "fit_multipliers",
-    "run_ipopt",
-    "verify",
-]
+    "Comparison", "Curvature", "Finding", "FirstOrder", "Fit", "Given", "IpoptRun", "Measure",
+    "Rejection", "Relation", "Report", "SecondOrder", "fit_multipliers", "run_ipopt", "verify",
+]  # fmt: skip

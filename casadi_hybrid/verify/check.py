@@ -85,6 +85,8 @@ def verify(
     """
     positive(tol, "tol")
     # SciPy's optimizers come along.
+    from casadi_hybrid.problem.evaluator import Evaluator  # noqa: PLC0415
+    from casadi_hybrid.verify.first_order.face import Instance  # noqa: PLC0415
     from casadi_hybrid.verify.judging import judge  # noqa: PLC0415
     from casadi_hybrid.verify.point import read_candidate, read_problem  # noqa: PLC0415
 
@@ -95,9 +97,10 @@ def verify(
         given = {key: value for key, value in numbers.items() if value is not None}
         numbers = {**stated.numbers, **given}
     problem = read_problem(problem, constraint_names, variable_names)
-    limits = tuple(numbers[key] for key in ("lbx", "ubx", "lbg", "ubg"))
-    candidate = read_candidate(problem, answer, numbers["p"], limits, multipliers, numbers["x0"])
-    report = judge(problem, candidate, tol, scaled=scaled, ipopt=ipopt)
+    candidate = read_candidate(problem, answer, numbers, multipliers)
+    evaluator = Evaluator(problem, candidate.p)
+    instance = Instance(problem, evaluator, candidate.bounds, tol, scaled)
+    report = judge(instance, candidate, ipopt=ipopt)
     if stated is None:
         return report
     return report.exceeded(stated.exceeded(candidate.x, candidate.p))

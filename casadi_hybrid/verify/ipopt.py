@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.problem.evaluator import GeneralEvaluator
+from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.verify.first_order.face import Faces
+from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, first_order
 from casadi_hybrid.verify.point import read_problem
 
+Warm = tuple[Vector, Vector] | None
 RHO = 10.0
 RAISE = 10.0
 RAISES = 6
@@ -53,54 +53,17 @@ COLD: dict[str, Any] = {
     "print_level": 0,
     "sb": "yes",
 }
-WARM: dict[str, Any] = {
-    "warm_start_init_point": "yes",
-    "warm_start_bound_push": 1e-10,
-    "warm_start_bound_frac": 1e-10,
-    "warm_start_slack_bound_push": 1e-10,
-    "warm_start_slack_bound_frac": 1e-10,
-    "warm_start_mult_bound_push": 1e-10,
-    "mu_init": 1e-10,
-}
+WARM = {
+    "warm_start_init_point": "yes", "warm_start_bound_push": 1e-10,
+    "warm_start_bound_frac": 1e-10, "warm_start_slack_bound_push": 1e-10,
+    "warm_start_slack_bound_frac": 1e-10, "warm_start_mult_bound_push": 1e-10, "mu_init": 1e-10,
+}  # fmt: skip
 # IPOPT's words for "there was no run".
 NO_RUN = (
-    "Not_Enough_Degrees_Of_Freedom",
-    "Invalid_Number_Detected",
-    "Invalid_Problem_Definition",
-    "Invalid_Option",
-    "Unrecoverable_Exception",
-    "NonIpopt_Exception_Thrown",
-    "Insufficient_Memory",
-    "Internal_Error",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """A problem with its numbers: what IPOPT is asked, and how every point is judged.
-
-    Attributes:
-        problem: the problem.
-        evaluator: its functions at the parameters.
-        bounds: rows with lbg = ubg are the equations.
-        tol, scaled: as :func:`~casadi_hybrid.verify.verify` takes them.
-    """
-
-    problem: Problem
-    evaluator: GeneralEvaluator
-    bounds: Bounds
-    tol: float = 1e-6
-    scaled: bool = False
-
-    def faces(self, x: Vector) -> Faces:
-        """The problem at x; :class:`~casadi_hybrid.EvaluationError` where it is undefined."""
-        return Faces.at(self.evaluator, x, self.bounds, self.tol)
-
-    def first_order(
-        self, faces: Faces, given: tuple[Vector | None, Vector] | None = None
-    ) -> FirstOrder:
-        """The first-order conditions, with (lam_x, lam_g) to judge beside the fitted ones."""
-        return first_order(faces, self.tol, scaled=self.scaled, given=given)
+    "Not_Enough_Degrees_Of_Freedom", "Invalid_Number_Detected", "Invalid_Problem_Definition",
+    "Invalid_Option", "Unrecoverable_Exception", "NonIpopt_Exception_Thrown",
+    "Insufficient_Memory", "Internal_Error",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +75,6 @@ class IpoptRun:
         multipliers: its own multipliers of the constraints, L = f + lam_gᵀg + lam_xᵀx.
         conditions: first-order conditions at x with fitted multipliers; ``conditions.given``
             judges IPOPT's own. None when it did not run or its point is not finite.
-        form: ``"plain"`` or ``"elastic"``.
         rho: last penalty of the elastic form, None for the plain form.
         raises: how often ρ was raised.
         status: IPOPT's own word.
@@ -125,17 +87,21 @@ class IpoptRun:
     f: float
     multipliers: Vector
     conditions: FirstOrder | None
-    form: str
     rho: float | None
     raises: int
     status: str
     iterations: int
     elapsed: float
-    lam_x: Vector = field(default_factory=lambda: np.zeros(0))
+    lam_x: Vector
 
     def __post_init__(self) -> None:
         for array in (self.x, self.multipliers, self.lam_x):
             array.setflags(write=False)
+
+    @property
+    def form(self) -> str:
+        """``"plain"`` or ``"elastic"``."""
+        return "plain" if self.rho is None else "elastic"
 
     @property
     def merit(self) -> float:
@@ -154,61 +120,48 @@ def run_ipopt(
 ) -> IpoptRun:
     """Run IPOPT from a start, with the bounds of the problem itself; see :func:`ask_ipopt`.
 
-    Args:
-        problem: the problem.
-        x0: start.
-        p: parameter values.
-        multipliers: given, they make this a warm start from a supposed solution.
+    Multipliers lam_g make this a warm start from a supposed solution.
     """
     problem = read_problem(problem)
     warm = None if multipliers is None else (np.zeros(problem.n), multipliers)
-    return ask_ipopt(Asked(problem, GeneralEvaluator(problem, p), problem.bounds), x0, warm)
+    return ask_ipopt(Instance(problem, Evaluator(problem, p), problem.bounds), x0, warm)
 
 
-def ask_ipopt(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None = None) -> IpoptRun:
-    """Run IPOPT from a start.
+def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:
+    """Run IPOPT from a start; (lam_x, lam_g) make it a warm start from a supposed solution.
 
     The plain form is tried where IPOPT takes it (no more equations than variables). The elastic
     form follows where it does not, or where the plain answer is no KKT point; then the better of
     the two is returned.
-
-    Args:
-        asked: the problem.
-        x0: start.
-        warm: (lam_x, lam_g) make this a warm start from a supposed solution.
     """
-    bounds = asked.bounds
+    bounds = instance.bounds
     equations = np.flatnonzero(bounds.lbg == bounds.ubg)
-    plain = _plain(asked, x0, warm) if equations.size <= x0.size else None
+    plain = _plain(instance, x0, warm) if equations.size <= x0.size else None
     if plain is not None and (plain.merit <= SOLVED or equations.size == 0):
         return plain
     spent = 0.0 if plain is None else plain.elapsed
-    elastic = _elastic(asked, equations, x0, warm, spent)
+    elastic = _elastic(instance, equations, x0, warm, spent)
     return elastic if plain is None or elastic.merit < plain.merit else plain
 
 
-def _plain(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None) -> IpoptRun:
-    x, p, f, g = _symbols(asked)
+def _plain(instance: Instance, x0: Vector, warm: Warm) -> IpoptRun:
+    x, p, f, g = _symbols(instance)
     nlp = {"x": x, "p": p, "f": f, "g": g}
-    solver = _nlpsol(asked, nlp, warm=warm is not None)
-    b = asked.bounds
+    solver = _nlpsol(instance, nlp, warm=warm is not None)
+    b = instance.bounds
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(b.lbg.size))
     answer, seconds = _call(
-        solver, x0=x0, p=asked.evaluator.p, lbx=b.lbx, ubx=b.ubx, lbg=b.lbg, ubg=b.ubg,
+        solver, x0=x0, p=instance.evaluator.p, lbx=b.lbx, ubx=b.ubx, lbg=b.lbg, ubg=b.ubg,
         lam_x0=lam_x, lam_g0=lam_g,
     )  # fmt: skip
-    return _judge(asked, answer, solver, seconds, "plain", None, 0)
+    return _judge(instance, answer, solver, seconds, None, 0)
 
 
 def _elastic(
-    asked: Asked,
-    equations: NDArray[np.intp],
-    x0: Vector,
-    warm: tuple[Vector, Vector] | None,
-    spent: float,
+    instance: Instance, equations: NDArray[np.intp], x0: Vector, warm: Warm, spent: float
 ) -> IpoptRun:
-    x, p, f, g = _symbols(asked)
-    b, own, kind = asked.bounds, asked.evaluator.p, type(x)
+    x, p, f, g = _symbols(instance)
+    b, own, kind = instance.bounds, instance.evaluator.p, type(x)
     m, k = b.lbg.size, equations.size
     up, down, rho = (kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
     pick = ca.DM.triplet(equations.tolist(), list(range(k)), ca.DM.ones(k), m, k)
@@ -218,10 +171,10 @@ def _elastic(
         "f": f + rho * (ca.sum1(up) + ca.sum1(down)),
         "g": g + ca.mtimes(pick, down - up),
     }
-    solver = _nlpsol(asked, nlp, warm=warm is not None)
+    solver = _nlpsol(instance, nlp, warm=warm is not None)
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(m))
     lam = lam_g[equations]
-    g0 = np.asarray(asked.problem.graph(x0, own)[1].full()).ravel()[equations]
+    g0 = np.asarray(instance.problem.graph(x0, own)[1].full()).ravel()[equations]
     h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - b.lbg[equations]
     start = np.concatenate((x0, np.maximum(h0, 0.0), np.maximum(-h0, 0.0)))
     lower = np.concatenate((b.lbx, np.zeros(2 * k)))
@@ -235,7 +188,7 @@ def _elastic(
             lbg=b.lbg, ubg=b.ubg, lam_g0=lam_g, lam_x0=bounds,
         )  # fmt: skip
         spent += seconds
-        run = _judge(asked, answer, solver, spent, "elastic", weight, raises)
+        run = _judge(instance, answer, solver, spent, weight, raises)
         # A slack that is not zero has its multiplier at ±ρ.
         exact = np.abs(run.multipliers[equations]).max() < 0.999 * weight
         there = run.conditions
@@ -245,10 +198,10 @@ def _elastic(
     return run
 
 
-def _symbols(asked: Asked) -> tuple[Any, Any, Any, Any]:
+def _symbols(instance: Instance) -> tuple[Any, Any, Any, Any]:
     """f and g on fresh symbols: the problem's own x may be a stack of several."""
-    graph, kind = asked.problem.differentiable_graph, type(asked.problem.x)
-    inline = graph is asked.problem.graph  # else derivatives belong to the call
+    graph, kind = instance.problem.differentiable_graph, type(instance.problem.x)
+    inline = graph is instance.problem.graph  # else derivatives belong to the call
     if not inline:
         kind = ca.MX
     x, p = (kind.sym(name, graph.numel_in(i)) for i, name in enumerate("xp"))
@@ -256,9 +209,9 @@ def _symbols(asked: Asked) -> tuple[Any, Any, Any, Any]:
     return x, p, f, g
 
 
-def _nlpsol(asked: Asked, nlp: dict[str, Any], *, warm: bool) -> Any:
-    settings = {**COLD, **WARM} if warm else {**COLD}
-    if asked.problem.functions.hessian != EXACT:
+def _nlpsol(instance: Instance, nlp: dict[str, Any], *, warm: bool) -> Any:
+    settings = COLD | (WARM if warm else {})
+    if instance.problem.functions.hessian != EXACT:
         settings["hessian_approximation"] = "limited-memory"
     options = {f"ipopt.{name}": value for name, value in settings.items()}
     options |= {"print_time": False, "show_eval_warnings": False, "calc_lam_p": False}
@@ -266,7 +219,6 @@ def _nlpsol(asked: Asked, nlp: dict[str, Any], *, warm: bool) -> Any:
 
 
 def _call(solver: Any, **arguments: Any) -> tuple[dict[str, Vector], float]:
-    """The answer, and how many seconds it took."""
     began = time.perf_counter()
     answer = solver(**arguments)
     seconds = time.perf_counter() - began
@@ -275,23 +227,18 @@ def _call(solver: Any, **arguments: Any) -> tuple[dict[str, Vector], float]:
 
 
 def _judge(
-    asked: Asked,
-    answer: dict[str, Vector],
-    solver: Any,
-    elapsed: float,
-    form: str,
-    rho: float | None,
+    instance: Instance, answer: dict[str, Vector], solver: Any, elapsed: float, rho: float | None,
     raises: int,
-) -> IpoptRun:
+) -> IpoptRun:  # fmt: skip
     stats = solver.stats()
     status = str(stats["return_status"])
-    n = asked.bounds.lbx.size
+    n = instance.problem.n
     x, lam_x, lam_g = answer["x"][:n], answer["lam_x"][:n], answer["lam_g"]
     f, conditions = np.nan, None
     if status not in NO_RUN and np.isfinite(x).all():
         with suppress(EvaluationError):
-            faces = asked.faces(x)
-            f, conditions = faces.rows.f, asked.first_order(faces, (lam_x, lam_g))
+            faces = Faces(instance, x)
+            f, conditions = faces.rows.f, first_order(faces, (lam_x, lam_g))
     # The count is not set when IPOPT refuses to start.
     iterations = 0 if status in NO_RUN else int(stats["iter_count"])
-    return IpoptRun(x, f, lam_g, conditions, form, rho, raises, status, iterations, elapsed, lam_x)
+    return IpoptRun(x, f, lam_g, conditions, rho, raises, status, iterations, elapsed, lam_x)

@@ -8,103 +8,67 @@ from functools import partial
 import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.problem.evaluator import GeneralEvaluator
-from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.verify.compare import compare
-from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification, find_active, qualify
-from casadi_hybrid.verify.first_order.face import Faces
+from casadi_hybrid.verify.first_order.active import find_active, qualify
+from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.infeasible import violation_slope
-from casadi_hybrid.verify.first_order.kkt import FirstOrder
-from casadi_hybrid.verify.ipopt import Asked, IpoptRun, ask_ipopt
-from casadi_hybrid.verify.notes import collect_notes, on_bounds
+from casadi_hybrid.verify.first_order.kkt import first_order
+from casadi_hybrid.verify.ipopt import IpoptRun, ask_ipopt
 from casadi_hybrid.verify.point import Candidate
-from casadi_hybrid.verify.reasons import collect_findings, undefined
+from casadi_hybrid.verify.reasons import findings, notes, undefined
 from casadi_hybrid.verify.report import Report
 from casadi_hybrid.verify.second_order.critical import critical_second_order
-from casadi_hybrid.verify.second_order.curvature import SecondOrder
-from casadi_hybrid.verify.verdict import Comparison
+from casadi_hybrid.verify.verdict import Comparison, Relation
 
 
-def judge(
-    problem: Problem, candidate: Candidate, tol: float, *, scaled: bool, ipopt: bool
-) -> Report:
+def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
     """What :func:`casadi_hybrid.verify.verify` says of a point, its arguments checked."""
-    candidate.x.setflags(write=False)
-    evaluator = GeneralEvaluator(problem, candidate.p)
-    asked = Asked(problem, evaluator, candidate.bounds, tol, scaled)
-    report = partial(Report, problem=problem.name, x=candidate.x, tol=tol, scaled=scaled)
+    x, tol, n = candidate.x, instance.tol, instance.problem.n
+    x.setflags(write=False)
+    report = partial(Report, instance.problem.name, x, tol=tol, scaled=instance.scaled)
     try:
-        faces = asked.faces(candidate.x)
+        faces = Faces(instance, x)
     except EvaluationError as error:
         return report(f=np.nan, findings=(undefined(error),))
     rows = faces.rows
-    first = asked.first_order(faces, candidate.multipliers)
+    first = first_order(faces, candidate.multipliers)
     first.multipliers.setflags(write=False)
     active = find_active(rows, first.sides, first.multipliers, tol)
     qualification = qualify(faces, active)
     if first.given is not None and qualification.licq:
         distance = float(np.abs(first.given.multipliers - first.multipliers).max())
         first = replace(first, given=replace(first.given, distance=distance))
-    feasible = first.feasibility.within(tol, scaled=scaled)
-    violation = None if feasible else violation_slope(rows, tol)
-    second = _second(faces, first, active, qualification, tol, scaled=scaled)
-    restart = reference = None
+    second = None
+    if instance.within(*first.residuals):
+        second = critical_second_order(faces, first, active, qualification)
+    feasible = instance.within(first.feasibility)
+    facts = report(
+        f=rows.f, findings=(), first=first, active=active, qualification=qualification,
+        second=second, violation=None if feasible else violation_slope(rows, tol),
+    )  # fmt: skip
     if ipopt:
-
-        def beside(run: IpoptRun) -> Comparison:
-            apart = partial(_multiplier_difference, first, qualification)
-            return compare(run, rows.x, rows.f, tol, scaled=scaled, multipliers=apart)
-
-        warm = first.multipliers[: problem.n], first.multipliers[problem.n :]
-        restart = beside(ask_ipopt(asked, rows.x, warm))
+        warm = first.multipliers[:n], first.multipliers[n:]
+        facts = replace(facts, restart=_beside(facts, ask_ipopt(instance, x, warm)))
         if candidate.x0 is not None:
-            reference = beside(ask_ipopt(asked, candidate.x0))
-    return report(
-        f=rows.f,
-        findings=collect_findings(
-            rows, first, qualification, violation, second, restart, tol, scaled=scaled
-        ),
-        notes=(
-            *on_bounds(problem.m, candidate.bounds),
-            *collect_notes(first, qualification, second, reference, ipopt=ipopt),
-        ),
-        second=second,
-        restart=restart,
-        reference=reference,
-        first=first,
-        active=active,
-        qualification=qualification,
-        violation=violation,
-    )
+            facts = replace(facts, reference=_beside(facts, ask_ipopt(instance, candidate.x0)))
+    return replace(facts, findings=findings(facts, faces), notes=notes(facts, instance, ipopt))
 
 
-def _second(
-    faces: Faces,
-    first: FirstOrder,
-    active: ActiveSet,
-    qualification: Qualification,
-    tol: float,
-    *,
-    scaled: bool,
-) -> SecondOrder | None:
-    if not first.holds(tol, scaled=scaled):
-        return None
-    given = first.given
-    usable = given is not None and given.residuals.dual_hold(tol, scaled=scaled)
-    return critical_second_order(
-        faces,
-        active,
-        qualification,
-        first.multipliers,
-        given.multipliers if given is not None and usable else None,
-        tol,
-    )
-
-
-def _multiplier_difference(
-    first: FirstOrder, qualification: Qualification, run: IpoptRun
-) -> float | None:
-    if not qualification.licq:
-        return None
-    theirs = np.concatenate((run.lam_x, run.multipliers))
-    return float(np.abs(theirs - first.multipliers).max())
+def _beside(facts: Report, run: IpoptRun) -> Comparison:
+    """Where a run ended, seen from x: within √tol·max(1, ‖x‖_∞) it is the same point."""
+    x, f, tol = facts.x, facts.f, facts.tol
+    distance, difference = float(np.abs(run.x - x).max()), run.f - f
+    apart = None
+    if run.conditions is None:
+        relation = Relation.NO_RUN
+    elif distance <= float(np.sqrt(tol)) * max(1.0, float(np.abs(x).max())):
+        relation = Relation.SAME_POINT
+        if facts.first is not None and facts.licq:
+            theirs = np.concatenate((run.lam_x, run.multipliers))
+            apart = float(np.abs(theirs - facts.first.multipliers).max())
+    elif not run.conditions.holds(tol, scaled=facts.scaled):
+        relation = Relation.NO_KKT_POINT
+    elif abs(difference) <= tol * max(1.0, abs(f)):
+        relation = Relation.EQUAL
+    else:
+        relation = Relation.LOWER if difference < 0 else Relation.HIGHER
+    return Comparison(run, relation, distance, difference, apart)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector, as_vector
+from casadi_hybrid.basics.inputs import Vector, sized
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
@@ -50,10 +49,8 @@ def read_problem(
 class Stated:
     """A problem that was stated as more than a program, such as an optimal control problem.
 
-    Attributes:
-        problem: the program.
-        numbers: ``x0``, ``p`` and the bounds of its solve.
-        exceeded: (x, p) → by how much limits are exceeded where the program has no row.
+    ``numbers`` are ``x0``, ``p`` and the bounds of its solve; ``exceeded`` is (x, p) → by how much
+    limits are exceeded where the program has no row.
     """
 
     problem: Problem
@@ -66,10 +63,8 @@ class Candidate:
     """A point to judge; x and the multipliers may hold NaN or Inf: that is judged, not refused.
 
     Attributes:
-        x: the point.
         multipliers: (lam_x, lam_g) that came with it, None for a lam_x that did not; None without
             lam_g.
-        p: parameter values.
         bounds: of this instance.
         x0: start of the solve, None where it is not known.
     """
@@ -82,75 +77,47 @@ class Candidate:
 
 
 def read_candidate(
-    problem: Problem,
-    answer: Any,
-    p: Any,
-    limits: tuple[Any, Any, Any, Any],
-    multipliers: Any,
-    x0: Any,
+    problem: Problem, answer: Any, given: Mapping[str, Any], multipliers: Any
 ) -> Candidate:
     """Read a result, the answer of ``nlpsol``, an object with x, lam_x, lam_g, or plain numbers.
 
-    What is None here is taken from a result that has it, else from the problem.
-
     Args:
-        problem: the problem.
-        answer: what to judge.
-        p: parameter values.
-        limits: lbx, ubx, lbg, ubg.
+        given: x0, p, lbx, ubx, lbg and ubg; what is None is taken from a result that has it, else
+            from the problem.
         multipliers: lam_g in place of the answer's; lam_x is then what stationarity needs.
-        x0: start.
 
     Raises:
         InputError: for a wrong shape or a wrong type, naming the argument.
     """
-    n, m = problem.n, problem.m
-    label, point, others = "answer", answer, None
-    lam_x = lam_g = None
+    n, m, others = problem.n, problem.m, None
+    label, of = "answer", {"x": answer}
     if isinstance(answer, Mapping):
         if "x" not in answer:
             raise InputError(
                 f"answer has no entry 'x' (it has {', '.join(map(repr, answer))}); give what a "
                 "solver returns, or the numbers of the point"
             )
-        lam_x, lam_g = answer.get("lam_x"), answer.get("lam_g")
-        point, label = answer["x"], "answer['x']"
+        label, of = "answer['x']", {**answer}
     elif hasattr(answer, "x"):
-        lam_x, lam_g = getattr(answer, "lam_x", None), getattr(answer, "lam_g", None)
-        point, label, others = answer.x, "answer.x", answer
-    x = read_vector(point, n, label)
-    p = getattr(others, "p", None) if p is None else as_column(p, problem.shapes.get("p"))
-    refuse_stray_parameters(p, problem.n_p)
-    x0 = getattr(others, "x0", None) if x0 is None else x0
-    numbers = problem.numbers(x0, p, *limits)
-    bounds, known = numbers.bounds, getattr(others, "bounds", None)
+        names = ("x", "lam_x", "lam_g")
+        label, of, others = "answer.x", {k: getattr(answer, k, None) for k in names}, answer
+    x, lam_x, lam_g = sized(of["x"], n, label), of.get("lam_x"), of.get("lam_g")
+    numbers = {name: getattr(others, name, None) for name in ("x0", "p")}
+    numbers |= {name: value for name, value in given.items() if value is not None}
+    if given["p"] is not None:
+        numbers["p"] = as_column(given["p"], problem.shapes.get("p"))
+    refuse_stray_parameters(numbers["p"], problem.n_p)
+    read = problem.numbers(**numbers)
+    bounds, known = read.bounds, getattr(others, "bounds", None)
     if isinstance(known, Bounds):
-        bounds = Bounds(
-            *(
-                getattr(known if given is None else bounds, label)
-                for label, given in zip(("lbx", "ubx", "lbg", "ubg"), limits, strict=True)
-            )
-        )
+        sides = {side: known if given[side] is None else bounds for side in vars(bounds)}
+        bounds = Bounds(**{side: getattr(source, side) for side, source in sides.items()})
     pair: tuple[Vector | None, Vector] | None = None
     if multipliers is not None:
-        pair = None, read_vector(multipliers, m, "multipliers")
+        pair = None, sized(multipliers, m, "multipliers")
     elif lam_g is not None or (lam_x is not None and m == 0):
         pair = (
-            None if lam_x is None else read_vector(lam_x, n, "lam_x of the answer"),
-            read_vector(lam_g, m, "lam_g of the answer") if m else np.zeros(0),
+            None if lam_x is None else sized(lam_x, n, "lam_x of the answer"),
+            sized(lam_g, m, "lam_g of the answer") if m else np.zeros(0),
         )
-    return Candidate(x, pair, numbers.p, bounds, None if x0 is None else numbers.x0)
-
-
-def read_vector(value: Any, size: int, name: str) -> Vector:
-    """Like :func:`~casadi_hybrid.basics.inputs.as_vector`, but NaN and Inf pass."""
-    if isinstance(value, ca.SX | ca.MX):
-        return as_vector(value, size, name)
-    try:
-        array = np.asarray(value.full() if isinstance(value, ca.DM) else value)
-        bad = ~np.isfinite(array)
-    except (TypeError, ValueError):
-        return as_vector(value, size, name)
-    vector = as_vector(np.where(bad, 0.0, array), size, name)
-    vector[np.broadcast_to(bad.ravel(), size)] = array[bad]
-    return vector
+    return Candidate(x, pair, read.p, bounds, None if numbers["x0"] is None else read.x0)

@@ -1,4 +1,4 @@
-"""From facts to sentences: what speaks against a point."""
+"""From facts to sentences: what speaks against a point, and what to know beside the verdict."""
 
 from __future__ import annotations
 
@@ -6,45 +6,56 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.verify.first_order.active import Qualification
+from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
-from casadi_hybrid.verify.first_order.measure import Measure
-from casadi_hybrid.verify.first_order.rows import Rows
+from casadi_hybrid.verify.first_order.rows import Measure, Rows
+from casadi_hybrid.verify.report import Report
 from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
 SHOWN = 4
+ILL_CONDITIONED = 1e6
+"""Condition of the row-scaled Jacobian from which the rank is in doubt."""
+HUGE = 1e6
+"""Multipliers above this are worth a note."""
+UNBOUNDED = (
+    "No row of g has a bound: where lbg and ubg are not given they are −∞ and ∞, as in CasADi, so "
+    "that g limits nothing."
+)
+SECOND = {
+    Curvature.DEGENERATE: (
+        "Curvature is zero in some feasible direction and f was not seen to fall along it: the "
+        "necessary second-order condition holds, the sufficient one does not."
+    ),
+    Curvature.UNAVAILABLE: (
+        "The second order is not judged: a function of the problem has no second derivatives. "
+        "That IPOPT stays at the point speaks for a minimum, and proves none."
+    ),
+}
 
 
-def collect_findings(
-    rows: Rows,
-    first: FirstOrder,
-    qualification: Qualification,
-    violation: ViolationSlope | None,
-    second: SecondOrder | None,
-    restart: Comparison | None,
-    tol: float,
-    *,
-    scaled: bool,
-) -> tuple[Finding, ...]:
+def findings(facts: Report, faces: Faces) -> tuple[Finding, ...]:
     """Return every reason to reject the point."""
+    first, instance, rows = facts.first, faces.instance, faces.rows
+    assert first is not None
     found = []
-    residuals = first.residuals
-    if not residuals.feasibility.within(tol, scaled=scaled):
-        found += _infeasible(rows, first, violation, tol, scaled=scaled)
-    if not residuals.stationarity.within(tol, scaled=scaled):
-        found.append(_not_stationary(first, qualification, tol, scaled=scaled))
-    if not residuals.complementarity.within(tol, scaled=scaled):
-        found += _not_complementary(rows, first, tol, scaled=scaled)
-    if not residuals.dual_sign.within(tol, scaled=scaled):
+    feasible, stationary, complementary, right = map(instance.within, first.residuals)
+    if not feasible:
+        found += _infeasible(instance, rows, first.feasibility, facts.violation)
+    if not stationary:
+        degenerate = feasible and facts.mfcq is False
+        found.append(_not_stationary(instance, first.stationarity, degenerate=degenerate))
+    if not complementary:
+        found += _not_complementary(instance, rows, first)
+    if not right:
         found.append(_wrong_sign(rows, first))
-    if first.given is not None and not first.given.residuals.dual_hold(tol, scaled=scaled):
-        found.append(_given(first.given, tol, scaled=scaled))
-    if second is not None:
-        found += _curvature(second, rows.names[: rows.n])
-    if restart is not None:
-        found += _restart(restart, second)
+    if first.given is not None and not instance.within(*first.given.residuals[1:]):
+        found.append(_given(instance, first.given))
+    if facts.second is not None:
+        found += _curvature(facts.second, rows.names[: rows.n])
+    if facts.restart is not None:
+        found += _restart(facts.restart, facts.second)
     return tuple(found)
 
 
@@ -57,17 +68,12 @@ def undefined(error: EvaluationError) -> Finding:
 
 
 def _infeasible(
-    rows: Rows,
-    first: FirstOrder,
-    violation: ViolationSlope | None,
-    tol: float,
-    *,
-    scaled: bool,
+    instance: Instance, rows: Rows, measure: Measure, violation: ViolationSlope | None
 ) -> list[Finding]:
     worst = int(np.argmax(np.abs(rows.violation)))
     relation = rows.describe(worst, float(np.sign(rows.violation[worst])))
-    size = _size(first.feasibility, scaled=scaled)
-    found = [Finding(Rejection.INFEASIBLE, f"{relation} is violated by {size}, above {tol:.0e}.")]
+    said = f"{relation} is violated by {_above(measure, instance)}."
+    found = [Finding(Rejection.INFEASIBLE, said)]
     if violation is not None and violation.stationary:
         weights = np.abs(violation.weights * rows.sizes)
         order = np.argsort(-weights)
@@ -82,14 +88,12 @@ def _infeasible(
     return found
 
 
-def _not_stationary(
-    first: FirstOrder, qualification: Qualification, tol: float, *, scaled: bool
-) -> Finding:
+def _not_stationary(instance: Instance, measure: Measure, *, degenerate: bool) -> Finding:
     sentence = (
-        f"No multipliers make x stationary: the best leave {first.stationarity.where} with "
-        f"|∂L/∂x| = {_size(first.stationarity, scaled=scaled)}, above {tol:.0e}."
+        f"No multipliers make x stationary: the best leave {measure.where} with "
+        f"|∂L/∂x| = {_above(measure, instance)}."
     )
-    if qualification.mfcq is False and first.feasibility.within(tol, scaled=scaled):
+    if degenerate:
         sentence += (
             " The active gradients are positively dependent (MFCQ fails), so even a minimizer "
             "need not have multipliers here: it is a Fritz John point."
@@ -97,17 +101,17 @@ def _not_stationary(
     return Finding(Rejection.NOT_STATIONARY, sentence)
 
 
-def _not_complementary(rows: Rows, first: FirstOrder, tol: float, *, scaled: bool) -> list[Finding]:
+def _not_complementary(instance: Instance, rows: Rows, first: FirstOrder) -> list[Finding]:
     measure = first.residuals.complementarity
     row = rows.names.index(measure.where)
-    if abs(rows.violation[row]) > tol:
+    if abs(rows.violation[row]) > instance.tol:
         return []  # Infeasibility says it.
     relation = rows.describe(row, float(np.sign(first.multipliers[row])))
     return [
         Finding(
             Rejection.NOT_COMPLEMENTARY,
             f"{relation} has the multiplier {first.multipliers[row]:+.2e} but x is off this bound: "
-            f"multiplier times distance is {_size(measure, scaled=scaled)}, above {tol:.0e}.",
+            f"multiplier times distance is {_above(measure, instance)}.",
         )
     ]
 
@@ -123,24 +127,23 @@ def _wrong_sign(rows: Rows, first: FirstOrder) -> Finding:
     )
 
 
-def _given(given: Given, tol: float, *, scaled: bool) -> Finding:
+def _given(instance: Instance, given: Given) -> Finding:
     parts = [
-        f"{name.replace('_', ' ')} {_size(measure, scaled=scaled)} at {measure.where}"
-        for name in ("stationarity", "complementarity", "dual_sign")
-        if not (measure := getattr(given.residuals, name)).within(tol, scaled=scaled)
+        f"{name.replace('_', ' ')} {_size(measure, instance)} at {measure.where}"
+        for name, measure in list(given.residuals._asdict().items())[1:]
+        if not instance.within(measure)
     ]
     text = f"The given multipliers leave {', '.join(parts)}"
-    if given.flipped.dual_hold(tol, scaled=scaled):
+    if instance.within(*given.flipped[1:]):
         return Finding(
             Rejection.FLIPPED_SIGN,
             f"{text}, but their negatives satisfy the conditions: they probably belong to "
             "L = f − λᵀg, while the convention here is L = f + lam_gᵀg + lam_xᵀx.",
         )
-    return Finding(Rejection.WRONG_MULTIPLIERS, f"{text}, above {tol:.0e}.")
+    return Finding(Rejection.WRONG_MULTIPLIERS, f"{text}, above {instance.tol:.0e}.")
 
 
 def _curvature(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
-    """Return what the second order says against a point."""
     if second.verdict in NO_MINIMIZER:
         assert second.direction is not None
         return [
@@ -151,9 +154,8 @@ def _curvature(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
             )
         ]
     if second.verdict in (Curvature.UNDECIDED, Curvature.UNDEFINED):
-        return [
-            Finding(Rejection.UNDECIDED, f"Whether this is a minimizer is {second.verdict.value}.")
-        ]
+        said = f"Whether this is a minimizer is {second.verdict.value}."
+        return [Finding(Rejection.UNDECIDED, said)]
     return []
 
 
@@ -188,6 +190,48 @@ def _describe(direction: Vector, names: tuple[str, ...]) -> str:
     return text if direction.size <= 3 else text + ", …"
 
 
-def _size(measure: Measure, *, scaled: bool) -> str:
-    """The residual that is held against the tolerance."""
-    return f"{measure.scaled:.2e} (scaled)" if scaled else f"{measure.value:.2e}"
+def _size(measure: Measure, instance: Instance) -> str:
+    return f"{measure.scaled:.2e} (scaled)" if instance.scaled else f"{measure.value:.2e}"
+
+
+def _above(measure: Measure, instance: Instance) -> str:
+    return f"{_size(measure, instance)}, above {instance.tol:.0e}"
+
+
+def notes(facts: Report, instance: Instance, ipopt: bool) -> tuple[str, ...]:
+    """Return what qualifies the verdict without being a reason."""
+    first, qualification, second = facts.first, facts.qualification, facts.second
+    assert first is not None
+    assert qualification is not None
+    said, bounds = [], instance.bounds
+    if instance.problem.m and not (np.isfinite(bounds.lbg).any() or np.isfinite(bounds.ubg).any()):
+        said.append(UNBOUNDED)
+    if (qualification.condition or 1.0) > ILL_CONDITIONED:
+        said.append(
+            "The Jacobian of the active rows is nearly rank deficient (condition "
+            f"{qualification.condition:.1e}): its rank and the multipliers depend on the last "
+            "digits of x."
+        )
+    if not qualification.licq:
+        said.append("The active gradients are linearly dependent: multipliers are not unique.")
+    largest = float(np.abs(first.multipliers).max())
+    if largest > HUGE:
+        said.append(
+            f"The largest multiplier is {largest:.1e}: x may be close to a point without any."
+        )
+    if second is None:
+        said.append("The second order is not judged, because the first-order conditions fail.")
+    elif second.chosen != "fitted":
+        said.append(f"The Hessian uses {second.chosen} multipliers, which show more.")
+    if second is not None and second.verdict in SECOND:
+        said.append(SECOND[second.verdict])
+    if not ipopt:
+        return (*said, "IPOPT was not asked.")
+    reference = facts.reference
+    if reference is None:
+        said.append("IPOPT was not run from the start of the solve: give x0 for that.")
+    elif reference.relation is not Relation.SAME_POINT:
+        kkt = reference.relation in (Relation.LOWER, Relation.HIGHER, Relation.EQUAL)
+        found = "found" if kkt else "gave"
+        said.append(f"IPOPT from the same start {found} {reference.relation.value}.")
+    return tuple(said)

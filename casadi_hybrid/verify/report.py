@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,11 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
 from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given, PointResiduals
-from casadi_hybrid.verify.first_order.measure import Measure
+from casadi_hybrid.verify.first_order.rows import Measure
 from casadi_hybrid.verify.second_order.curvature import SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection
 
 SHOWN = 6
-RESIDUALS = ("feasibility", "stationarity", "complementarity", "dual_sign")
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +182,11 @@ class Report:
         return "\n".join(_aligned(rows + [("note", note) for note in self.notes]))
 
     def _facts(self) -> dict[str, Any]:
-        """The first-order part of :meth:`to_dict`."""
         first, active, qualification = self.first, self.active, self.qualification
         if first is None or active is None or qualification is None:
             return {"residuals": None}
         n = self.x.size
-        given = first.given
+        given, violation = first.given, self.violation
         return {
             "residuals": _residuals(first.residuals),
             "lam_x": first.multipliers[:n].tolist(),
@@ -196,40 +194,27 @@ class Report:
             "given_residuals": given and _residuals(given.residuals),
             "given_distance": given and given.distance,
             "active": {
-                "equations": list(active.names_of(active.equations)),
-                "strong": list(active.names_of(active.strong)),
-                "weak": list(active.names_of(active.weak)),
+                kind: list(active.names_of(getattr(active, kind)))
+                for kind in ("equations", "strong", "weak")
             },
-            "qualification": {
-                "active": qualification.active,
-                "rank": qualification.rank,
-                "condition": qualification.condition,
-                "licq": qualification.licq,
-                "mfcq": qualification.mfcq,
-            },
-            "violation": self.violation
+            "qualification": {**asdict(qualification), "licq": qualification.licq},
+            "violation": violation
             and {
-                "kind": self.violation.kind,
-                "slope": _measure(self.violation.slope),
-                "stationary": self.violation.stationary,
-                "weights": self.violation.weights.tolist(),
+                "kind": violation.kind,
+                "slope": violation.slope._asdict(),
+                "stationary": violation.stationary,
+                "weights": violation.weights.tolist(),
             },
         }
 
     def _lines(self) -> list[tuple[str, str]]:
-        """The lines between the objective and IPOPT: label and text."""
         first, active, qualification = self.first, self.active, self.qualification
         if first is None or active is None or qualification is None:
             return []
-        rows = [
-            (name.replace("_", " "), _residual_text(getattr(first.residuals, name)))
-            for name in RESIDUALS
-        ]
+        residuals = first.residuals._asdict()
+        rows = [(name.replace("_", " "), _residual_text(one)) for name, one in residuals.items()]
         if first.given is not None:
-            worst = max(
-                (getattr(first.given.residuals, name) for name in RESIDUALS[1:]),
-                key=lambda measure: measure.value,
-            )
+            worst = max(first.given.residuals[1:], key=lambda measure: measure.value)
             text = f"{_residual_text(worst)}, the worst with given multipliers"
             if first.given.distance is not None:
                 text += f"; they differ from the fitted by {first.given.distance:.2e}"
@@ -240,10 +225,8 @@ class Report:
     def _headline(self) -> str:
         if self.accepted:
             assert self.second is not None
-            return (
-                f"{self.problem}: a KKT point within {self.tol:.0e}, and "
-                f"{self.second.verdict.value}"
-            )
+            verdict = self.second.verdict.value
+            return f"{self.problem}: a KKT point within {self.tol:.0e}, and {verdict}"
         count = len(self.findings)
         return f"{self.problem}: {count} reason{'s' if count > 1 else ''} against this point"
 
@@ -267,33 +250,24 @@ def _active_lines(
 
 
 def _residuals(residuals: PointResiduals) -> dict[str, Any]:
-    return {name: _measure(getattr(residuals, name)) for name in RESIDUALS}
+    return {name: measure._asdict() for name, measure in residuals._asdict().items()}
 
 
 def _second_lines(second: SecondOrder) -> list[tuple[str, str]]:
-    """The lines of a report on the second order."""
     rows = [("second order", f"{second.verdict.value}  [{second.verdict.name}]")]
     if second.smallest is not None or second.counted is not None:
         positive, negative, zero = second.inertia
         smallest = "" if second.smallest is None else f"smallest {second.smallest:.3e}; "
-        rows.append(
-            (
-                "ker J",
-                f"Hessian of L with {positive} positive, {negative} negative, {zero} zero "
-                f"eigenvalues; {smallest}{second.chosen} multipliers",
-            )
+        text = (
+            f"Hessian of L with {positive} positive, {negative} negative, {zero} zero "
+            f"eigenvalues; {smallest}{second.chosen} multipliers"
         )
+        rows.append(("ker J", text))
     return rows
 
 
 def _residual_text(measure: Measure) -> str:
-    """One residual for a person."""
     return f"{measure.value:.2e}  (scaled {measure.scaled:.2e}; largest at {measure.where})"
-
-
-def _measure(measure: Measure) -> dict[str, Any]:
-    """One residual for a program."""
-    return {"value": measure.value, "scaled": measure.scaled, "where": measure.where}
 
 
 def _aligned(rows: list[tuple[str, str]]) -> list[str]:

@@ -33,19 +33,15 @@ class Unfinished(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Keeping(Generic[Item, Value]):
-    """Where a study is kept, and how.
+    """Where a study is kept, and how: arguments of :class:`.Record`, and those that turn items into
+    rows.
 
     Args:
-        folder: of the record.
-        study, settings: what is written into its header.
-        columns: of a row, those of the key first.
         key: item → the key's values.
         rows: (item, value) → rows, always the same number of them.
         value: rows → value.
         size: how many columns are the key.
         count: how many rows a unit has.
-        table: ``"csv"`` or ``"parquet"``.
-        fresh: forget what the folder holds.
     """
 
     folder: Path
@@ -61,11 +57,7 @@ class Keeping(Generic[Item, Value]):
     fresh: bool = False
 
     def open(self) -> Record:
-        """Open the record.
-
-        Raises:
-            InputError: as :class:`~casadi_hybrid.basics.record.record.Record` does.
-        """
+        """Open the record."""
         return Record(
             self.folder, header(self.study, self.settings), self.columns, key=self.size,
             rows=self.count, table=self.table, fresh=self.fresh,

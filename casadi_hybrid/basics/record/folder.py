@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from casadi_hybrid.basics.errors import InputError
@@ -59,15 +58,8 @@ class Lock:
         self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
         self._file.flush()
 
-    def __enter__(self) -> Lock:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let it go."""
         self._file.close()
 
 

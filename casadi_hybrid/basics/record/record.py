@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
@@ -25,7 +24,7 @@ from casadi_hybrid.basics.record.cells import (
 )
 from casadi_hybrid.basics.record.folder import Lock, writable
 from casadi_hybrid.basics.record.software import code_digest, software, versions
-from casadi_hybrid.basics.record.tables import FORMS, Cells, form_of
+from casadi_hybrid.basics.record.tables import FORMS, Cells
 
 FORMAT = 2
 _NAMED = 5
@@ -45,12 +44,9 @@ class Record:
     the rows that share a key; one that a kill left incomplete is run again.
 
     Args:
-        folder: where; it is made where it is missing.
         about: the header, see :func:`header`; a folder of another one is refused.
-        columns: names and kinds of the columns, the key's first.
-        key: how many of them are the key.
+        columns: names and kinds of the columns, the ``key`` first of them the key.
         rows: how many rows a unit has.
-        table: ``"csv"`` or ``"parquet"``.
         fresh: forget what is there.
 
     Attributes:
@@ -63,16 +59,9 @@ class Record:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        about: Mapping[str, Any],
-        columns: Columns,
-        *,
-        key: int,
-        rows: int = 1,
-        table: str = "csv",
-        fresh: bool = False,
-    ) -> None:
+        self, folder: Path, about: Mapping[str, Any], columns: Columns, *, key: int, rows: int = 1,
+        table: str = "csv", fresh: bool = False,
+    ) -> None:  # fmt: skip
         self.about: dict[str, Any] = json.loads(json.dumps({**about, "table": table}))
         self.columns: Columns = {**columns, SOFTWARE: str, CHECK: str}
         self._values, self._key, self._rows = columns, key, rows
@@ -81,13 +70,13 @@ class Record:
         self.unwritten = ""
         self._cells: dict[Key, list[Cells]] = {}
         self._late: list[Cells] = []
-        one_of(table, "table", FORMS)
-        self._table = form_of(table, folder, self.columns)
+        one_of(table, "table", tuple(FORMS))
+        self._table = FORMS[table](folder / f"runs.{table}", self.columns)
         self._lock = Lock(writable(folder))
         try:
             self._open(folder / "study.json", fresh=fresh)
         except BaseException:
-            self._lock.__exit__(None, None, None)
+            self._lock.close()
             raise
 
     def append(self, key: Key, rows: Sequence[Row]) -> None:
@@ -109,14 +98,9 @@ class Record:
     def __enter__(self) -> Record:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._write([], now=True)
-        self._lock.__exit__(kind, error, trace)
+        self._lock.close()
 
     def _sealed(self, row: Row) -> Cells:
         cells = [*cells_of(row, self._values), software()]
@@ -141,14 +125,14 @@ class Record:
             self.unwritten = f"{self._table.path} could not be written: {error}"
 
     def _open(self, path: Path, *, fresh: bool) -> None:
+        tables = [path.with_name(f"runs.{form}") for form in FORMS]
         if fresh:
-            for old in (path, path.with_name("runs.csv")):
-                old.unlink(missing_ok=True)
-            shutil.rmtree(path.with_name("runs.parquet"), ignore_errors=True)
+            for old in (path, *tables):
+                shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
         if path.exists():
             self._check(path)
         else:
-            for old in (path.with_name("runs.csv"), path.with_name("runs.parquet")):
+            for old in tables:
                 if old.exists():
                     raise InputError(
                         f"{old} is not the record of a study, as there is no {path.name} beside "

@@ -1,7 +1,7 @@
 """The two forms of a table on disk: lines of CSV in a file, parts of Parquet in a folder.
 
 Both grow by whole groups of rows and can be read whatever ends the process that writes. Rows go in
-and come out as cells of text.
+and come out as cells of text; those of a damaged row as far as they go.
 """
 
 from __future__ import annotations
@@ -14,35 +14,12 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.record.cells import Columns, text_of, value_of
 
 Cells = list[str]
-FORMS = ("csv", "parquet")
-
-
-class Form(Protocol):
-    """A table on disk.
-
-    Attributes:
-        path: the file or folder.
-    """
-
-    path: Path
-
-    def read(self) -> Iterator[tuple[str, Cells]]:
-        """Yield place and cells of every row; those of a damaged one as far as they go."""
-        ...
-
-    def add(self, rows: Sequence[Cells], *, now: bool = False) -> None:
-        """Append rows, or raise OSError and leave what is there as it is."""
-        ...
-
-    def replace(self, rows: Sequence[Cells]) -> None:
-        """Put these rows in the place of all."""
-        ...
 
 
 class Lines:
@@ -78,7 +55,7 @@ class Lines:
             yield f"line {number} of {self.path}", cells
 
     def add(self, rows: Sequence[Cells], *, now: bool = False) -> None:
-        """Append rows by one call, so that a kill finds all of them or a cut."""
+        """Append rows by one call: a kill finds all of them or a cut, an OSError none."""
         text = "".join(_line(row) for row in rows).encode()
         if not text:
             return
@@ -170,15 +147,7 @@ class Parts:
         beside.replace(path)
 
 
-def form_of(kind: str, folder: Path, columns: Columns) -> Form:
-    """Return the table of a kind in a folder.
-
-    Raises:
-        InputError: where it needs pyarrow and there is none.
-    """
-    if kind == "csv":
-        return Lines(folder / "runs.csv", columns)
-    return Parts(folder / "runs.parquet", columns)
+FORMS: dict[str, type[Lines | Parts]] = {"csv": Lines, "parquet": Parts}
 
 
 def _line(cells: Sequence[Any]) -> str:

@@ -201,7 +201,7 @@ def defaults_of(problem: Problem) -> list[np.ndarray]:
     """The default numbers of each input, as many as it has entries."""
     found, shapes = [], shapes_of(problem)
     for label in INPUTS:
-        known = getattr(problem.defaults, "p0" if label == "p" else label)
+        known = problem.defaults.given["p0" if label == "p" else label]
         if known is None:
             known = np.full(math.prod(shapes[label]), _FAR.get(label, 0.0))
         found.append(np.asarray(known))

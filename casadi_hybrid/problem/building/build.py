@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 
@@ -50,8 +49,7 @@ class Sources:
 
     Args:
         name: what the library is called, a word.
-        files: the text of each file by its plain name. All that end in ``.c`` are compiled
-            together, the others are there to be included.
+        files: the text of each file by its plain name; those that end in ``.c`` are compiled.
         flags: of the compiler, besides those every library is made with.
 
     Raises:
@@ -77,13 +75,8 @@ class Sources:
 def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Path:
     """Find a library in the cache, or build it; the first compiler that can has it.
 
-    Where the user's cache cannot be had or is not to be trusted, the library is built for this
-    process alone.
-
-    Args:
-        sources: what it is made of.
-        limit: seconds that a compilation may take.
-        alone: leave the user's cache and build it for this process.
+    Where the user's cache cannot be had or is not to be trusted, or by ``alone``, the library is
+    built for this process. A compilation may take ``limit`` seconds.
 
     Raises:
         BuildError: where there is no compiler, or none that can compile these sources.
@@ -108,8 +101,8 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> P
 def load(sources: Sources) -> ctypes.CDLL:
     """Find or build a library, as :func:`library` does, and load it.
 
-    A library that cannot be loaded from the cache, as from a disk whose files may not be run, is
-    built once more for this process.
+    One that cannot be loaded from the cache, as from a disk whose files may not be run, is built
+    once more for this process.
 
     Raises:
         BuildError: where it cannot be built or loaded.
@@ -127,7 +120,7 @@ def load(sources: Sources) -> ctypes.CDLL:
 def key_of(sources: Sources, compiler: Compiler) -> str:
     """An entry's name in the cache: the library's, and a checksum of what its code hangs on."""
     here = processor()
-    return f"{sources.name}-" + _checksum(
+    parts = (
         _FORMAT,
         [sources.name, sorted(sources.files.items()), sources.flags],
         [compiler.command, compiler.version, compiler.target, compiler.flags],
@@ -135,10 +128,7 @@ def key_of(sources: Sources, compiler: Compiler) -> str:
         [sys.platform, here.machine, here.name, here.features, _c_library()],
         ca.CasadiMeta.version(),
     )
-
-
-def _checksum(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
+    return f"{sources.name}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]}"
 
 
 def _c_library() -> str:
@@ -193,14 +183,9 @@ def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[in
     with tempfile.TemporaryFile("w+", dir=work, encoding="utf-8", errors="replace") as output:
         try:
             process = subprocess.Popen(
-                command,
-                cwd=work,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+                command, cwd=work, env=variables, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
         except OSError as error:
             raise BuildError(f"{command[0]} cannot be run ({error.strerror})") from None
         try:

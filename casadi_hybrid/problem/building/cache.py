@@ -175,14 +175,9 @@ def put(folder: Path, key: str, library: Path, record: dict[str, Any]) -> Path:
                 return found
             if last:
                 raise
-            _clear(folder / key, library.parent / "damaged")
+            with suppress(FileNotFoundError):  # a damaged entry; gone already is as good
+                (folder / key).rename(library.parent / "damaged")
     return folder / key / library.name
-
-
-def _clear(place: Path, aside: Path) -> None:
-    """Move a damaged entry into a workplace; gone already is as good."""
-    with suppress(FileNotFoundError):
-        place.rename(aside)
 
 
 def _sweep(folder: Path) -> None:

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -104,24 +105,18 @@ def compiler_of(command: tuple[str, ...]) -> Compiler:
         return Compiler(command, version, target, _FLAGS_OF_MICROSOFT)
     shared = {"darwin": ("-fPIC", "-dynamiclib"), "win32": ("-shared",)}
     special = _FLAGS_OF_THE_WHEEL if _is_wheel(command) else ()
-    as_library = shared.get(sys.platform, ("-fPIC", "-shared"))
-    return Compiler(command, version, target, (*FLAGS, *special, *_wide(target), *as_library))
-
-
-def _wide(target: str) -> tuple[str, ...]:
-    """The flag for wide vectors, where compiler and processor are of the family that knows it."""
     here = processor()
-    same = here.machine == "x86_64" and target.startswith("x86_64")
-    return (_WIDE,) if same and "avx" in here.features else ()
+    wide = here.machine == "x86_64" and target.startswith("x86_64") and "avx" in here.features
+    as_library = shared.get(sys.platform, ("-fPIC", "-shared"))
+    flags = (*FLAGS, *special, *([_WIDE] if wide else []), *as_library)
+    return Compiler(command, version, target, flags)
 
 
 def find_compiler() -> Compiler | None:
     """The first compiler that answers, or None."""
     for command in commands():
-        try:
+        with suppress(BuildError):
             return compiler_of(command)
-        except BuildError:
-            continue
     return None
 
 
@@ -132,17 +127,15 @@ def nothing_found() -> str:
 
 @lru_cache
 def _version(command: tuple[str, ...]) -> tuple[str, str]:
-    """Name and version of a compiler, and its target."""
     if _is_wheel(command):  # it would take a fifth of a second to say so itself
         from importlib import metadata  # noqa: PLC0415 - large, and only for this
 
         try:
-            found = f"{WHEEL} version {metadata.version(WHEEL)}"
+            found = metadata.version(WHEEL)
         except metadata.PackageNotFoundError:
-            raise BuildError(
-                f"{WHEEL} can be imported, but is not installed as a package"
-            ) from None
-        return found, f"{platform.machine()}-{sys.platform}"
+            said = f"{WHEEL} can be imported, but is not installed as a package"
+            raise BuildError(said) from None
+        return f"{WHEEL} version {found}", f"{platform.machine()}-{sys.platform}"
     called = shlex.join(command)
     if given_command() == command:
         called = f"{called} (the environment variable CC)"
@@ -152,15 +145,9 @@ def _version(command: tuple[str, ...]) -> tuple[str, str]:
         # GCC and clang both name version and target under -v, and need no file for it.
         done = subprocess.run(
             [*command, *([] if _is_microsofts(command) else ["-v"])],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            env=environment(),
-            check=False,
-            timeout=_SECONDS,
-        )
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", env=environment(), check=False, timeout=_SECONDS,
+        )  # fmt: skip
     except OSError as error:
         raise BuildError(f"{called} cannot be run ({error.strerror})") from None
     except subprocess.TimeoutExpired:

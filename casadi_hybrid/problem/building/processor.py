@@ -17,12 +17,9 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What code for a processor depends on.
+    """What code for a processor depends on: its family, its name, and its instructions in order.
 
-    Attributes:
-        machine: its family (``"x86_64"``, ``"arm64"``).
-        name: what it calls itself; empty where nothing says so.
-        features: its instructions by the system's names, in order; empty where nothing says so.
+    Name and instructions are empty where nothing says them.
     """
 
     machine: str
@@ -33,15 +30,11 @@ class Processor:
 @lru_cache(maxsize=1)
 def processor() -> Processor:
     """The processor of this machine; asked for once a process."""
-    if sys.platform == "darwin":
-        name, features = _from_sysctl()
-    else:
-        name, features = _from_cpuinfo()
+    name, features = _from_sysctl() if sys.platform == "darwin" else _from_cpuinfo()
     return Processor(platform.machine(), name or platform.processor(), tuple(sorted(features)))
 
 
 def _from_cpuinfo() -> tuple[str, set[str]]:
-    """The first processor that Linux lists."""
     name, features = "", set[str]()
     try:
         lines = _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -61,11 +54,8 @@ def _from_sysctl() -> tuple[str, set[str]]:
     try:
         done = subprocess.run(
             ["/usr/sbin/sysctl", "machdep.cpu.brand_string", "hw.optional"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
+            capture_output=True, text=True, check=False, timeout=_SECONDS,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return "", set()
     pairs = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)

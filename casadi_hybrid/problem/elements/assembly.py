@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -23,9 +23,8 @@ class Piece:
 
     Attributes:
         function: of one element; its output is a full column.
-        inputs: for each of its inputs but the last, the constants, which input of the problem's
-            function its entries are of, and which entries, one element a line.
-        constants: of each element, a line.
+        inputs: for each input of it but the last, the ``constants``, which input of the problem's
+            function and which entries of that, one element a line.
         begin: where the numbers of the elements begin, those of one after those of the other.
     """
 
@@ -217,3 +216,56 @@ def _pattern(m: int, n: int, rows: Places, columns: Places) -> tuple[ca.Sparsity
     columns, rows = keys // max(1, m), keys % max(1, m)
     starts = np.concatenate(([0], np.cumsum(np.bincount(columns, minlength=n))))
     return ca.Sparsity(m, n, starts.tolist(), rows.tolist()), place.ravel()
+
+
+def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Function:
+    """The function of an assembly in MX: each kind is mapped over its elements.
+
+    Args:
+        sizes: of its inputs.
+    """
+    names, labels = map(list, assembly.labels)
+    inputs = [ca.MX.sym(label, size) for label, size in zip(names, sizes, strict=True)]
+    z = ca.vertcat(ca.MX(0, 1), *(_numbers(piece, inputs) for piece in assembly.pieces))
+    levels, found = assembly.sums
+    for level in levels:
+        z = ca.vertcat(z, *(_sum(z, group) for group in level.groups))
+    if (found < 0).any():
+        found = found.copy()
+        found[found < 0] = z.numel()
+        z = ca.vertcat(z, ca.MX(ca.DM.zeros(1, 1)))
+
+    nonzeros = np.zeros(assembly.size, np.int64)
+    for i in range(2):
+        there = assembly.places[:, i] >= 0
+        nonzeros[assembly.places[there, i]] = found[there]
+    outputs, begin = [], 0
+    for sparsity in assembly.sparsity:
+        end = begin + sparsity.nnz()
+        outputs.append(ca.MX(sparsity, _entries(z, nonzeros[begin:end])))
+        begin = end
+    return ca.Function(name, inputs, outputs, names, labels)
+
+
+def _numbers(piece: Piece, inputs: list[Any]) -> Any:
+    count = piece.count
+    arguments = [
+        ca.reshape(_entries(inputs[which], at.ravel()), at.shape[1], count)
+        for which, at in piece.inputs
+    ]
+    arguments.append(ca.MX(ca.DM(piece.constants.T)))
+    each = piece.function if count == 1 else piece.function.map(count)
+    # CasADi makes a structural zero of one that hangs on nothing.
+    return ca.densify(ca.vec(each.call(arguments, False, True)[0]))
+
+
+def _sum(z: Any, group: Places) -> Any:
+    total = _entries(z, group[:, 0])
+    for k in range(1, group.shape[1]):
+        # As `+`, which first tries whether they are other things than MX.
+        total = ca.MX.binary(ca.OP_ADD, total, _entries(z, group[:, k]))
+    return total
+
+
+def _entries(column: Any, at: Places) -> Any:
+    return column.nz[at.tolist()] if at.size else ca.MX(0, 1)

@@ -21,11 +21,7 @@ class Blocks:
     """The diagonal blocks of ∇²ₓₓL, known from which first derivatives depend on which variables.
 
     In optimal control by multiple shooting each stage has one: rows of one stage depend on the next
-    only linearly.
-
-    Attributes:
-        n: number of variables.
-        members: the variables of each block, increasing; those that enter linearly are in none.
+    only linearly. ``members`` are the variables of each; those that enter linearly are in none.
     """
 
     n: int

@@ -28,11 +28,7 @@ _REMEDY = (
 
 
 def gauss_newton(f: Any, x: Any, p: Any, residuals: Any = None) -> Any:
-    """Return the Hessian as an expression of x and p.
-
-    Args:
-        f, x, p: objective and symbols.
-        residuals: F, where f = ½‖F‖² or ‖F‖²; read off f by default.
+    """Return the Hessian; residuals F, where f = ½‖F‖² or ‖F‖², are read off f by default.
 
     Raises:
         InputError: where f is no such sum, or not that of ``residuals``.

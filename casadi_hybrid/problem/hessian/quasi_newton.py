@@ -23,15 +23,12 @@ are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import largest
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.basics.sparse import Index
-from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.hessian.blocks import Blocks
 
 Stack = NDArray[np.float64]
@@ -40,15 +37,6 @@ MEMORY = 20
 _SKIPPED = 1e-8
 # A shorter step shows more of the errors of slopes than of curvature (relative to 1 + ‖x‖_∞).
 _LEAST, _LEAST_DIFFERENCED = 1e-11, 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What is known of the problem's functions at one point."""
-
-    x: Vector
-    gradient: Vector
-    J: Operator
 
 
 class QuasiNewton:
@@ -62,11 +50,7 @@ class QuasiNewton:
     """
 
     def __init__(
-        self,
-        blocks: Blocks,
-        *,
-        differenced: bool = False,
-        skipped: float = _SKIPPED,
+        self, blocks: Blocks, *, differenced: bool = False, skipped: float = _SKIPPED
     ) -> None:
         self._skipped = skipped
         self._shortest = _LEAST_DIFFERENCED if differenced else _LEAST
@@ -75,50 +59,36 @@ class QuasiNewton:
         self._stacks: list[Index] = [
             np.array([b for b in blocks.members if b.size == size]) for size in sizes
         ]
-        self._places: list[_Place] = []
+        self._places: list[tuple[Vector, Vector, Matrix]] = []
 
-    def see(self, x: Vector, gradient: Vector, J: Operator) -> None:
+    def see(self, x: Vector, gradient: Vector, J: Matrix) -> None:
         """Remember a point, if it is another one than the last."""
-        if self._places:
-            step = largest(x - self._places[-1].x)
-            if step <= self._least(x):
-                return
-        self._places = [*self._places[-MEMORY:], _Place(x, gradient, J)]
+        if not self._places or largest(x - self._places[-1][0]) > self._least(x):
+            self._places = [*self._places[-MEMORY:], (x, gradient, J)]
 
     def hessian(self, objective: float, lam: Vector) -> Stack:
         """The matrix for these multipliers."""
-        slopes = [objective * one.gradient + one.J.T @ lam for one in self._places]
-        s = np.diff([one.x for one in self._places], axis=0)
+        slopes = [objective * gradient + J.T @ lam for _, gradient, J in self._places]
+        s = np.diff([x for x, _, _ in self._places], axis=0)
         y = np.diff(slopes, axis=0)
-        least = self._least(self._places[-1].x)
+        least = self._least(self._places[-1][0])
         full = np.zeros((self._n, self._n))
         for members in self._stacks:
-            full[members[:, :, None], members[:, None, :]] = _matrices(
-                s, y, members, least, self._skipped
-            )
+            B = _matrices(s, y, members, least, self._skipped)
+            full[members[:, :, None], members[:, None, :]] = B
         return full
 
     def _least(self, x: Vector) -> float:
-        """A shorter step teaches nothing."""
         return self._shortest * (1.0 + largest(x))
 
 
-def _updates(
-    s: Stack, y: Stack, members: Index, least: float, skipped: float
-) -> tuple[Stack, Stack]:
-    """r_k and 1/r_kᵀs_k for blocks of one size, zero where the pair is left out.
+def _matrices(s: Stack, y: Stack, members: Index, least: float, skipped: float) -> Stack:
+    """B for blocks of one size, blocks×size×size, from pairs s and y, q×n.
 
-    Args:
-        s, y: all pairs, q×n.
-        members: variables of each block, blocks×size.
-        least: a shorter step of a block teaches nothing.
-        skipped: least |rᵀs| of a pair, a part of ‖r‖‖s‖.
-
-    Returns:
-        blocks×q×size and blocks×q numbers.
+    A step of a block shorter than ``least`` teaches nothing.
     """
     S, Y = s[:, members].swapaxes(0, 1), y[:, members].swapaxes(0, 1)
-    R, w = np.zeros_like(S), np.zeros(S.shape[:2])
+    R, w = np.zeros_like(S), np.zeros(S.shape[:2])  # r_k and 1/r_kᵀs_k, zero where left out
     for k in range(S.shape[1]):
         step = S[:, k]
         along = w[:, :k] * np.einsum("bki,bi->bk", R[:, :k], step)
@@ -128,12 +98,6 @@ def _updates(
         good = (np.abs(step).max(axis=1) > least) & (np.abs(rs) > skipped * sizes)
         R[good, k] = r[good]
         w[good, k] = 1.0 / rs[good]
-    return R, w
-
-
-def _matrices(s: Stack, y: Stack, members: Index, least: float, skipped: float) -> Stack:
-    """B of each block, blocks×size×size."""
-    R, w = _updates(s, y, members, least, skipped)
     B: Stack = np.einsum("bki,bkj->bij", R, w[:, :, None] * R)
     B[:, np.arange(members.shape[1]), np.arange(members.shape[1])] += 1.0
     return B

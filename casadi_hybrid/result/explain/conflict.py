@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +43,10 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One constraint of a conflicting set.
+    """One bound of a conflicting set, at the side −1 or 1, or 0 where both are equal.
 
-    Attributes:
-        kind, index, name: ``"g"`` or ``"x"``, the entry, and its name.
-        side: −1 for the lower bound, 1 for the upper, 0 where both are equal.
-        bound: the value of the bound.
-        links: whether this is an equation between two or more variables.
-        excess: its violation, in lengths of x.
+    ``links`` says whether it is an equation between two or more variables; ``excess`` is its
+    violation, in lengths of x.
     """
 
     kind: str
@@ -65,10 +62,8 @@ class Member:
 class Conflict:
     """Constraints that cannot all hold when they are linearized at the returned point.
 
-    Attributes:
-        members: the constraints.
-        reach: moves of every variable up to this size were allowed; ∞ where any was.
-        irreducible: whether without any one of them the others can hold, proven member by member.
+    Moves of every variable up to ``reach`` were allowed. Where it is ``irreducible`` the others can
+    hold without any one of them.
     """
 
     members: tuple[Member, ...]
@@ -102,22 +97,12 @@ def conflicting_set(result: Answer) -> Conflict | None:
         None where no set was found: the linearization is consistent, too large, or it defeats
         the linear programs.
     """
-    try:
-        with np.errstate(all="ignore"):
-            return _search(result)
-    except _FAILURES:
-        return None
-
-
-def _search(result: Answer) -> Conflict | None:
-    system = _System.of(result)
-    if system is None:
-        return None
-    for reach in (np.inf, max(1.0, float(np.abs(result.x).max(initial=0.0)))):
-        found = system.search(reach)
-        if found is not None:
-            chosen, irreducible = found
-            return Conflict(tuple(system.members[i] for i in chosen), reach, irreducible)
+    with suppress(*_FAILURES), np.errstate(all="ignore"):
+        if (system := _System.of(result)) is not None:
+            for reach in (np.inf, max(1.0, float(np.abs(result.x).max(initial=0.0)))):
+                if (found := system.search(reach)) is not None:
+                    chosen, irreducible = found
+                    return Conflict(tuple(system.members[i] for i in chosen), reach, irreducible)
     return None
 
 
@@ -174,7 +159,6 @@ class _System:
 
     @property
     def equal(self) -> NDArray[np.bool_]:
-        """Which members are equations."""
         return np.array([m.side == 0 for m in self.members], dtype=bool)
 
     def search(self, reach: float) -> tuple[Index, bool] | None:

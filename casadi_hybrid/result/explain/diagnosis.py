@@ -1,8 +1,7 @@
-"""Facts about a solve that explain it: what is violated, and where the iterates run away.
+"""Facts about a solve that explain it: violations, where iterates run away, bad scaling, and names.
 
-Like those of :mod:`~casadi_hybrid.result.explain.dependence` and
-:mod:`~casadi_hybrid.result.explain.scaling`, each is computed from the arrays of an
-:class:`~casadi_hybrid.result.answer.Answer` when it is asked for; a solve pays for none of them.
+Each is computed from the arrays of an :class:`~casadi_hybrid.result.answer.Answer` when it is asked
+for; a solve pays for none of them.
 """
 
 from __future__ import annotations
@@ -11,26 +10,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.sparse import general
 from casadi_hybrid.result.answer import Answer
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
 _AT_MOST = 6  # names in a sentence
+_SPREAD = 1e6  # sizes further apart than this are bad scaling
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One bound that the point violates.
-
-    Attributes:
-        kind, index, name: ``"g"`` or ``"x"``, the entry, and its name.
-        value: of the entry.
-        lower, upper: its bounds.
-        excess: negative below the lower bound, positive above the upper.
-    """
+    """One bound that the point violates; ``excess`` is negative below, positive above."""
 
     kind: str
     index: int
@@ -119,6 +115,85 @@ def fixed_variables(result: Answer) -> tuple[str, ...]:
     """Names of the variables whose bounds are equal."""
     fixed = np.flatnonzero(result.bounds.lbx == result.bounds.ubx)
     return tuple(result.variable_names[i] for i in fixed)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Sizes that lie too far apart, by name; zeros do not count."""
+
+    what: str
+    smallest: tuple[str, float]
+    largest: tuple[str, float]
+    advice: str
+
+    def __str__(self) -> str:
+        (low, least), (high, most) = self.smallest, self.largest
+        return f"{self.what} range from {least:.1e} ({low}) to {most:.1e} ({high}); {self.advice}"
+
+
+def bad_scales(result: Answer) -> tuple[Spread, ...]:
+    """Where rows, or derivatives by variables, differ in size by more than 1e6.
+
+    A size is the larger of those at the start and at the returned point, so that a derivative
+    that vanishes at one of them does not count. Nor do rows without a bound and fixed variables.
+    """
+    points = [at for at in (result.start, result.end) if at is not None]
+    if not points:
+        return ()
+    b = result.bounds
+    free = np.flatnonzero(b.lbx < b.ubx)
+    bounded = np.flatnonzero(np.isfinite(b.lbg) | np.isfinite(b.ubg))
+    blocks = [abs(general(at.J))[bounded][:, free] for at in points]
+    of_f = np.max([np.abs(at.gradient[free]) for at in points], axis=0)
+    of_rows = np.max([_maxima(J, 1) for J in blocks], axis=0)
+    of_columns = np.max([of_f, *(_maxima(J, 0) for J in blocks)], axis=0)
+    rows = [result.constraint_names[i] for i in bounded]
+    columns = [result.variable_names[i] for i in free]
+    kinds = [
+        ("the largest derivatives of the constraints", of_rows, rows,
+         "divide each such constraint and its bounds by its size"),
+        ("the largest derivatives by the variables", of_columns, columns,
+         "measure each such variable in a unit near its usual size"),
+        ("the derivatives of f", of_f, columns,
+         "measure the variables in units in which f is equally sensitive to them"),
+    ]  # fmt: skip
+    size = np.max([np.abs(at.x[free]) for at in points], axis=0)
+    if size.max(initial=0.0) > _SPREAD:
+        # (entries near zero are zeros found to rounding)
+        advice = "measure them in units in which they are near one"
+        kinds.append(("the entries of x", np.where(size > 1e-9, size, 0.0), columns, advice))
+    made = (_spread(what, size, names, advice) for what, size, names, advice in kinds)
+    return tuple(one for one in made if one is not None)
+
+
+def _spread(what: str, size: Vector, names: Sequence[str], advice: str) -> Spread | None:
+    seen = np.flatnonzero(size > 0.0)
+    if not seen.size:
+        return None
+    low, high = seen[np.argmin(size[seen])], seen[np.argmax(size[seen])]
+    if size[high] <= _SPREAD * size[low]:
+        return None
+    return Spread(what, (names[low], float(size[low])), (names[high], float(size[high])), advice)
+
+
+def constant_constraints(result: Answer) -> tuple[str, ...]:
+    """Names of the bounded rows with no derivative by a free variable, at the start and the end."""
+    b = result.bounds
+    constant = np.isfinite(b.lbg) | np.isfinite(b.ubg)
+    for at in (result.start, result.end):
+        if at is not None:
+            constant &= _maxima(abs(general(at.J))[:, np.flatnonzero(b.lbx < b.ubx)], 1) == 0.0
+    return tuple(result.constraint_names[i] for i in np.flatnonzero(constant))
+
+
+def _maxima(A: Any, axis: int) -> Vector:
+    """Largest entries of a nonnegative matrix by row (axis 1) or by column (axis 0)."""
+    if sp.issparse(A):
+        rows, columns = A.shape
+        if not (rows and columns):
+            return np.zeros(rows if axis == 1 else columns)
+        return np.asarray(A.max(axis=axis).toarray()).ravel()
+    return np.asarray(np.asarray(A).max(axis=axis, initial=0.0))
 
 
 def listed(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,9 @@ from casadi_hybrid.result.report.text import number, safe
 
 Array = NDArray[np.float64]
 
-_WIDTH, _LEFT, _RIGHT, _BELOW = 480.0, 58.0, 12.0, 44.0
+WIDTH, RIGHT = 480.0, 12.0
+"""Of a picture, and of the margin on its right side."""
+_LEFT, _BELOW = 58.0, 44.0
 _HEIGHT, _LINE, _LETTER = 200.0, 19.0, 7.0
 _COLUMNS, _MARKED = 240, 40
 _DECADES = 7
@@ -31,13 +34,9 @@ class Curve:
 def chart(
     title: str, t: NDArray[np.intp], curves: Sequence[Curve], limits: Sequence[tuple[str, float]]
 ) -> str:
-    """The curves as an SVG element; text where no value is finite and positive.
+    """Up to four curves over the steps taken and lines across, by name, as an SVG element.
 
-    Args:
-        title: what the figure shows, for those who cannot see it.
-        t: steps taken, one number an iterate.
-        curves: up to four.
-        limits: lines across, with their names.
+    It is text where no value is finite and positive.
     """
     drawn = [np.concatenate([_positive(c.values) for c in curves])]
     drawn.append(np.array([value for _, value in limits if 0 < value < _HIGHEST]))
@@ -52,11 +51,7 @@ def chart(
     parts = [frame.axes(), *(frame.limit(name, value) for name, value in limits)]
     for k, curve in enumerate(curves):
         parts.append(frame.curve(t, curve.values, k))
-    height = top + _HEIGHT + _BELOW
-    return (
-        f'<svg viewBox="0 0 {_WIDTH:g} {height:g}" role="img" aria-label="{safe(title)}">'
-        f"{keys}{''.join(parts)}</svg>"
-    )
+    return svg(top + _HEIGHT + _BELOW, safe(title), keys, *parts)
 
 
 def has_zero(curves: Sequence[Curve]) -> bool:
@@ -73,7 +68,7 @@ def _legend(labels: Sequence[str]) -> tuple[str, float]:
     parts, x, y = [], _LEFT, 14.0
     for k, label in enumerate(labels):
         width = 34.0 + _LETTER * len(label) + 14.0
-        if x > _LEFT and x + width > _WIDTH:
+        if x > _LEFT and x + width > WIDTH:
             x, y = _LEFT, y + _LINE
         parts.append(f'<path class="curve s{k}" d="M{x:g} {y - 4:g}h26"/>')
         parts.append(f'<text x="{x + 32:g}" y="{y:g}">{safe(label)}</text>')
@@ -92,7 +87,7 @@ class _Frame:
     top: float
 
     def x(self, t: float) -> float:
-        inside = _WIDTH - _LEFT - _RIGHT
+        inside = WIDTH - _LEFT - RIGHT
         return _LEFT + inside * (t - self.first) / (self.last - self.first)
 
     def y(self, exponent: float) -> float:
@@ -104,24 +99,17 @@ class _Frame:
         step = max(1, math.ceil((self.high - self.low) / _DECADES))
         for exponent in range(int(self.low), int(self.high) + 1, step):
             y = self.y(exponent)
-            parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{_WIDTH - _RIGHT:g}"/>')
+            parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>')
             label = number(10.0**exponent, "g") if -3 < exponent < 4 else f"1e{exponent}"
             label = label.replace("-", "−")
             parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
-        for t in ticks(self.first, self.last):
-            x = self.x(t)
-            parts.append(f'<path class="axis" d="M{x:.1f} {bottom:g}v4"/>')
-            parts.append(f'<text class="dim middle" x="{x:.1f}" y="{bottom + 18:g}">{t:,}</text>')
-        middle = (_LEFT + _WIDTH - _RIGHT) / 2
-        parts.append(f'<text class="middle" x="{middle:g}" y="{bottom + 38:g}">steps taken</text>')
-        parts.append(f'<path class="axis" d="M{_LEFT:g} {bottom:g}H{_WIDTH - _RIGHT:g}"/>')
-        return "".join(parts)
+        return "".join(parts) + axis(self.first, self.last, _LEFT, bottom)
 
     def limit(self, name: str, value: float) -> str:
         if not 0 < value < _HIGHEST:
             return ""
         y = self.y(math.log10(value))
-        right = _WIDTH - _RIGHT
+        right = WIDTH - RIGHT
         return (
             f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>'
             f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>'
@@ -161,16 +149,35 @@ def thinned(values: Array) -> NDArray[np.intp]:
     return np.array(sorted(kept))
 
 
+def svg(height: float, title: str, *parts: str) -> str:
+    """A picture with a title for those who cannot see it."""
+    box = f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{title}">'
+    return f"{box}{''.join(parts)}</svg>"
+
+
+def axis(first: int, last: int, left: float, bottom: float) -> str:
+    """The axis of the steps taken, below a picture."""
+    right = WIDTH - RIGHT
+    parts = [f'<path class="axis" d="M{left:g} {bottom:g}H{right:g}"/>']
+    for t in ticks(first, last):
+        x = left + (right - left) * (t - first) / (last - first)
+        parts.append(
+            f'<path class="axis" d="M{x:.1f} {bottom:g}v4"/>'
+            f'<text class="dim middle" x="{x:.1f}" y="{bottom + 18:g}">{t:,}</text>'
+        )
+    middle = (left + right) / 2
+    parts.append(f'<text class="middle" x="{middle:g}" y="{bottom + 38:g}">steps taken</text>')
+    return "".join(parts)
+
+
+def stretches(filled: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Where each run of true entries begins and where it ends, one a line."""
+    return np.flatnonzero(np.diff(filled.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+
+
 def ticks(first: int, last: int) -> list[int]:
     """Up to six round whole numbers from first to last."""
     span = max(1, last - first)
-    step = 1
-    while span / step > 5:
-        step = _next(step)
+    steps = (lead * 10**k for k in count() for lead in (1, 2, 5))
+    step = next(step for step in steps if span / step <= 5)
     return list(range(-(-first // step) * step, last + 1, step))
-
-
-def _next(step: int) -> int:
-    """1, 2, 5, 10, 20, 50, …"""
-    lead = int(str(step)[0])
-    return step * 5 // 2 if lead == 2 else step * 2

@@ -65,7 +65,6 @@ def of_active_set(answer: Answer) -> str:
 
 
 def _undefined(answer: Answer) -> bool:
-    """Whether there was no iterate at all."""
     return answer.point is PointStatus.UNDEFINED and not answer.iterations
 
 

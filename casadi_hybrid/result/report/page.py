@@ -18,12 +18,7 @@ _SUFFIXES = (".html", ".htm")
 
 
 def write_page(answer: Answer, explain: Callable[[], str], path: str | os.PathLike[str]) -> Path:
-    """Write the page of a solve and return its path. A file that is there is replaced.
-
-    Args:
-        answer: of the solve.
-        explain: makes its explanation, in lines.
-        path: file to write, ``.html`` or ``.htm``, in a folder that is there.
+    """Write the page of a solve, with its explanation in lines, and return its path.
 
     Raises:
         InputError: where ``path`` is no path, has another suffix, or its folder is missing;
@@ -44,8 +39,8 @@ def page(answer: Answer, said: str) -> str:
         ("What there is to say", f'<pre class="said">{prose(said)}</pre>'),
         ("Course of the solve", of_course(answer)),
         ("Active set", of_active_set(answer)),
-        ("Constraints and their multipliers", _SIGN + tables.of_constraints(answer)),
-        ("Variables and the multipliers of their bounds", tables.of_variables(answer)),
+        ("Constraints and their multipliers", _SIGN + tables.of_bounds(answer, "g")),
+        ("Variables and the multipliers of their bounds", tables.of_bounds(answer, "x")),
         ("Structure of the KKT matrix", _structure(answer)),
     )
     beside = (
@@ -76,7 +71,6 @@ _SIGN = (
 
 
 def _cards(answer: Answer) -> str:
-    """The two statuses and the objective."""
     kind = "good" if answer.success else "bad"
     cards = (
         (kind, "why it stopped", answer.stop.value, answer.stop.name),

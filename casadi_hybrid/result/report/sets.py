@@ -10,26 +10,20 @@ from numpy.typing import NDArray
 from casadi_hybrid.point.working_set import EQUAL, LOWER, UPPER, Sides, active_sides
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.history import History
-from casadi_hybrid.result.report.chart import ticks
+from casadi_hybrid.result.report.chart import RIGHT, WIDTH, axis, stretches, svg
 from casadi_hybrid.result.report.text import cut, safe
 
 ROWS = 40
 """Bounds shown at most."""
 COLUMNS = 200
 """Iterates shown at most."""
-_WIDTH, _LEFT, _RIGHT, _TOP, _ROW = 480.0, 170.0, 12.0, 26.0, 16.0
+_LEFT, _TOP, _ROW = 170.0, 26.0, 16.0
 _LETTERS = 21
 
 
 @dataclass(frozen=True)
 class Sets:
-    """The sides at which bounds are active, for every iterate.
-
-    Attributes:
-        names: of the bounds that were active at some iterate.
-        sides: one row a name, one column an iterate.
-        t: steps taken.
-    """
+    """The sides at which bounds are active: one row a name, one column an iterate t."""
 
     names: tuple[str, ...]
     sides: Sides
@@ -70,7 +64,7 @@ def picture(course: Sets) -> str:
     t = course.t[every]
     # An iterate lasts until the next one, and the last for a step.
     first, last = int(t[0]), int(t[-1]) + 1
-    edges = _LEFT + (_WIDTH - _LEFT - _RIGHT) * (np.append(t, last) - first) / (last - first)
+    edges = _LEFT + (WIDTH - _LEFT - RIGHT) * (np.append(t, last) - first) / (last - first)
     parts = [_key(_LEFT, "f0", "lower bound"), _key(_LEFT + 140, "f1", "upper bound")]
     for k, (name, row) in enumerate(zip(names, table[:, every], strict=True)):
         y = _TOP + k * _ROW
@@ -79,22 +73,14 @@ def picture(course: Sets) -> str:
             f'<text class="end" x="{_LEFT - 8:g}" y="{y + 12:g}">{label}'
             f"<title>{safe(name)}</title></text>"
         )
-        for side, kind, place, high in ((LOWER, "f0", 8.0, 5.0), (UPPER, "f1", 2.0, 5.0)):
-            parts.append(_bars(np.asarray(row == side), kind, y + place, high, edges))
+        for side, kind, top in ((LOWER, "f0", y + 8.0), (UPPER, "f1", y + 2.0)):
+            ends = edges[stretches(np.asarray(row == side))]
+            bars = [f"M{a:.1f} {top:g}h{b - a:.1f}v5h{a - b:.1f}z" for a, b in ends]
+            if bars:
+                parts.append(f'<path class="{kind}" d="{"".join(bars)}"/>')
     bottom = _TOP + len(names) * _ROW + 2
-    parts.append(f'<path class="axis" d="M{_LEFT:g} {bottom:g}H{_WIDTH - _RIGHT:g}"/>')
-    for one in ticks(first, last):
-        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * (one - first) / (last - first)
-        parts.append(
-            f'<path class="axis" d="M{x:.1f} {bottom:g}v4"/>'
-            f'<text class="dim middle" x="{x:.1f}" y="{bottom + 18:g}">{one:,}</text>'
-        )
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(f'<text class="middle" x="{middle:g}" y="{bottom + 38:g}">steps taken</text>')
-    return (
-        f'<svg viewBox="0 0 {_WIDTH:g} {bottom + 46:g}" role="img" '
-        f'aria-label="active bounds over the iterations">{"".join(parts)}</svg>'
-    )
+    parts.append(axis(first, last, _LEFT, bottom))
+    return svg(bottom + 46, "active bounds over the iterations", *parts)
 
 
 def counts(answer: Answer) -> str:
@@ -115,15 +101,3 @@ def _key(x: float, kind: str, label: str) -> str:
         f'<rect class="{kind}" x="{x:g}" y="6" width="18" height="7"/>'
         f'<text x="{x + 24:g}" y="14">{label}</text>'
     )
-
-
-def _bars(
-    active: NDArray[np.bool_], kind: str, y: float, high: float, edges: NDArray[np.float64]
-) -> str:
-    """The runs of active iterates as one path."""
-    ends = np.flatnonzero(np.diff(np.concatenate(([0], active.astype(np.int8), [0]))))
-    parts = []
-    for begin, end in zip(ends[::2], ends[1::2], strict=True):
-        x, width = edges[begin], edges[end] - edges[begin]
-        parts.append(f"M{x:.1f} {y:g}h{width:.1f}v{high:g}h{-width:.1f}z")
-    return f'<path class="{kind}" d="{"".join(parts)}"/>' if parts else ""

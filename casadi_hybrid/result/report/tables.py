@@ -9,8 +9,7 @@ import numpy as np
 import scipy
 
 import casadi_hybrid
-from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.point.working_set import EQUAL, LOWER, UPPER, Sides
+from casadi_hybrid.point.working_set import EQUAL, LOWER, UPPER
 from casadi_hybrid.problem.derivatives import EXACT, MEANING
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.report.text import column, number, pairs, safe, seconds, size, table
@@ -40,49 +39,23 @@ def of_residuals(answer: Answer) -> str:
         met = value <= asked
         above = f"{number(value / asked, '.3g')} times too large" if value < np.inf else "not met"
         word = "met" if met else above
-        rows.append(
-            (
-                kind,
-                size(value),
-                size(asked),
-                f'<span class="{"good" if met else "bad"}">{word}</span>',
-                unit,
-                safe(worst) if kind == "feasibility" else "",
-            )
-        )
+        verdict = f'<span class="{"good" if met else "bad"}">{word}</span>'
+        place = safe(worst) if kind == "feasibility" else ""
+        rows.append((kind, size(value), size(asked), verdict, unit, place))
     heads = ("residual", "value", "tolerance", "", "unit", "largest at")
     return table(heads, rows, texts=(0, 3, 4, 5))
 
 
-def of_constraints(answer: Answer) -> str:
-    """The rows of g with the largest multipliers, by name."""
-    b = answer.bounds
-    return _bounded(
-        answer.constraint_names, answer.g, b.lbg, b.ubg, answer.lam_g, answer.working_set.g,
-        answer.violations()[1], answer.tolerances.feasibility, ("constraint", "g(x)"),
+def of_bounds(answer: Answer, of: str) -> str:
+    """The rows of g, or the variables x, with the largest multipliers of their bounds, by name."""
+    rows = of == "g"
+    names = answer.constraint_names if rows else answer.variable_names
+    heads = ("constraint", "g(x)") if rows else ("variable", "x")
+    values, lam, sides = (
+        getattr(answer, of), getattr(answer, f"lam_{of}"), getattr(answer.working_set, of)
     )  # fmt: skip
-
-
-def of_variables(answer: Answer) -> str:
-    """The variables with the largest multipliers of their bounds, by name."""
-    b = answer.bounds
-    return _bounded(
-        answer.variable_names, answer.x, b.lbx, b.ubx, answer.lam_x, answer.working_set.x,
-        answer.violations()[0], answer.tolerances.feasibility, ("variable", "x"),
-    )  # fmt: skip
-
-
-def _bounded(
-    names: tuple[str, ...],
-    values: Vector,
-    lower: Vector,
-    upper: Vector,
-    lam: Vector,
-    sides: Sides,
-    outside: Vector,
-    near: float,
-    heads: tuple[str, str],
-) -> str:
+    lower, upper = (getattr(answer.bounds, f"{side}{of}") for side in ("lb", "ub"))
+    outside, near = answer.violations()[rows], answer.tolerances.feasibility
     many = values.size
     if not many:
         return f"<p>There are no {heads[0]}s.</p>"
@@ -133,23 +106,18 @@ def of_work(answer: Answer) -> str:
 
 def of_options(answer: Answer) -> str:
     """What the solve was asked for."""
-    rows = [("method", safe(answer.method))]
-    if answer.limits is not None:
-        rows += [
-            ("scaled_tol", number(answer.limits.scaled_tol, "g")),
-            ("max_iter", f"{answer.limits.max_iter:,}"),
-            ("max_time", f"{number(answer.limits.max_time, 'g')} s"),
-            ("divergence", number(answer.limits.divergence, "g")),
-        ]
-    told = answer.tolerances
-    rows[1:1] = [
-        ("tol_feasibility", number(told.feasibility, "g")),
-        ("tol_stationarity", number(told.stationarity, "g")),
-        ("tol_complementarity", number(told.complementarity, "g")),
-    ]
+    limits, rows = answer.limits, {"method": safe(answer.method)}
+    for kind in _UNITS:
+        rows[f"tol_{kind}"] = number(getattr(answer.tolerances, kind), "g")
+    if limits is not None:
+        rows["scaled_tol"] = number(limits.scaled_tol, "g")
+        rows["max_iter"] = f"{limits.max_iter:,}"
+        rows["max_time"] = f"{number(limits.max_time, 'g')} s"
+        rows["divergence"] = number(limits.divergence, "g")
     if answer.mu is not None:
-        rows = [row for row in rows if row[0] not in ("scaled_tol", "tol_complementarity")]
-    made = pairs([(f"<code>{name}</code>", told) for name, told in rows])
+        rows.pop("tol_complementarity")
+        rows.pop("scaled_tol", None)
+    made = pairs([(f"<code>{name}</code>", told) for name, told in rows.items()])
     own = [(f"<code>{safe(name)}</code>", safe(text)) for name, text in answer.options.items()]
     return f"{made}\n<h3>Of the method itself</h3>\n{pairs(own)}" if own else made
 

@@ -63,13 +63,7 @@ def column(values: NDArray[np.float64]) -> list[str]:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = (0,)) -> str:
-    """A table of cells that are HTML already: numbers to the right, some columns to the left.
-
-    Args:
-        heads: of the columns.
-        rows: as many cells each.
-        texts: the columns of words.
-    """
+    """A table of cells in HTML: numbers to the right, the columns ``texts`` to the left."""
     kinds = ["" if k in texts else ' class="n"' for k in range(len(heads))]
     head = "".join(
         f'<th scope="col"{kind}>{one}</th>' for one, kind in zip(heads, kinds, strict=True)

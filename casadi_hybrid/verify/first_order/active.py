@@ -29,7 +29,6 @@ class ActiveSet:
         strong: inequalities whose multiplier exceeds 10·tol.
         weak: the other active inequalities.
         signs: +1 at an upper bound, −1 at a lower one, 0 elsewhere; one per row.
-        n: number of variables: rows before it are bounds.
         names: of all rows.
     """
 
@@ -37,7 +36,6 @@ class ActiveSet:
     strong: Indices
     weak: Indices
     signs: Vector
-    n: int
     names: tuple[str, ...]
 
     @property
@@ -70,7 +68,7 @@ def find_active(rows: Rows, sides: Sides, multipliers: Vector, tol: float) -> Ac
     signs[sides.row[active]] = sides.sign[active]
     signs[sides.row[strong]] = sides.sign[strong]
     equations = np.flatnonzero(rows.equations)
-    return ActiveSet(equations, strong_rows, weak_rows, signs, rows.n, rows.names)
+    return ActiveSet(equations, strong_rows, weak_rows, signs, rows.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +98,10 @@ def qualify(faces: Faces, active: ActiveSet) -> Qualification:
     """Judge the gradients of the active rows."""
     everything = active.all
     face = faces.of(everything)
-    bounds = int(np.count_nonzero(everything < active.n))
-    rank = bounds + face.rank
+    rank = int(np.count_nonzero(everything < faces.rows.n)) + face.rank
     condition = face.fit.condition if face.small else None
-    licq = rank == everything.size
-    return Qualification(everything.size, rank, condition, True if licq else _mfcq(faces, active))
+    mfcq = True if rank == everything.size else _mfcq(faces, active)
+    return Qualification(everything.size, rank, condition, mfcq)
 
 
 def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
@@ -114,7 +111,7 @@ def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
         return False
     inequalities = np.concatenate((active.strong, active.weak))
     scaled = (sp.diags_array(1.0 / rows.sizes) @ rows.jacobian).tocsr()
-    n = rows.n
+    n, k = rows.n, active.equations.size
     if scaled.nnz > DIRECTIONS_LIMIT:
         return None
     off = sp.diags_array(active.signs[inequalities]) @ scaled[inequalities]
@@ -122,10 +119,8 @@ def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
         np.append(np.zeros(n), -1.0),
         A_ub=sp.hstack((off, np.ones((inequalities.size, 1))), format="csr"),
         b_ub=np.zeros(inequalities.size),
-        A_eq=sp.hstack(
-            (scaled[active.equations], sp.csr_array((active.equations.size, 1))), format="csr"
-        ),
-        b_eq=np.zeros(active.equations.size),
+        A_eq=sp.hstack((scaled[active.equations], sp.csr_array((k, 1))), format="csr"),
+        b_eq=np.zeros(k),
         bounds=[(-1.0, 1.0)] * n + [(0.0, 1.0)],
     )
     return None if found.x is None else bool(found.x[-1] > MARGIN)

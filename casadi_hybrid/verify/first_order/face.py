@@ -7,7 +7,6 @@ factorizations where it is large.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,18 +17,19 @@ from scipy.linalg import qr, solve_triangular
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.factorization import inertia
-from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.problem.evaluator import GeneralEvaluator
+from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.first_order.multipliers import (
     RANK_TOLERANCE,
     Fit,
     fit_multipliers,
     settled_rank,
 )
-from casadi_hybrid.verify.first_order.rows import Indices, Rows
+from casadi_hybrid.verify.first_order.rows import Indices, Measure, Rows, largest_of
 
 DENSE_LIMIT = 500
 """Up to this many free variables and rows the singular values are computed."""
@@ -39,6 +39,27 @@ DEPENDENT = 1e-10
 Where rows are dependent at a solution, they have singular values of the size of the error of x
 near it: 1e-5 covers that of points within a tolerance of 1e-6.
 """
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A problem with its numbers, and what a residual of a point is held against.
+
+    Attributes:
+        problem, evaluator: the problem, and its functions at the parameters.
+        bounds: rows with lbg = ubg are the equations.
+        tol, scaled: as :func:`~casadi_hybrid.verify.verify` takes them.
+    """
+
+    problem: Problem
+    evaluator: Evaluator
+    bounds: Bounds
+    tol: float = 1e-6
+    scaled: bool = False
+
+    def within(self, *measures: Measure) -> bool:
+        """Whether all these residuals are within the tolerance."""
+        return all(one.within(self.tol, scaled=self.scaled) for one in measures)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +111,8 @@ class Face:
 
     @cached_property
     def sizes(self) -> Vector:
-        """Largest entry of each row of the Jacobian; 1 for a row of zeros."""
-        largest = abs(self.jacobian).max(axis=1).toarray().ravel()
-        return np.where(largest > 0, largest, 1.0)
+        """Those of the rows of the Jacobian."""
+        return largest_of(self.jacobian, 1)
 
     @cached_property
     def scaled(self) -> Any:
@@ -115,29 +135,20 @@ class Face:
 
 
 class Faces:
-    """The faces at one point.
+    """The faces of an instance at one point.
 
-    Attributes:
-        rows: the problem at x.
+    Raises:
+        EvaluationError: where x or a function is not finite.
     """
 
-    def __init__(self, evaluator: GeneralEvaluator, rows: Rows, bounds: Bounds, tol: float) -> None:
-        self.rows = rows
-        self._evaluator, self._bounds, self._tol = evaluator, bounds, tol
-
-    @classmethod
-    def at(cls, evaluator: GeneralEvaluator, x: Vector, bounds: Bounds, tol: float) -> Faces:
-        """Evaluate the problem at x.
-
-        Raises:
-            EvaluationError: where x or a function is not finite.
-        """
-        functions = evaluator.program.functions
+    def __init__(self, instance: Instance, x: Vector) -> None:
+        functions = instance.problem.functions
         bad = np.flatnonzero(~np.isfinite(x))
         if bad.size:
             raise EvaluationError("the point x", functions.variable_names[bad[0]], float(x[bad[0]]))
         names = functions.variable_names + functions.constraint_names
-        return cls(evaluator, Rows.at(x, evaluator.first(x), bounds, names), bounds, tol)
+        self.instance = instance
+        self.rows = Rows.at(x, instance.evaluator.first(x), instance.bounds, names)
 
     @cached_property
     def equations(self) -> Face:
@@ -145,19 +156,15 @@ class Faces:
         face = self._make(np.flatnonzero(self.rows.equations))
         if not (face.small and face.free.size and face.constraints.size):
             return face
-        view = self.view(face)
+        view = OnFace(self, face)
         with np.errstate(all="ignore"):
-            rank = settled_rank(view.first, view.first(self.rows.x[face.free]))
+            rank = settled_rank(view.first, view.first(view.x))
         return replace(face, most=rank)
 
     def of(self, active: Indices) -> Face:
         """The face on which the rows in ``active``, the equations among them, hold."""
         alone = active.size == np.count_nonzero(self.rows.equations)
         return self.equations if alone else self._make(active)
-
-    def view(self, face: Face) -> OnFace:
-        """The problem on a face."""
-        return OnFace(self._evaluator, self.rows, self._bounds, face, self._tol)
 
     def _make(self, active: Indices) -> Face:
         rows, n = self.rows, self.rows.n
@@ -168,13 +175,12 @@ class Faces:
 
 
 class OnFace:
-    """The problem on a face: min f over the free variables s.t. its constraints are equations."""
+    """The problem on a face: min f over the free variables x s.t. its constraints are equations."""
 
-    def __init__(
-        self, evaluator: GeneralEvaluator, rows: Rows, bounds: Bounds, face: Face, tol: float
-    ) -> None:
-        self.rows, self.face = rows, face
-        self._evaluator, self._bounds, self._tol = evaluator, bounds, tol
+    def __init__(self, faces: Faces, face: Face) -> None:
+        self.instance, self.rows, self.face = faces.instance, faces.rows, face
+        rows = self.rows
+        self.x = rows.x[face.free]
         index = rows.n + face.constraints
         below = np.abs(rows.value - rows.lower) <= np.abs(rows.value - rows.upper)
         self._target = np.where(below, rows.lower, rows.upper)[index]
@@ -182,7 +188,7 @@ class OnFace:
     @property
     def exact(self) -> bool:
         """Whether there are exact second derivatives."""
-        return self._evaluator.program.functions.hessian == EXACT
+        return self.instance.problem.functions.hessian == EXACT
 
     def pick(self, multipliers: Vector) -> Vector:
         """The face's part of (lam_x; lam_g)."""
@@ -198,53 +204,33 @@ class OnFace:
         full[:n] = -slope
         return full
 
-    def admissible(self, signs: Vector) -> Callable[[Vector], bool]:
-        """Whether the face's multipliers, and the bounds' that go with them, have these signs."""
-
-        def check(multipliers: Vector) -> bool:
-            return bool((signs * self.complete(multipliers) >= 0.0).all())
-
-        return check
-
     def first(self, x: Vector) -> Evaluation:
         """The functions on the face.
 
         Raises:
             EvaluationError: where they are undefined, or a row off the face is violated.
         """
-        full = self._full(x)
-        f, gradient, g, J = self._evaluator.first(full)
-        at = Rows.at(full, (f, gradient, g, J), self._bounds, self.rows.names)
+        full, rows, face = self._full(x), self.rows, self.face
+        f, gradient, g, J = self.instance.evaluator.first(full)
+        at = Rows.at(full, (f, gradient, g, J), self.instance.bounds, rows.names)
         violation = np.abs(at.violation)
-        violation[self.rows.n + self.face.constraints] = 0.0
-        bad = np.flatnonzero(violation > np.maximum(self._tol, np.abs(self.rows.violation)))
+        violation[rows.n + face.constraints] = 0.0
+        bad = np.flatnonzero(violation > np.maximum(self.instance.tol, np.abs(rows.violation)))
         if bad.size:
             i = int(bad[0])
-            raise EvaluationError("a row off the face", self.rows.names[i], float(at.value[i]))
-        return self._pack(full, f, gradient, g, J, None)
-
-    def second(self, x: Vector, multipliers: Vector) -> Evaluation:
-        """The same with the Hessian of the Lagrangian on the free variables."""
-        full = self._full(x)
-        H = self.hessian(x, multipliers).toarray()
-        return self._pack(full, *self._evaluator.first(full), H)
+            raise EvaluationError("a row off the face", rows.names[i], float(at.value[i]))
+        h = g[face.constraints] - self._target
+        B = J.tocsr()[face.constraints][:, face.free].toarray()
+        return Evaluation(x, f, gradient[face.free], h, B, None, h)
 
     def hessian(self, x: Vector, multipliers: Vector) -> sp.csc_array:
         """The sparse Hessian of the Lagrangian on the free variables."""
         lam = np.zeros(self.rows.value.size - self.rows.n)
         lam[self.face.constraints] = multipliers
-        H = self._evaluator.hessian(self._full(x), lam)
+        H = self.instance.evaluator.hessian(self._full(x), lam)
         return sp.csc_array(H[:, self.face.free].tocsr()[self.face.free])
 
     def _full(self, x: Vector) -> Vector:
         full = self.rows.x.copy()
         full[self.face.free] = x
         return full
-
-    def _pack(
-        self, x: Vector, f: float, gradient: Vector, g: Vector, J: sp.csc_array, H: Matrix | None
-    ) -> Evaluation:
-        free, constraints = self.face.free, self.face.constraints
-        h = g[constraints] - self._target
-        block = J.tocsr()[constraints][:, free].toarray()
-        return Evaluation(x[free], f, gradient[free], h, block, H, h)

@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 from casadi_hybrid.basics.factorization import SymmetricFactor
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.verify.first_order.rows import Flags
+from casadi_hybrid.verify.first_order.rows import Flags, largest_of
 
 PROXIMAL = 1e-12
 PROXIMAL_STEPS = 10
@@ -34,16 +34,13 @@ def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) 
     """Return ν (see the module), zero where a column of G is zero.
 
     Args:
-        slope: s, n numbers.
-        gradients: G, n×k, sparse; its columns are scaled to entries of one.
-        distances: the diagonal of W, k numbers ≥ 0.
+        slope, gradients, distances: s, G (its columns are scaled to entries of one), diag W.
         signed: which ν must not be negative.
     """
     k = gradients.shape[1]
     if k == 0:
         return np.zeros(0)
-    largest = abs(gradients).max(axis=0).toarray().ravel()
-    size = np.where(largest > 0, largest, 1.0)
+    size = largest_of(gradients, 0)
     problem = _Scaled(slope, (gradients / size).tocsc(), (distances / size) ** 2, signed)
     nu = np.zeros(k)
     for _ in range(PROXIMAL_STEPS):
@@ -62,32 +59,23 @@ def fit_largest(
     """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``.
 
     Least squares spread a residual over its entries, which may leave one of them above a tolerance
-    that other multipliers meet. This settles whether any do.
-
-    Args:
-        slope, gradients, distances, signed: as in :func:`fit_signed`.
-        start: its ν; returned where the program is not solved within :data:`LP_SECONDS`.
-        unit: what residuals are measured in, their tolerance.
+    that other multipliers meet. This settles whether any do. Residuals are measured in ``unit``;
+    ``start`` comes back where the program is not solved within :data:`LP_SECONDS`.
     """
     k = start.size
-    largest = abs(gradients).max(axis=0).toarray().ravel()
     # Steps δ = δ'·unit/size keep the program's numbers near one.
-    size = unit / np.where(largest > 0, largest, 1.0)
+    size = unit / largest_of(gradients, 0)
     G = gradients @ sp.diags_array(size) / unit
     W = sp.diags_array(distances * size / unit)
     here = np.concatenate((slope + gradients @ start, distances * start)) / unit
     both = sp.vstack((G, W))
     ones = np.ones((here.size, 1))
+    lower = np.append(np.where(signed, -start / size, -np.inf), 0.0)
     found = linprog(
         np.append(np.zeros(k), 1.0),
         A_ub=sp.vstack((sp.hstack((both, -ones)), sp.hstack((-both, -ones))), format="csr"),
         b_ub=np.concatenate((-here, here)),
-        bounds=np.column_stack(
-            (
-                np.append(np.where(signed, -start / size, -np.inf), 0.0),
-                np.full(k + 1, np.inf),
-            )
-        ),
+        bounds=np.column_stack((lower, np.full(k + 1, np.inf))),
         options={"time_limit": LP_SECONDS},
     )
     if found.x is None:

@@ -17,8 +17,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.fit import fit_signed
-from casadi_hybrid.verify.first_order.measure import Measure
-from casadi_hybrid.verify.first_order.rows import Rows, nearby_sides
+from casadi_hybrid.verify.first_order.rows import Measure, Rows, nearby_sides
 
 STATIONARY = 1e-5
 
@@ -45,12 +44,7 @@ class ViolationSlope:
 
 
 def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
-    """Return the violation that is closest to stationary at an infeasible x.
-
-    Args:
-        rows: the problem at x.
-        tol: rows violated by more than this are those to be reduced.
-    """
+    """The violation that is closest to stationary; rows count that are violated by over ``tol``."""
     v = np.where(np.abs(rows.violation) > tol, rows.violation, 0.0)
     choices = {
         "least squares": v,

@@ -14,36 +14,24 @@ What rounding explains counts as zero, by the rule of the solver
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.residuals import counted_distance, counted_slope
-from casadi_hybrid.verify.first_order.face import Faces
+from casadi_hybrid.verify.first_order.face import Faces, OnFace
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
-from casadi_hybrid.verify.first_order.measure import Measure
-from casadi_hybrid.verify.first_order.rows import Rows, Sides, nearby_sides
+from casadi_hybrid.verify.first_order.rows import Measure, Rows, Sides, nearby_sides
 
 
-@dataclass(frozen=True, slots=True)
-class PointResiduals:
-    """The residuals of one point with one set of multipliers."""
+class PointResiduals(NamedTuple):
+    """The residuals of one point with one set of multipliers; all but the first depend on these."""
 
     feasibility: Measure
     stationarity: Measure
     complementarity: Measure
     dual_sign: Measure
-
-    def hold(self, tol: float, *, scaled: bool) -> bool:
-        """Whether all four are within ``tol``."""
-        return self.feasibility.within(tol, scaled=scaled) and self.dual_hold(tol, scaled=scaled)
-
-    def dual_hold(self, tol: float, *, scaled: bool) -> bool:
-        """Whether the three that depend on multipliers are within ``tol``."""
-        return all(
-            measure.within(tol, scaled=scaled)
-            for measure in (self.stationarity, self.complementarity, self.dual_sign)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,34 +80,24 @@ class FirstOrder:
 
     def holds(self, tol: float, *, scaled: bool) -> bool:
         """Whether x is a KKT point within ``tol``."""
-        return self.residuals.hold(tol, scaled=scaled)
+        return all(measure.within(tol, scaled=scaled) for measure in self.residuals)
 
 
-def first_order(
-    faces: Faces,
-    tol: float,
-    *,
-    scaled: bool,
-    given: tuple[Vector | None, Vector] | None = None,
-) -> FirstOrder:
-    """Fit multipliers and evaluate the four residuals.
+def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None) -> FirstOrder:
+    """Fit multipliers, for bounds within √tol·max(1, |bound|) first, and evaluate the residuals.
 
-    Args:
-        faces: the problem at x.
-        tol: tolerance; bounds within √tol·max(1, |bound|) of x count as near it.
-        scaled: which of the residuals the tolerance is for.
-        given: (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
-            stationarity needs.
+    ``given`` are (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
+    stationarity needs.
     """
     rows = faces.rows
-    sides = nearby_sides(rows, float(np.sqrt(tol)))
+    sides = nearby_sides(rows, float(np.sqrt(faces.instance.tol)))
     with np.errstate(all="ignore"):
-        multipliers = _fit(faces, sides, tol, scaled=scaled)
-        judged = None if given is None else _judge_given(rows, sides, given)
+        multipliers = _fit(faces, sides)
+        judged = None if given is None else _judge_given(rows, sides, *given)
         return FirstOrder(residuals(rows, sides, multipliers), multipliers, sides, judged)
 
 
-def _fit(faces: Faces, sides: Sides, tol: float, *, scaled: bool) -> Vector:
+def _fit(faces: Faces, sides: Sides) -> Vector:
     """The multipliers with the least residuals.
 
     First with the bounds near x; then with every bound, as far as complementarity leaves a
@@ -127,9 +105,9 @@ def _fit(faces: Faces, sides: Sides, tol: float, *, scaled: bool) -> Vector:
     these fails for any multipliers, and the first try tells best why.
     """
     rows, everywhere = faces.rows, nearby_sides(faces.rows, np.inf)
-    nearby, multipliers = _fit_sides(faces, sides, tol, scaled=scaled)
+    nearby, multipliers = _fit_sides(faces, sides)
     if multipliers is None and everywhere.row.size > sides.row.size:
-        _, multipliers = _fit_sides(faces, everywhere, tol, scaled=scaled)
+        _, multipliers = _fit_sides(faces, everywhere)
     if multipliers is not None:
         return multipliers
     if not sides.sign.any():
@@ -139,26 +117,24 @@ def _fit(faces: Faces, sides: Sides, tol: float, *, scaled: bool) -> Vector:
     unsigned = sides.multipliers(
         fit_signed(rows.gradient, sides.columns(rows), sides.distance, free), rows.value.size
     )
-    return unsigned if _stationarity(rows, unsigned).within(tol, scaled=scaled) else nearby
+    return unsigned if faces.instance.within(_stationarity(rows, unsigned)) else nearby
 
 
-def _fit_sides(
-    faces: Faces, sides: Sides, tol: float, *, scaled: bool
-) -> tuple[Vector, Vector | None]:
+def _fit_sides(faces: Faces, sides: Sides) -> tuple[Vector, Vector | None]:
     """The least-squares multipliers, and some that satisfy the conditions (None: none do)."""
-    rows = faces.rows
+    rows, instance = faces.rows, faces.instance
     gradients, signed, size = sides.columns(rows), sides.sign != 0, rows.value.size
 
     def satisfying(coefficients: Vector) -> Vector | None:
         multipliers = sides.multipliers(coefficients, size)
-        good = residuals(rows, sides, multipliers).dual_hold(tol, scaled=scaled)
+        good = instance.within(*residuals(rows, sides, multipliers)[1:])
         return multipliers if good else None
 
     if signed.any() or not faces.equations.small:
         fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
     else:
         # Singular values tell huge multipliers from a rank that is lost where the equations hold.
-        view = faces.view(faces.equations)
+        view = OnFace(faces, faces.equations)
         fitted = view.complete(view.face.fit.multipliers)[sides.row]
     multipliers = sides.multipliers(fitted, size)
     found = satisfying(fitted)
@@ -166,7 +142,7 @@ def _fit_sides(
         return multipliers, found
     slope = _slope(rows, multipliers)
     left = float(np.sqrt(slope @ slope + np.sum((sides.distance * fitted) ** 2)))
-    unit = tol * (_scale(rows, multipliers) if scaled else 1.0)
+    unit = instance.tol * (_scale(rows, multipliers) if instance.scaled else 1.0)
     # The 2-norm is at most √N times the largest of N entries: more leaves no hope for less.
     if left > np.sqrt(slope.size + fitted.size) * unit:
         return multipliers, None
@@ -176,16 +152,12 @@ def _fit_sides(
 
 def residuals(rows: Rows, sides: Sides, multipliers: Vector) -> PointResiduals:
     """Return the four residuals with the multipliers λ."""
-    complementarity, dual_sign = _signs(rows, sides, multipliers)
-    return PointResiduals(
-        _feasibility(rows), _stationarity(rows, multipliers), complementarity, dual_sign
-    )
-
-
-def _feasibility(rows: Rows) -> Measure:
     violation = np.abs(rows.violation)
     scale = np.maximum(1.0, abs(rows.jacobian) @ np.abs(rows.x))
-    return _measure(violation, violation / scale, rows.names)
+    feasibility = _measure(violation, violation / scale, rows.names)
+    return PointResiduals(
+        feasibility, _stationarity(rows, multipliers), *_signs(rows, sides, multipliers)
+    )
 
 
 def _stationarity(rows: Rows, multipliers: Vector) -> Measure:
@@ -195,13 +167,17 @@ def _stationarity(rows: Rows, multipliers: Vector) -> Measure:
 
 def _slope(rows: Rows, multipliers: Vector) -> Vector:
     """∇f + Aᵀλ, as far as it counts."""
-    pulls = abs(rows.jacobian).T @ np.abs(multipliers)
-    return counted_slope(rows.gradient + rows.jacobian.T @ multipliers, rows.gradient, pulls)
+    slope = rows.gradient + rows.jacobian.T @ multipliers
+    return counted_slope(slope, rows.gradient, _pulls(rows, multipliers))
 
 
 def _scale(rows: Rows, multipliers: Vector) -> float:
-    terms = abs(rows.jacobian).T @ np.abs(multipliers)
-    return max(1.0, float(np.abs(rows.gradient).max()), float(terms.max()))
+    pulls = _pulls(rows, multipliers)
+    return max(1.0, float(np.abs(rows.gradient).max()), float(pulls.max()))
+
+
+def _pulls(rows: Rows, multipliers: Vector) -> Vector:
+    return np.asarray(abs(rows.jacobian).T @ np.abs(multipliers))
 
 
 def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Measure]:
@@ -211,20 +187,17 @@ def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Meas
     none, is a question of complementarity. One that points away from the bound the row is at, or
     to no bound, has the wrong sign.
     """
-    upper, lower = np.isfinite(rows.upper), np.isfinite(rows.lower)
-    near = {
-        sign: np.isin(np.arange(rows.value.size), sides.row[sides.sign == sign])
-        for sign in (1.0, -1.0)
-    }
+    above, below = (
+        np.isin(np.arange(rows.value.size), sides.row[sides.sign == sign]) for sign in (1.0, -1.0)
+    )
     up = multipliers > 0
     bound = np.where(up, rows.upper, rows.lower)
-    there, here = np.where(up, near[1.0], near[-1.0]), np.where(up, near[-1.0], near[1.0])
-    finite = np.where(up, upper, lower)
+    there, here = np.where(up, above, below), np.where(up, below, above)
+    finite = np.isfinite(bound)
     wrong = ~rows.equations & ~there & (here | ~finite)
     size = np.abs(multipliers)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
-    pulls = size * rows.sizes
-    distance = counted_distance(distance, rows.terms, pulls, rows.gradient)
+    distance = counted_distance(distance, rows.terms, size * rows.sizes, rows.gradient)
     product = np.where(rows.equations | wrong, 0.0, size * distance)
     scale = np.maximum(1.0, size * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0))))
     sign = np.where(wrong, size, 0.0)
@@ -241,8 +214,7 @@ def _measure(entries: Vector, scaled: Vector, names: tuple[str, ...]) -> Measure
     return Measure(float(entries[worst]), float(np.max(scaled)), names[worst])
 
 
-def _judge_given(rows: Rows, sides: Sides, given: tuple[Vector | None, Vector]) -> Given:
-    lam_x, lam_g = given
+def _judge_given(rows: Rows, sides: Sides, lam_x: Vector | None, lam_g: Vector) -> Given:
     if lam_x is None:
         n = rows.n
         lam_x = -(rows.gradient + rows.jacobian[n:].T @ lam_g)

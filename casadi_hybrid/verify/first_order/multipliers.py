@@ -47,15 +47,11 @@ class Fit:
 
 
 def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None = None) -> Fit:
-    """Return the minimum-norm least-squares multipliers of ∇f + Jᵀλ = 0.
+    """Return the minimum-norm least-squares multipliers of ∇f + Jᵀλ = 0, J being m×n.
 
     The rank is decided on J with its rows scaled to a largest entry of one: the units of a
-    constraint must not decide whether it counts. Minimum norm refers to λ itself.
-
-    Args:
-        gradient: ∇f.
-        jacobian: J, m×n.
-        max_rank: smaller singular values than this many count as zero (see :func:`settled_rank`).
+    constraint must not decide whether it counts. Minimum norm refers to λ itself. The rank is at
+    most ``max_rank`` (see :func:`settled_rank`).
     """
     rows = _row_sizes(jacobian)
     U, sigma, Vt = np.linalg.svd(jacobian / rows[:, None])
@@ -78,10 +74,6 @@ def settled_rank(first: Callable[[Vector], Evaluation], at: Evaluation) -> int:
     tiny but full Jacobian a tiny distance away, and huge multipliers would then fit any gradient.
     So the rank is read after a few Gauss–Newton steps towards h = 0. Directions in which the
     violation would move x by more than 1e-3·max(1, ‖x‖_∞) are left alone.
-
-    Args:
-        first: x → f, ∇f, h and J.
-        at: these at x.
     """
     here = at
     rank = int(min(at.B.shape))

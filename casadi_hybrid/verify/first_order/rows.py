@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,17 +24,27 @@ Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """f and the rows at a point.
+class Measure(NamedTuple):
+    """One residual in the infinity norm.
 
     Attributes:
-        x: the point, n numbers; the first n rows are its bounds.
-        f, gradient: the objective there.
-        value, lower, upper: c and its bounds, n + m numbers each.
-        jacobian: A, (n+m)×n, sparse by rows.
-        names: of the variables and of the constraints.
+        value: unscaled.
+        scaled: relative to the size of the terms it is the sum of.
+        where: the constraint or the variable with the largest unscaled entry.
     """
+
+    value: float
+    scaled: float
+    where: str
+
+    def within(self, tol: float, *, scaled: bool) -> bool:
+        """Whether the residual is within ``tol``; NaN never is."""
+        return (self.scaled if scaled else self.value) <= tol
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """f and the rows at x, whose bounds are the first n of them; A is sparse by rows."""
 
     x: Vector
     f: float
@@ -55,16 +65,10 @@ class Rows:
     ) -> Rows:
         """Stack bounds and constraints; ``first`` is f, ∇f, g and the sparse J_g at x."""
         f, gradient, g, J = first
-        return cls(
-            x,
-            f,
-            gradient,
-            np.concatenate((x, g)),
-            np.concatenate((bounds.lbx, bounds.lbg)),
-            np.concatenate((bounds.ubx, bounds.ubg)),
-            sp.vstack((sp.eye_array(x.size), J), format="csr"),
-            names,
-        )
+        jacobian = sp.vstack((sp.eye_array(x.size), J), format="csr")
+        lower = np.concatenate((bounds.lbx, bounds.lbg))
+        upper = np.concatenate((bounds.ubx, bounds.ubg))
+        return cls(x, f, gradient, np.concatenate((x, g)), lower, upper, jacobian, names)
 
     @property
     def n(self) -> int:
@@ -95,9 +99,8 @@ class Rows:
 
     @cached_property
     def sizes(self) -> Vector:
-        """Largest entry of each row of A; 1 for a row of zeros."""
-        largest = abs(self.jacobian).max(axis=1).toarray().ravel()
-        return np.where(largest > 0, largest, 1.0)
+        """Those of the rows of A."""
+        return largest_of(self.jacobian, 1)
 
     def describe(self, i: int, sign: float) -> str:
         """Row i as a relation: ``"speed ≤ 3"`` for sign > 0, ``≥`` for sign < 0."""
@@ -111,33 +114,37 @@ class Rows:
 class Sides:
     """The bounds that x meets, violates or is close to: those that may have a multiplier.
 
-    A row close to both of its bounds has two sides, an equation has one without a sign.
-
-    Attributes:
-        row: index of the row.
-        sign: +1 at an upper bound, −1 at a lower one, 0 for an equation.
-        distance: how far inside its bound the row is; zero on it and beyond it.
+    A row close to both of its bounds has two sides, of sign +1 at the upper and −1 at the lower
+    one, an equation one of sign 0. ``distance`` is how far inside its bound the row is, or zero.
     """
 
     row: Indices
     sign: Vector
     distance: Vector
 
+    @property
+    def _outward(self) -> Vector:
+        return np.where(self.sign == 0, 1.0, self.sign)
+
     def columns(self, rows: Rows) -> Any:
         """The sides' gradients as columns, pointing out of the feasible set: n×k, sparse."""
-        direction = np.where(self.sign == 0, 1.0, self.sign)
-        return (sp.diags_array(direction) @ rows.jacobian[self.row]).T.tocsc()
+        return (sp.diags_array(self._outward) @ rows.jacobian[self.row]).T.tocsc()
 
     def multipliers(self, coefficients: Vector, size: int) -> Vector:
         """One multiplier per row from one coefficient per side."""
-        direction = np.where(self.sign == 0, 1.0, self.sign)
         multipliers = np.zeros(size)
-        np.add.at(multipliers, self.row, direction * coefficients)
+        np.add.at(multipliers, self.row, self._outward * coefficients)
         return multipliers
 
     def select(self, keep: Flags) -> Sides:
         """The sides where ``keep`` holds."""
         return Sides(self.row[keep], self.sign[keep], self.distance[keep])
+
+
+def largest_of(matrix: Any, axis: int) -> Vector:
+    """The largest |entry| of each row (axis 1) or column (axis 0); 1 where all are zero."""
+    largest = abs(matrix).max(axis=axis).toarray().ravel()
+    return np.where(largest > 0, largest, 1.0)
 
 
 def nearby_sides(rows: Rows, reach: float) -> Sides:

@@ -15,118 +15,127 @@ cone is an eigenvector of H on one of its faces.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
+from scipy.linalg import null_space
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
 from casadi_hybrid.verify.first_order.face import Faces, OnFace
-from casadi_hybrid.verify.first_order.multipliers import Fit
-from casadi_hybrid.verify.second_order.cone import in_cone, least_on_cone
+from casadi_hybrid.verify.first_order.kkt import FirstOrder
 from casadi_hybrid.verify.second_order.curvature import (
     Curvature,
     ReducedHessian,
     SecondOrder,
+    falls_along,
     second_order,
+    without_eigenvalues,
 )
-from casadi_hybrid.verify.second_order.large import by_factorization, without_eigenvalues
-from casadi_hybrid.verify.second_order.path import falls_along
+from casadi_hybrid.verify.second_order.large import by_factorization
 
 WEAK_LIMIT = 8
 """Weakly active rows up to which every face of the critical cone is looked at."""
 KERNEL_LIMIT = 3500
 """Free variables up to which the reduced Hessian is formed."""
+INSIDE = 1e-9
 
 
 def critical_second_order(
-    faces: Faces,
-    active: ActiveSet,
-    qualification: Qualification,
-    fitted: Vector,
-    given: Vector | None,
-    tol: float,
+    faces: Faces, first: FirstOrder, active: ActiveSet, qualification: Qualification
 ) -> SecondOrder:
-    """Judge the curvature at a KKT point.
-
-    Args:
-        faces, active, qualification: the problem at x.
-        fitted: the fitted multipliers (lam_x; lam_g).
-        given: given multipliers that satisfy the first-order conditions, or None.
-        tol: curvature at most this large counts as zero.
+    """Judge the curvature at a KKT point; up to the instance's ``tol`` it counts as zero.
 
     Returns:
         The verdict, with the inertia on the kernel of the binding rows. Its direction is one of
         R^n, its multipliers are (lam_x; lam_g).
     """
-    rows, face = faces.rows, faces.of(active.binding)
-    view = faces.view(face)
-    local = None if given is None else given[rows.n + face.constraints]
+    rows, face, instance = faces.rows, faces.of(active.binding), faces.instance
+    view, given = OnFace(faces, face), None
+    if first.given is not None and instance.within(*first.given.residuals[1:]):
+        given = view.pick(first.given.multipliers)
+    fitted = view.pick(first.multipliers)
     try:
-        found = _judge(view, active, qualification, fitted, local, tol)
+        found = _judge(view, active, qualification.licq, fitted, given)
     except EvaluationError:
-        found = without_eigenvalues(Curvature.UNDEFINED, view.pick(fitted), tol)
+        found = without_eigenvalues(Curvature.UNDEFINED, fitted, instance.tol)
     direction = None
     if found.direction is not None:
         direction = np.zeros(rows.n)
         direction[face.free] = found.direction
-    full = fitted if found.chosen == "fitted" else view.complete(found.multipliers)
-    return replace(found, direction=direction, multipliers=full.copy())
+    fit = found.chosen == "fitted"
+    full = first.multipliers.copy() if fit else view.complete(found.multipliers)
+    return replace(found, direction=direction, multipliers=full)
 
 
 def _judge(
-    view: OnFace,
-    active: ActiveSet,
-    qualification: Qualification,
-    fitted: Vector,
-    given: Vector | None,
-    tol: float,
+    view: OnFace, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
 ) -> SecondOrder:
-    face, multipliers = view.face, view.pick(fitted)
-    dimension = face.free.size - face.rank
-    if dimension == 0:
+    face, tol = view.face, view.instance.tol
+    if face.free.size == face.rank:
         point = Curvature.VERTEX if active.strong.size else Curvature.ISOLATED_POINT
-        return without_eigenvalues(point, multipliers, tol)
+        return without_eigenvalues(point, fitted, tol)
     if not view.exact:
-        return without_eigenvalues(Curvature.UNAVAILABLE, multipliers, tol)
+        return without_eigenvalues(Curvature.UNAVAILABLE, fitted, tol)
     if not face.small:
-        return _on_large_face(view, active, qualification, multipliers, tol)
-    fit = replace(face.fit, multipliers=multipliers)
-    at = view.first(view.rows.x[face.free])
+        return _on_large_face(view, active, licq, fitted)
+    at = view.first(view.x)
     # Small multipliers of rows off the face are a slope on it that is no way down.
-    residual = float(np.abs(at.gradient + at.B.T @ multipliers).max())
-    if active.weak.size == 0:
-        signs = np.zeros(view.rows.value.size)
-        signs[active.strong] = active.signs[active.strong]
-        admissible = view.admissible(signs)
-        return second_order(view, at, fit, given, residual, tol, admissible=admissible)
-    return _on_cone(view, at, fit, active, qualification, residual, tol)
+    residual = float(np.abs(at.gradient + at.B.T @ fitted).max())
+    if active.weak.size:
+        return _on_cone(view, at, active, licq, fitted, residual)
+    signs = np.zeros(view.rows.value.size)
+    signs[active.strong] = active.signs[active.strong]
+    return second_order(view, at, fitted, given, signs, residual)
 
 
-def _on_large_face(
-    view: OnFace,
-    active: ActiveSet,
-    qualification: Qualification,
-    multipliers: Vector,
-    tol: float,
-) -> SecondOrder:
+def _on_large_face(view: OnFace, active: ActiveSet, licq: bool, fitted: Vector) -> SecondOrder:
     """The verdict without paths and without a search for other multipliers."""
-    face = view.face
-    found = by_factorization(view, multipliers, tol)
-    if found is None and face.free.size > KERNEL_LIMIT:
-        return without_eigenvalues(Curvature.UNDECIDED, multipliers, tol)
+    found = by_factorization(view, fitted)
+    if found is None and view.face.free.size > KERNEL_LIMIT:
+        return without_eigenvalues(Curvature.UNDECIDED, fitted, view.instance.tol)
     if found is None:
-        fit = replace(face.fit, multipliers=multipliers)
-        model = ReducedHessian(view, view.rows.x[face.free], fit, tol)
-        found = model.judge(multipliers, "fitted")
+        found = ReducedHessian(view).judge(fitted)
     if found.verdict is not Curvature.NEGATIVE_CURVATURE:
         return found
     assert found.direction is not None
-    critical = in_cone(_outward(view, active), found.direction)
-    if qualification.licq and critical is not None:
+    critical = _in_cone(_outward(view, active), found.direction)
+    if licq and critical is not None:
         return replace(found, direction=critical)
     return replace(found, verdict=Curvature.UNDECIDED)
+
+
+def _on_cone(
+    view: OnFace, at: Evaluation, active: ActiveSet, licq: bool, fitted: Vector, residual: float
+) -> SecondOrder:
+    model = ReducedHessian(view)
+    found = model.judge(fitted)
+    if found.verdict is Curvature.STRICT_MINIMIZER:
+        return found
+    if active.weak.size > WEAK_LIMIT:
+        return replace(found, verdict=Curvature.UNDECIDED)
+    reduced = model.reduced(fitted)[0]
+    least, inner, decided = least_on_cone(reduced, _outward(view, active) @ model.Z)
+    if inner is None:
+        verdict = Curvature.CRITICAL_CONE if decided else Curvature.UNDECIDED
+        return replace(found, verdict=verdict)
+    direction = model.Z @ inner
+
+    def falls() -> bool:
+        return falls_along(view, at, direction, fitted, residual) is not None
+
+    if least < -found.zero:
+        sure = licq or falls()
+        verdict = Curvature.NEGATIVE_CURVATURE if sure else Curvature.UNDECIDED
+    elif not decided:
+        verdict = Curvature.UNDECIDED
+    elif least > found.zero:
+        verdict = Curvature.CRITICAL_CONE
+    else:
+        verdict = Curvature.DESCENT if falls() else Curvature.DEGENERATE
+    return replace(found, direction=direction, verdict=verdict)
 
 
 def _outward(view: OnFace, active: ActiveSet) -> Matrix:
@@ -136,41 +145,35 @@ def _outward(view: OnFace, active: ActiveSet) -> Matrix:
     return np.asarray(outward / view.rows.sizes[active.weak][:, None])
 
 
-def _on_cone(
-    view: OnFace,
-    at: Evaluation,
-    fit: Fit,
-    active: ActiveSet,
-    qualification: Qualification,
-    residual: float,
-    tol: float,
-) -> SecondOrder:
-    """The verdict where some rows are weakly active."""
-    model = ReducedHessian(view, at.x, fit, tol)
-    found = model.judge(fit.multipliers, "fitted")
-    if found.verdict is Curvature.STRICT_MINIMIZER:
-        return found
-    if active.weak.size > WEAK_LIMIT:
-        return replace(found, verdict=Curvature.UNDECIDED)
-    reduced = model.reduced(fit.multipliers)[0]
-    least, direction, decided = least_on_cone(reduced, _outward(view, active) @ model.Z)
-    if direction is None:
-        verdict = Curvature.CRITICAL_CONE if decided else Curvature.UNDECIDED
-        return replace(found, verdict=verdict)
-    found = replace(found, direction=model.Z @ direction)
-    if least < -found.zero:
-        sure = qualification.licq or _falls(view, at, found, residual)
-        verdict = Curvature.NEGATIVE_CURVATURE if sure else Curvature.UNDECIDED
-    elif not decided:
-        verdict = Curvature.UNDECIDED
-    elif least > found.zero:
-        verdict = Curvature.CRITICAL_CONE
-    else:
-        falls = _falls(view, at, found, residual)
-        verdict = Curvature.DESCENT if falls else Curvature.DEGENERATE
-    return replace(found, verdict=verdict)
+def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
+    """The least yᵀRy over unit y with W y ≤ 0, by its faces.
+
+    Returns:
+        The least value found, its y (None where none was found: the cone is {0}), and whether it
+        is the least for sure: repeated eigenvalues leave that open.
+    """
+    least, best = np.inf, None
+    unresolved = [np.inf]
+    for count in range(len(W) + 1):
+        for chosen in combinations(range(len(W)), count):
+            Y = null_space(W[list(chosen)]) if chosen else np.eye(R.shape[0])
+            if Y.shape[1] == 0:
+                continue
+            values, vectors = np.linalg.eigh(Y.T @ R @ Y)
+            inside = [_in_cone(W, y) for y in (Y @ vectors).T]
+            gap = INSIDE * max(1.0, float(np.abs(values).max()))
+            for value, y in zip(values, inside, strict=True):
+                repeated = np.count_nonzero(np.abs(values - value) <= gap) > 1
+                if y is None and repeated:
+                    unresolved.append(float(value))
+                elif y is not None and value < least:
+                    least, best = float(value), y
+    return least, best, min(unresolved) >= least
 
 
-def _falls(view: OnFace, at: Evaluation, found: SecondOrder, residual: float) -> bool:
-    assert found.direction is not None
-    return falls_along(view, at, found.direction, found.multipliers, residual) is not None
+def _in_cone(W: Matrix, y: Vector) -> Vector | None:
+    """y or −y where W y ≤ 0, else None."""
+    for candidate in (y, -y):
+        if (W @ candidate <= INSIDE).all():
+            return np.asarray(candidate)
+    return None

@@ -9,7 +9,6 @@ is seen to fall along a feasible path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -18,14 +17,17 @@ import numpy as np
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.verify.first_order.multipliers import Fit
-from casadi_hybrid.verify.second_order.path import Derivatives, falls_along
+from casadi_hybrid.verify.first_order.face import OnFace
 
 ROUNDING = 1e-12
 """Curvature below this fraction of the Hessian's terms is rounding."""
 SEARCH_STEPS = 50
 PATHS = 20
 """Flat directions that are followed at most."""
+STEPS = (0.1, 0.03, 0.01)
+"""Lengths of a walk along a path, in units of max(1, ‖x‖_∞)."""
+CORRECTIONS = 20
+PATH_ROUNDING = 1e-13
 
 
 class Curvature(Enum):
@@ -90,72 +92,28 @@ class SecondOrder:
         return float(self.eigenvalues[0]) if self.eigenvalues.size else None
 
 
-def second_order(
-    oracle: Derivatives,
-    at: Evaluation,
-    fit: Fit,
-    given: Vector | None,
-    residual: float,
-    tol: float,
-    *,
-    admissible: Callable[[Vector], bool] | None = None,
-) -> SecondOrder:
-    """Judge the curvature at a KKT point.
-
-    Args:
-        oracle: the problem's functions.
-        at: the functions at x.
-        fit: fitted multipliers.
-        given: given multipliers that satisfy stationarity, or None.
-        residual: the stationarity residual, which bounds how much f may fall by first order.
-        tol: curvature at most this large counts as zero, for a step of one unit then changes the
-            gradient by no more than the tolerance; so does rounding, 1e-12 of the terms of H.
-        admissible: which multipliers have the right signs; all, where there are only equations.
-    """
-    Z = fit.kernel
-    nothing = np.zeros(0)
-    if Z.shape[1] == 0:
-        return SecondOrder(Curvature.ISOLATED_POINT, nothing, tol, None, fit.multipliers, "fitted")
-    try:
-        model = ReducedHessian(oracle, at.x, fit, tol)
-        trials = [model.judge(fit.multipliers, "fitted")]
-        if trials[-1].verdict is not Curvature.STRICT_MINIMIZER and not fit.unique:
-            if given is not None:
-                trials.append(model.judge(given, "given"))
-            trials.append(_search(model, fit, admissible))
-    except EvaluationError:
-        return SecondOrder(Curvature.UNDEFINED, nothing, tol, None, fit.multipliers, "fitted")
-    order = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGATIVE_CURVATURE)
-    best = min(trials, key=lambda trial: order.index(trial.verdict))
-    if best.verdict is Curvature.STRICT_MINIMIZER:
-        return best
-    return _confirm(oracle, at, fit, model, best, residual)
-
-
 class ReducedHessian:
-    """ZᵀH(λ)Z as a function of λ, with the size of the terms of H."""
+    """ZᵀH(λ)Z on a face as a function of λ, with the size of the terms of H."""
 
-    def __init__(self, oracle: Derivatives, x: Vector, fit: Fit, tol: float) -> None:
-        self._oracle, self._x, self._tol = oracle, x, tol
-        self.Z = fit.kernel
-        self._objective = self._hessian(np.zeros_like(fit.multipliers))
+    def __init__(self, view: OnFace) -> None:
+        self._view, self.Z = view, view.face.fit.kernel
+        self._objective = self._hessian(np.zeros(view.face.constraints.size))
 
     def _hessian(self, multipliers: Vector) -> Matrix:
-        hessian = self._oracle.second(self._x, multipliers).hessian
-        assert hessian is not None
-        return 0.5 * (hessian + hessian.T)
+        hessian = self._view.hessian(self._view.x, multipliers).toarray()
+        return np.asarray(0.5 * (hessian + hessian.T))
 
     def reduced(self, multipliers: Vector) -> tuple[Matrix, float]:
-        """Return ZᵀH(λ)Z and what counts as zero beside it."""
+        """Return ZᵀH(λ)Z and what counts as zero beside it: ``tol``, or rounding."""
         hessian = self._hessian(multipliers)
         terms = max(_norm(self._objective), _norm(hessian - self._objective))
-        return self.Z.T @ hessian @ self.Z, max(self._tol, ROUNDING * terms)
+        return self.Z.T @ hessian @ self.Z, max(self._view.instance.tol, ROUNDING * terms)
 
     def constraint_part(self, multipliers: Vector) -> Matrix:
         """Return Zᵀ(Σ λ_i ∇²h_i)Z."""
         return np.asarray(self.Z.T @ (self._hessian(multipliers) - self._objective) @ self.Z)
 
-    def judge(self, multipliers: Vector, chosen: str) -> SecondOrder:
+    def judge(self, multipliers: Vector, chosen: str = "fitted") -> SecondOrder:
         """Return the verdict that holds if these are the only multipliers."""
         reduced, zero = self.reduced(multipliers)
         values, vectors = np.linalg.eigh(reduced)
@@ -168,26 +126,60 @@ class ReducedHessian:
         return SecondOrder(verdict, values, zero, direction, multipliers, chosen)
 
 
-def _norm(A: Matrix) -> float:
-    return float(np.abs(A).sum(axis=1).max())
-
-
-def _search(
-    model: ReducedHessian, fit: Fit, admissible: Callable[[Vector], bool] | None
+def second_order(
+    view: OnFace,
+    at: Evaluation,
+    fitted: Vector,
+    given: Vector | None,
+    signs: Vector,
+    residual: float,
 ) -> SecondOrder:
+    """Judge the curvature at a KKT point on a face whose kernel is not {0}.
+
+    Args:
+        fitted, given: multipliers, and given ones that satisfy stationarity, or None.
+        signs: those of (lam_x; lam_g), which other multipliers must have too.
+        residual: of stationarity, which bounds how much f may fall by first order.
+
+    Raises:
+        EvaluationError: where the Hessian is not defined.
+    """
+    model, unique = ReducedHessian(view), view.face.fit.unique
+    trials = [model.judge(fitted)]
+    if trials[-1].verdict is not Curvature.STRICT_MINIMIZER and not unique:
+        if given is not None:
+            trials.append(model.judge(given, "given"))
+        trials.append(_search(view, model, fitted, signs))
+    order = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGATIVE_CURVATURE)
+    best = min(trials, key=lambda trial: order.index(trial.verdict))
+    flat = best.verdict is Curvature.DEGENERATE
+    if best.verdict is Curvature.STRICT_MINIMIZER or (unique and not flat):
+        return best
+    # The curvature alone does not decide.
+    vectors = np.linalg.eigh(model.reduced(best.multipliers)[0])[1]
+    for i in np.flatnonzero(best.eigenvalues <= best.zero)[:PATHS]:
+        falling = falls_along(view, at, model.Z @ vectors[:, i], best.multipliers, residual)
+        if falling is not None:
+            verdict = Curvature.DESCENT if flat else Curvature.NEGATIVE_CURVATURE
+            return replace(best, verdict=verdict, direction=falling)
+    return best if flat else replace(best, verdict=Curvature.UNDECIDED)
+
+
+def _search(view: OnFace, model: ReducedHessian, fitted: Vector, signs: Vector) -> SecondOrder:
     """Look for a λ with ∇f + Jᵀλ unchanged and ZᵀH(λ)Z positive definite.
 
     λ = λ_fit + N y with N = ker Jᵀ makes the smallest eigenvalue a concave function of y: Polyak
     steps along its supergradient towards a positive target.
     """
-    base, zero = model.reduced(fit.multipliers)
-    parts = [model.constraint_part(column) for column in fit.free.T]
+    free = view.face.fit.free
+    base, zero = model.reduced(fitted)
+    parts = [model.constraint_part(column) for column in free.T]
     y = np.zeros(len(parts))
     best, best_value = y, -np.inf
     target = max(10 * zero, 0.1 * _norm(base))
     for _ in range(SEARCH_STEPS):
         values, vectors = np.linalg.eigh(base + sum(a * R for a, R in zip(y, parts, strict=True)))
-        allowed = admissible is None or admissible(fit.multipliers + fit.free @ y)
+        allowed = (signs * view.complete(fitted + free @ y) >= 0.0).all()
         if allowed and values[0] > best_value:
             best, best_value = y, float(values[0])
         gradient = np.array([vectors[:, 0] @ R @ vectors[:, 0] for R in parts])
@@ -195,29 +187,60 @@ def _search(
         if best_value >= target or size <= zero**2:
             break
         y = y + (target - values[0]) / size * gradient
-    return model.judge(fit.multipliers + fit.free @ best, "searched")
+    return model.judge(fitted + free @ best, "searched")
 
 
-def _confirm(
-    oracle: Derivatives,
-    at: Evaluation,
-    fit: Fit,
-    model: ReducedHessian,
-    found: SecondOrder,
-    residual: float,
-) -> SecondOrder:
-    """Follow feasible paths where the curvature alone does not decide."""
-    if found.verdict is Curvature.NEGATIVE_CURVATURE and fit.unique:
-        return found
-    vectors = np.linalg.eigh(model.reduced(found.multipliers)[0])[1]
-    suspect = np.flatnonzero(found.eigenvalues <= found.zero)
-    for i in suspect[:PATHS]:
-        direction = model.Z @ vectors[:, i]
-        falling = falls_along(oracle, at, direction, found.multipliers, residual)
-        if falling is not None:
-            flat = found.verdict is Curvature.DEGENERATE
-            verdict = Curvature.DESCENT if flat else Curvature.NEGATIVE_CURVATURE
-            return replace(found, verdict=verdict, direction=falling)
-    if found.verdict is Curvature.DEGENERATE:
-        return found
-    return replace(found, verdict=Curvature.UNDECIDED)
+def without_eigenvalues(verdict: Curvature, multipliers: Vector, zero: float) -> SecondOrder:
+    """A verdict that needs none."""
+    return SecondOrder(verdict, np.zeros(0), zero, None, multipliers, "fitted")
+
+
+def _norm(A: Matrix) -> float:
+    return float(np.abs(A).sum(axis=1).max())
+
+
+def falls_along(
+    view: OnFace, at: Evaluation, direction: Vector, multipliers: Vector, residual: float
+) -> Vector | None:
+    """Return ±direction if f falls along it at every length of :data:`STEPS`, else None.
+
+    Each trial point x ± t d is pulled back to h = 0 by Gauss–Newton steps and must stay between
+    t/2 and 2t away. What counts as falling is more than rounding, than λᵀh and than what the
+    first-order residual ‖∇f + Jᵀλ‖_∞ alone explains. d is a unit vector of ker J.
+    """
+    unit = max(1.0, float(np.abs(at.x).max()))
+    for sign in (1.0, -1.0):
+        d = sign * direction
+        if all(_falls(view, at, t * unit * d, multipliers, residual) for t in STEPS):
+            return np.asarray(d)
+    return None
+
+
+def _falls(
+    view: OnFace, at: Evaluation, step: Vector, multipliers: Vector, residual: float
+) -> bool:
+    there = _pull_back(view, at.x + step, at.h)
+    if there is None:
+        return False
+    moved = there.x - at.x
+    length = float(np.linalg.norm(step))
+    if not 0.5 * length <= np.linalg.norm(moved) <= 2 * length:
+        return False
+    margin = PATH_ROUNDING * max(1.0, abs(at.f), abs(there.f))
+    margin += float(np.abs(multipliers) @ (np.abs(at.h) + np.abs(there.h)))
+    margin += 2 * residual * float(np.abs(moved).sum())
+    return there.f < at.f - margin
+
+
+def _pull_back(view: OnFace, x: Vector, reference: Vector) -> Evaluation | None:
+    """Return to h = 0, or to the violation that the judged point itself has; None: no way there."""
+    for _ in range(CORRECTIONS):
+        try:
+            there = view.first(x)
+        except EvaluationError:
+            return None
+        rounding = PATH_ROUNDING * np.maximum(1.0, np.abs(there.B) @ np.abs(x))
+        if np.all(np.abs(there.h) <= np.maximum(rounding, np.abs(reference))):
+            return there
+        x = x - np.linalg.lstsq(there.B, there.h, rcond=None)[0]
+    return None

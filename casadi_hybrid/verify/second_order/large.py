@@ -12,14 +12,19 @@ import scipy.sparse.linalg as spla
 from casadi_hybrid.basics.factorization import SymmetricFactor, inertia
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.face import DEPENDENT, OnFace
-from casadi_hybrid.verify.second_order.curvature import ROUNDING, Curvature, SecondOrder
+from casadi_hybrid.verify.second_order.curvature import (
+    ROUNDING,
+    Curvature,
+    SecondOrder,
+    without_eigenvalues,
+)
 
 PROJECTION = 1e-12
 """Keeps dependent rows from making the projection singular; two rounds leave the square of it."""
 LANCZOS = 500
 
 
-def by_factorization(view: OnFace, multipliers: Vector, tol: float) -> SecondOrder | None:
+def by_factorization(view: OnFace, multipliers: Vector) -> SecondOrder | None:
     """The verdict by sparse factorizations, None where they do not decide.
 
     K = [H − zI, Âᵀ; Â, 0] with independent rows has as many eigenvalues ≤ 0 as there are rows, and
@@ -31,9 +36,9 @@ def by_factorization(view: OnFace, multipliers: Vector, tol: float) -> SecondOrd
     rows = face.sizes.size
     epsilon = 0.0 if face.rank == rows else DEPENDENT
     dimension = face.free.size - face.rank
-    H = view.hessian(view.rows.x[face.free], multipliers)
+    H = view.hessian(view.x, multipliers)
     largest = float(abs(H).max()) if H.nnz else 0.0
-    zero = max(tol, ROUNDING * largest)
+    zero = max(view.instance.tol, ROUNDING * largest)
     size = max(largest, zero)
 
     def below(z: float) -> int | None:
@@ -91,8 +96,3 @@ def _falling_direction(H: Any, A: Any, zero: float) -> Vector | None:
     direction /= size
     inside = float(np.abs(A @ direction).max(initial=0.0)) <= 1e-8
     return direction if inside and direction @ (H @ direction) < -zero else None
-
-
-def without_eigenvalues(verdict: Curvature, multipliers: Vector, tol: float) -> SecondOrder:
-    """A verdict that needs none."""
-    return SecondOrder(verdict, np.zeros(0), tol, None, multipliers, "fitted")

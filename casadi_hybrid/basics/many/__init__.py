@@ -1,1 +1,0 @@
-"""Many independent pieces of work: what carries them, and what a worker does."""
