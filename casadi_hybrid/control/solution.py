@@ -83,10 +83,10 @@ class Solution(Ended):
         said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
         said += f": {self.ocp.name}, duration {self.duration:.6g}, objective {self.objective:.6g}"
         said = f"{said} ({parts})" if parts else said
-        wrong = (
-            measures.warning(self.exceeded, self.ocp.method) if self.success else self.explanation
-        )
-        return "\n".join(filter(None, (said, wrong)))
+        wrong = [measures.warning(self.exceeded, self.ocp.method)]
+        if not self.success:
+            wrong = [self.another_guess, self.explanation]
+        return "\n".join(filter(None, (said, *wrong)))
 
     @classmethod
     def of(
@@ -263,6 +263,27 @@ class Solution(Ended):
     def unmet(self) -> list[measures.Excess]:
         """What is violated most where it should hold, the worst first; nothing of a solution."""
         return checking.unmet(self.program, self.x, self._rows(self.x), self.ocp, self.times)
+
+    @property
+    def another_guess(self) -> str:
+        """What to try before a limit is relaxed where a nonlinear path constraint is violated.
+
+        Empty where it does not, and where linear constraints alone contradict each other.
+        """
+        if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
+            return ""
+        contradiction = self.explanation.partition("Worst violations")[0]
+        x0 = self.program.x0
+        begun = checking.unmet(self.program, x0, self._rows(x0), self.ocp, self.times)
+        for excess in self.unmet:
+            name = checking.curved(self.ocp, excess.name)
+            if name and ("contradict" not in contradiction or name in contradiction):
+                too = ", as in the guess" if excess.name in {e.name for e in begun} else ""
+                return (
+                    f"First begin with another guess, solve(guess=…): {excess} where the solve "
+                    f"ended{too}. It is nonlinear, so that a feasible point may be elsewhere."
+                )
+        return ""
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.

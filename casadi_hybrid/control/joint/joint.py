@@ -54,14 +54,13 @@ class JointSolution(Ended):
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
         said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
         said += f": objective {self.objective:.6g} ({parts})"
-        wrong = [self.explanation]
-        if self.success:
-            noted = {
-                name: measures.warning(part.exceeded, part.ocp.method)
-                for name, part in self.parts.items()
-            }
-            wrong = [f"{name}: {text}" for name, text in noted.items() if text]
-        return "\n".join(filter(None, (said, *wrong)))
+        noted = {
+            name: measures.warning(part.exceeded, part.ocp.method)
+            if self.success else part.another_guess
+            for name, part in self.parts.items()
+        }  # fmt: skip
+        wrong = [f"{name}: {text}" for name, text in noted.items() if text]
+        return "\n".join(filter(None, (said, *wrong, self.explanation)))
 
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")
@@ -258,7 +257,7 @@ class Joint:
         x, lam_x, lam_g = point_of(found)
         parts = {
             label: Solution.of(part, self.laid[label], program.part(f"{label}/"),
-                               x, lam_x, lam_g, dict(stats))
+                               x, lam_x, lam_g, dict(stats), explanation)
             for label, part in self.parts.items()
         }  # fmt: skip
         objective = float(found["f"])

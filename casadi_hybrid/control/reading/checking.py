@@ -26,6 +26,7 @@ POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""
 
 _EVALUATIONS = 20_000
+_SUFFIXES = ("", " inside", " at begin", " at end", ", lower", ", upper")
 INTEGRATORS = ("DOP853", "cvodes", "idas")
 
 
@@ -144,6 +145,15 @@ def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) ->
     return sorted(found, key=lambda excess: -excess.scaled)
 
 
+def curved(ocp: Statement, name: str) -> str:
+    """Return the nonlinear path constraint whose rows have a name, empty where it is none."""
+    unknowns = ca.vertcat(*ocp.model.arguments[:3])
+    for c in ocp.constraints:
+        if c.place == "path" and name.partition("[")[0] in (c.name + s for s in _SUFFIXES):
+            return "" if ca.is_linear(c.expression, unknowns) else c.name
+    return ""
+
+
 def units_of(ocp: Statement) -> dict[str, str]:
     """The unit of each block of a program that is of one quantity, by name."""
     found = {"duration": ocp.model.time_unit}
@@ -152,8 +162,7 @@ def units_of(ocp: Statement) -> dict[str, str]:
             blocks = (name, f"{name} inside", f"{name} between", f"initial {name}")
             found |= dict.fromkeys(blocks, signal.unit)
     for constraint in ocp.constraints:
-        for suffix in ("", " inside", " at begin", " at end", ", lower", ", upper"):
-            found[f"{constraint.name}{suffix}"] = constraint.unit
+        found |= {f"{constraint.name}{suffix}": constraint.unit for suffix in _SUFFIXES}
     return found
 
 
