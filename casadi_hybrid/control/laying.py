@@ -12,7 +12,7 @@ from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, matrix, spread
+from casadi_hybrid.control.signals import Array, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -97,13 +97,11 @@ def lay_phase(
 
 
 def _guesses(ocp: Statement) -> dict[str, Array]:
-    guesses = {}
-    for kind in ("state", "algebraic", "control"):
-        for name, signal in ocp.model.signals[kind].items():
-            value = ocp.guesses.get(name, signal.guess)
-            held = kind == "control" and not signal.linear
-            what = f"guess of {name!r}"
-            guesses[name] = spread(value, signal.size, ocp.fractions, what, held=held)
+    guesses, controls = {}, ocp.model.signals["control"]
+    for name, signal in ocp.model.unknowns.items():
+        value, held = ocp.guesses.get(name, signal.guess), name in controls and not signal.linear
+        what = f"guess of {name!r}"
+        guesses[name] = spread(value, signal.size, ocp.fractions, what, held=held)
     return guesses
 
 
@@ -128,10 +126,8 @@ def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
 def _parameters(ocp: Statement, horizon: Horizon) -> None:
     assembly, points = horizon.assembly, horizon.N + 1
     rows = []
-    signals = {**ocp.model.signals["parameter"], **ocp.signals}
-    values = {**ocp.model.values, **ocp.values}
-    times = ocp.length * ocp.fractions
-    for name, signal in signals.items():
+    values, times = ocp.declared, ocp.length * ocp.fractions
+    for name, signal in ocp.given.items():
         label = horizon.name(name)
         if name in ocp.freed:
             free = ocp.freed[name]
@@ -194,17 +190,12 @@ def _controls(horizon: Horizon) -> None:
 
 def _previous(ocp: Statement, horizon: Horizon) -> None:
     """From the second grid point on a previous control is that of the interval before."""
-    at, places = 0, ocp.model.places("control")
-    for name, signal in {**ocp.model.signals["parameter"], **ocp.signals}.items():
-        if name in ocp.lagged:
-            rows = slice(at, at + signal.size)
-            before = horizon.U[places[ocp.lagged[name]], :]
-            horizon.P = ca.vertcat(
-                horizon.P[:at, :],
-                ca.horzcat(horizon.P[rows, 0], before),
-                horizon.P[at + signal.size :, :],
-            )
-        at += signal.size
+    controls, P = ocp.model.places("control"), horizon.P
+    rows = places(ocp.given)
+    for name, control in ocp.lagged.items():
+        at, before = rows[name], horizon.U[controls[control], :]
+        P = ca.vertcat(P[: at.start, :], ca.horzcat(P[at, 0], before), P[at.stop :, :])
+    horizon.P = P
 
 
 def _equations(horizon: Horizon) -> None:
@@ -221,19 +212,19 @@ def _equations(horizon: Horizon) -> None:
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
     """The rows that fix states at the start, and those that let them end as they began."""
-    places = ocp.model.places("state")
+    rows = ocp.model.places("state")
     for name, value in ocp.fixed.items():
         signal = ocp.model.signals["state"][name]
         default = horizon.guess[name][:, 0] if value is None else value
         numbers = matrix(default, signal.size, 1, f"initial {name!r}")
         label = horizon.name(f"initial {name}")
         parameter = horizon.assembly.parameter(label, numbers, signal.size, 1)
-        difference = horizon.X[places[name], 0] - parameter
+        difference = horizon.X[rows[name], 0] - parameter
         horizon.assembly.constrain(label, difference, [horizon.first], scale=signal.scale)
     for name in ocp.cycles:
         horizon.assembly.constrain(
             horizon.name(f"periodic {name}"),
-            horizon.X[places[name], -1] - horizon.X[places[name], 0],
+            horizon.X[rows[name], -1] - horizon.X[rows[name], 0],
             [horizon.first + horizon.N],
             scale=ocp.model.signals["state"][name].scale,
         )

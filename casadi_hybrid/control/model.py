@@ -12,7 +12,16 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.signals import Guess, Signal, by_name, column, expression, known, numbers
+from casadi_hybrid.control.signals import (
+    Guess,
+    Signal,
+    by_name,
+    column,
+    expression,
+    known,
+    numbers,
+    places,
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,6 @@ class Model:
         self._equations: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
         self._discrete = False
-        self._places: dict[str, dict[str, slice]] = {}
 
     def __repr__(self) -> str:
         """What it has, by kind and name."""
@@ -127,7 +135,7 @@ class Model:
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare a number, or a column of numbers, that may change between solves."""
         values = numbers(value, f"value of {name!r}").ravel()
-        signal = Signal.of(name, values.size, -np.inf, np.inf, scale, 0.0, unit)
+        signal = Signal.of(name, values.size, scale=scale, unit=unit)
         self.values[name] = column(values, values.size, f"value of {name!r}")
         return self._declare("parameter", signal)
 
@@ -140,9 +148,8 @@ class Model:
             size: number of entries.
             unit: of it.
         """
-        signal = Signal.of(name, size, -np.inf, np.inf, 1.0, 0.0, unit, varying=True)
         self.values[name] = value
-        return self._declare("parameter", signal)
+        return self._declare("parameter", Signal.of(name, size, unit=unit, varying=True))
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say dx/dt of states by name; names that are no Python words come in a dictionary.
@@ -167,8 +174,8 @@ class Model:
         """Declare an output, what a sensor would show; return the expression."""
         value = ca.vec(self._expression(value, f"output {name!r}"))
         self._new(name)
-        size = int(value.numel())
-        self.signals["output"][name] = Signal.of(name, size, -np.inf, np.inf, scale, 0.0, unit)
+        signal = Signal.of(name, int(value.numel()), scale=scale, unit=unit)
+        self.signals["output"][name] = signal
         self._outputs[name] = value
         self._forget()
         return value
@@ -193,14 +200,13 @@ class Model:
 
     def places(self, kind: str) -> dict[str, slice]:
         """Where each of a kind stands in the column of all of them."""
-        known_here = self._places.get(kind)
-        if known_here is None:
-            known_here, at = {}, 0
-            for name, signal in self.signals[kind].items():
-                known_here[name] = slice(at, at + signal.size)
-                at += signal.size
-            self._places[kind] = known_here
-        return known_here.copy()
+        return places(self.signals[kind])
+
+    @property
+    def unknowns(self) -> dict[str, Signal]:
+        """States, algebraic states and controls by name."""
+        kinds = ("state", "algebraic", "control")
+        return {name: s for kind in kinds for name, s in self.signals[kind].items()}
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
@@ -257,13 +263,13 @@ class Model:
                     f"{', '.join(self.signals[kind])}"
                 )
             return column(given, total, what)
-        places = self.places(kind)
-        missing = [name for name in places if name not in values]
+        own = self.places(kind)
+        missing = [name for name in own if name not in values]
         if default is None and missing:
             raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         full = np.zeros(self.size(kind)) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
-            where = known(name, places, kind)
+            where = known(name, own, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
         return full
 
@@ -354,4 +360,3 @@ class Model:
     def _forget(self) -> None:
         self.__dict__.pop("moves", None)
         self.__dict__.pop("limiting", None)
-        self._places = {}

@@ -295,7 +295,7 @@ def _finer(mesh: _Mesh, tolerance: float) -> Array:
 
 
 def _held(ocp: Statement, name: str, value: Any, fractions: Array) -> Any:
-    signal = {**ocp.model.signals["parameter"], **ocp.signals}.get(name)
+    signal = ocp.given.get(name)
     if signal is None or not signal.varying:
         return value
     return moved_to(value, signal.size, fractions, ocp.fractions, held=True)

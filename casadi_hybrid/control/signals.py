@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import casadi as ca
@@ -50,11 +51,11 @@ class Signal:
         cls,
         name: str,
         size: int,
-        lower: Any,
-        upper: Any,
-        scale: Any,
-        guess: Guess,
-        unit: str,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
         **rest: Any,
     ) -> Signal:
         """Check and spread the numbers over the entries.
@@ -66,14 +67,8 @@ class Signal:
             raise InputError(f"name must be a non-empty text, got {name!r}")
         if not isinstance(size, int | np.integer) or size < 1:
             raise InputError(f"size of {name!r} must be a positive integer, got {size!r}")
-        least = column(lower, size, f"lower of {name!r}")
-        most = column(upper, size, f"upper of {name!r}")
-        typical = column(scale, size, f"scale of {name!r}")
-        if (least > most).any():
-            at = int(np.argmax(least > most))
-            raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
-        if not (np.isfinite(typical) & (typical > 0)).all():
-            raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
+        least, most = sides(name, size, lower, upper)
+        typical = sizes(name, size, scale)
         if not isinstance(unit, str):
             raise InputError(
                 f"unit of {name!r} must be a text such as 'm/s', got {unit!r}; "
@@ -139,13 +134,59 @@ def column(value: Any, size: int, what: str) -> Array:
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
     if values.size not in (1, size):
-        declared = f", or declare it with {values.size} entries" if size == 1 else ""
-        raise InputError(f"{what} has {values.size} entries; give {_how_many(size)}{declared}")
+        needed = (
+            f"one, or declare it with {values.size} entries" if size == 1 else f"one, or {size}"
+        )
+        raise InputError(f"{what} has {values.size} entries; give {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
 
 
-def _how_many(size: int) -> str:
-    return "one" if size == 1 else f"one, or {size}"
+def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
+    """Return limits as columns.
+
+    Raises:
+        InputError: where they do not fit, or a lower one is above the upper one.
+    """
+    least, most = (
+        column(lower, size, f"lower of {name!r}"),
+        column(upper, size, f"upper of {name!r}"),
+    )
+    if (least > most).any():
+        at = int(np.argmax(least > most))
+        raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
+    return least, most
+
+
+def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:
+    """Return limits given as a pair (lower, upper), in which None is no limit, as columns.
+
+    Raises:
+        InputError: for what is no pair, and as :func:`sides`.
+    """
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InputError(f"limits of {name!r} must be a pair (lower, upper), got {pair!r}")
+    lower, upper = pair
+    return sides(
+        name, size, -np.inf if lower is None else lower, np.inf if upper is None else upper
+    )
+
+
+def sizes(name: str, size: int, scale: Any) -> Array:
+    """Return typical sizes as a column.
+
+    Raises:
+        InputError: where they are not positive.
+    """
+    typical = column(scale, size, f"scale of {name!r}")
+    if not (np.isfinite(typical) & (typical > 0)).all():
+        raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
+    return typical
+
+
+def places(signals: Mapping[str, Signal]) -> dict[str, slice]:
+    """Return where each stands in the column of all of them."""
+    edges = accumulate((signal.size for signal in signals.values()), initial=0)
+    return {name: slice(*edge) for name, edge in zip(signals, pairwise(edges), strict=True)}
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:

@@ -15,7 +15,7 @@ from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, known, places
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -113,10 +113,7 @@ class Solution(Ended):
                     block = program.variables.get(name)
                     linear = kind == "control" and model.signals[kind][name].linear
                     values[name] = block.read(x) if linear and block else rows[where]
-        at = 0
-        for name, signal in {**model.signals["parameter"], **ocp.signals}.items():
-            values[name] = P[at : at + signal.size]
-            at += signal.size
+        values |= {name: P[where] for name, where in places(ocp.given).items()}
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
         return cls(
             ocp,

@@ -95,9 +95,7 @@ def _parameters(
     ocp: Statement, given: Mapping[str, Any], time: float, program: Program
 ) -> dict[str, Any]:
     """The values by block; functions of time at the grid points, also those that were declared."""
-    signals = {**ocp.model.signals["parameter"], **ocp.signals}
-    declared = {**ocp.model.values, **ocp.values}
-    values = {}
+    signals, declared, values = ocp.given, ocp.declared, {}
     times = time + ocp.length * ocp.fractions
     for name, signal in signals.items():
         if signal.varying and callable(declared[name]) and name not in given:
@@ -144,9 +142,7 @@ def _guess(
             values[name] = given[name]
     for name in dict(guess or {}):
         if name not in values:
-            signals = {k: v for kind in ("state", "algebraic", "control")
-                       for k, v in ocp.model.signals[kind].items()}  # fmt: skip
-            known(name, {**signals, **ocp.freed}, "state, control or free one")
+            known(name, {**ocp.model.unknowns, **ocp.freed}, "state, control or free one")
     return values
 
 
@@ -162,7 +158,7 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
         program.parameters[name].read(program.p)[:, -1]
         if name in program.parameters
         else np.zeros(signal.size)
-        for name, signal in {**model.signals["parameter"], **ocp.signals}.items()
+        for name, signal in ocp.given.items()
     ]
     numbers = np.concatenate([*columns, [ocp.length]])
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]

@@ -111,16 +111,24 @@ class Statement:
             said.append(f"at the start {', '.join(self.fixed)} fixed")
         return f"<{type(self).__name__} {self.name!r}: {'; '.join(said)}>"
 
+    @property
+    def given(self) -> dict[str, Signal]:
+        """Parameters and references by name, the model's first."""
+        return {**self.model.signals["parameter"], **self.signals}
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """Their declared values by name."""
+        return {**self.model.values, **self.values}
+
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "") -> Any:
         """Add numbers for costs and constraints that may change between solves."""
         values = numbers(value, f"value of {name!r}").ravel()
-        return self._declare(Signal.of(name, values.size, -np.inf, np.inf, 1.0, 0.0, unit), values)
+        return self._declare(Signal.of(name, values.size, unit=unit), values)
 
     def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
         """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
-        return self._declare(
-            Signal.of(name, size, -np.inf, np.inf, 1.0, 0.0, unit, varying=True), value
-        )
+        return self._declare(Signal.of(name, size, unit=unit, varying=True), value)
 
     def previous(self, control: str) -> Any:
         """Return a control as it is on the interval before, to price or to limit its changes.
@@ -332,9 +340,8 @@ class Statement:
         the model says.
         """
         for name, value in {**by_name(values, "guess"), **named}.items():
-            kinds = ("state", "algebraic", "control")
-            signals = {k: v for kind in kinds for k, v in self.model.signals[kind].items()}
-            known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")
+            names = {**self.model.unknowns, **self.freed, "duration": None}
+            known(name, names, "state, control or free one")
             self.guesses[name] = value
 
     def limited(self, limits: Mapping[str, Any]) -> Self:
@@ -370,15 +377,14 @@ class Statement:
             vars(made).pop(name, None)
         made.fractions, made.intervals, made.closed = mesh, mesh.size - 1, False
         old = self.fractions
-        for name, signal in {**self.model.signals["parameter"], **self.signals}.items():
+        for name, signal in self.given.items():
             if signal.varying:
-                value = {**self.model.values, **self.values}[name]
+                value = self.declared[name]
                 made.values[name] = moved_to(value, signal.size, old, mesh, held=True)
-        for kind in ("state", "algebraic", "control"):
-            for name, signal in self.model.signals[kind].items():
-                guess = self.guesses.get(name, signal.guess)
-                if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:
-                    made.guesses[name] = moved
+        for name, signal in self.model.unknowns.items():
+            guess = self.guesses.get(name, signal.guess)
+            if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:
+                made.guesses[name] = moved
         return made
 
     def expression_function(self, expressions: list[Any], name: str = "expression") -> ca.Function:

@@ -73,7 +73,7 @@ def steady(
         >>> steady(tank, level=0.44)["inflow"]
         1.2
     """
-    signals = {name: signal for kind in KINDS for name, signal in model.signals[kind].items()}
+    signals = model.unknowns
     start = {name: begin[where] for kind in KINDS for begin in [first_guess(model, kind)]
              for name, where in model.places(kind).items()}  # fmt: skip
     for name, value in by_name(guess, "guess").items():

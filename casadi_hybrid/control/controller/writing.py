@@ -280,9 +280,8 @@ def _timed(law: Law) -> bool:
 
 def _given(ocp: Statement) -> dict[str, Signal]:
     """What a step is given by name; controls applied before the controller knows itself."""
-    signals = {**ocp.model.signals["parameter"], **ocp.signals}
     unknown = {*ocp.freed, *ocp.lagged}
-    return {name: signal for name, signal in signals.items() if name not in unknown}
+    return {name: signal for name, signal in ocp.given.items() if name not in unknown}
 
 
 def _from(

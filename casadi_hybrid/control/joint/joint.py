@@ -295,12 +295,8 @@ class Joint:
 
     def _parameters(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
         values = dict(self._fixed(label))
-        own = [*self.parts[label].model.signals["parameter"], *self.parts[label].signals]
-        everyones = {
-            name
-            for part in self.parts.values()
-            for name in (*part.model.signals["parameter"], *part.signals)
-        }
+        own = self.parts[label].given
+        everyones = {name for part in self.parts.values() for name in part.given}
         for name, value in given.items():
             if name in self.parts:
                 if name == label:

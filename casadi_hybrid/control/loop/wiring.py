@@ -14,7 +14,7 @@ from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Limit
 from casadi_hybrid.control.loop.table import Places
-from casadi_hybrid.control.signals import Array, column, known
+from casadi_hybrid.control.signals import Array, column, known, pair_of
 
 Move = Callable[[Array, Array, float], Array]
 
@@ -132,13 +132,7 @@ def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Limit]:
         raise InputError("limits are for a Plant; a plain function has no names")
     for name, pair in dict(given or {}).items():
         old = known(name, found, "state, control or output")
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InputError(f"limits[{name!r}] must be a pair (lower, upper), got {pair!r}")
-        lower, upper = (
-            column(default if side is None else side, old.scale.size, f"limits[{name!r}]")
-            for side, default in zip(pair, (-np.inf, np.inf), strict=True)
-        )
-        found[name] = Limit(lower, upper, old.scale, old.unit)
+        found[name] = Limit(*pair_of(name, old.scale.size, pair), old.scale, old.unit)
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, column, known
+from casadi_hybrid.control.signals import Array, known, pair_of
 from casadi_hybrid.control.statement import Statement
 
 Sides = tuple[Array, Array]
@@ -31,7 +31,7 @@ class Limits:
         kinds = ("state", "algebraic", "control")
         self.declared: dict[str, Any] = {
             **{constraint.name: constraint for constraint in ocp.constraints},
-            **{name: s for kind in kinds for name, s in ocp.model.signals[kind].items()},
+            **ocp.model.unknowns,
         }
         self._changed: dict[str, Sides] = {}
         self._sides: dict[str, Sides] = {
@@ -47,16 +47,20 @@ class Limits:
             if pair is None:
                 changed.pop(name, None)
                 continue
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise InputError(f"limits of {name!r} must be a pair (lower, upper), got {pair!r}")
-            changed[name] = _checked(name, declared, *pair)
+            changed[name] = pair_of(name, declared.lower.size, pair)
+            for side, limit in zip(("lower", "upper"), changed[name], strict=True):
+                if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
+                    raise InputError(
+                        f"{name!r} was declared without {side}=, so that there is no {side} limit "
+                        "to change; declare one, as wide as you like"
+                    )
         self._changed = changed
 
     def put_into(self, program: Program) -> Program:
         """Return the program with the limits that have changed."""
         for prefix in self._prefixes if self._changed else ():
-            for name, sides in self._changed.items():
-                program = program.with_limits(name, self.declared[name], *sides, prefix)
+            for name, pair in self._changed.items():
+                program = program.with_limits(name, self.declared[name], *pair, prefix)
         return program
 
     def now(self, name: str) -> Sides:
@@ -82,30 +86,3 @@ class Limits:
             if sides is not None:
                 lower[where], upper[where] = sides
         return lower, upper
-
-
-def _checked(name: str, declared: Any, lower: Any, upper: Any) -> Sides:
-    """The pair as columns.
-
-    Raises:
-        InputError: for what does not fit.
-    """
-    size = declared.lower.size
-    sides = (
-        column(-np.inf if lower is None else lower, size, f"lower limit of {name!r}"),
-        column(np.inf if upper is None else upper, size, f"upper limit of {name!r}"),
-    )
-    for side, limit, was in zip(
-        ("lower", "upper"), sides, (declared.lower, declared.upper), strict=True
-    ):
-        if (np.isfinite(limit) & ~np.isfinite(was)).any():
-            raise InputError(
-                f"{name!r} was declared without {side}=, so that there is no {side} limit to "
-                "change; declare one, as wide as you like"
-            )
-    if (sides[0] > sides[1]).any():
-        at = int(np.argmax(sides[0] > sides[1]))
-        raise InputError(
-            f"the lower limit of {name!r} is {sides[0][at]:g}, above its upper, {sides[1][at]:g}"
-        )
-    return sides

@@ -134,7 +134,7 @@ class MPC:
         self._spare = Spare(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
-        self._answers = Answers(ocp, _soft(soften), tolerance)
+        self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
         self._places = ocp.model.places("control")
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
@@ -400,12 +400,3 @@ class MPC:
             return 0.0
         needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * self.deadline)
         return min(_MOST_RESERVE * self.deadline, needed)
-
-
-def _soft(soften: Any) -> Soft | None:
-    if soften is None or isinstance(soften, Soft):
-        return soften
-    try:
-        return Soft(linear=float(soften))
-    except (TypeError, ValueError):
-        raise InputError(f"soften must be a Soft(…), a weight or None, got {soften!r}") from None

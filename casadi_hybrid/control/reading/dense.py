@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import Collocation, points_of
-from casadi_hybrid.control.signals import Array, known, lagrange
+from casadi_hybrid.control.signals import Array, known, lagrange, places
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import RungeKutta
 
@@ -137,10 +137,7 @@ class Dense:
         rows: dict[str, Array] = {}
         for kind, values in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
             rows |= {name: values[where] for name, where in model.places(kind).items()}
-        begin = 0
-        for name, signal in {**model.signals["parameter"], **self.ocp.signals}.items():
-            rows[name] = at.p[begin : begin + signal.size]
-            begin += signal.size
+        rows |= {name: at.p[where] for name, where in places(self.ocp.given).items()}
         if model.signals["output"]:
             outputs = self.evaluate(model.moves.outputs, self._own(at))
             rows |= {name: outputs[where] for name, where in model.places("output").items()}

@@ -95,8 +95,7 @@ def _time_label(parts: Mapping[str, Dense]) -> str:
 
 def _all(dense: Dense) -> list[str]:
     """Everything the solver chose, and the path constraints that are not such a quantity."""
-    signals = dense.ocp.model.signals
-    found = [name for kind in ("state", "algebraic", "control") for name in signals[kind]]
+    found = list(dense.ocp.model.unknowns)
     return found + [c.name for c in dense.ocp.constraints
                     if c.place == "path" and c.name not in found]  # fmt: skip
 

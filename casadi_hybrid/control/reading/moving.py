@@ -78,15 +78,13 @@ def _read(
 ) -> dict[str, Array]:
     """The trajectories at the new grid points, or at the points between them, by block."""
     at, found = ocp.fractions, {}
-    for kind in ("state", "algebraic", "control"):
-        for name in ocp.model.signals[kind]:
-            block = program.variables.get(f"{name} inside" if inside else name)
-            if block is not None:
-                if inside:
-                    at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
-                found[f"{name} inside" if inside else name] = sampled(solution, at)[name][
-                    :, : block.shape[1]
-                ]
+    for name in ocp.model.unknowns:
+        label = f"{name} inside" if inside else name
+        block = program.variables.get(label)
+        if block is not None:
+            if inside:
+                at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
+            found[label] = sampled(solution, at)[name][:, : block.shape[1]]
     return found
 
 
@@ -117,8 +115,4 @@ def _shape(block: Block) -> tuple[int, int]:
 
 def _quantities(ocp: Statement) -> dict[str, int]:
     """States, algebraic states and controls with their sizes."""
-    return {
-        name: signal.size
-        for kind in ("state", "algebraic", "control")
-        for name, signal in ocp.model.signals[kind].items()
-    }
+    return {name: signal.size for name, signal in ocp.model.unknowns.items()}
