@@ -17,7 +17,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.horizon import Horizon, each
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, between, lagrange
-from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
+from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta, plain_step
 
 Step = RungeKutta | Integrator | DiscreteMap
 
@@ -290,7 +290,7 @@ def _shot(step: Step, horizon: Horizon, inner: int) -> tuple[Array, list[Any], l
     model, taus = horizon.model, _inner(inner)
     if inner and model.discrete:
         raise InputError(f"{model.name} is discrete; there are no inner points between its steps")
-    function = _step(step, model).function(model, ca.Function("none", model.arguments, [ca.SX()]))
+    function = plain_step(_step(step, model), model)
     z, u, v, p, t, dt = _columns(horizon)
     own = p[: model.size("parameter"), :]
     found = [

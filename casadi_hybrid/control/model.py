@@ -13,6 +13,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import (
+    Array,
     Guess,
     Signal,
     by_name,
@@ -244,6 +245,14 @@ class Model:
             for given, numbers in zip(signal.moved, (signal.lower, signal.upper), strict=True)
         ]
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
+
+    def numbers(self, values: Mapping[str, Any], time: float) -> Array:
+        """Return the parameters in one column at a time, of which a value may be a function."""
+        parts = [np.zeros(0)]
+        for name, signal in self.signals["parameter"].items():
+            value = values[name](time) if callable(values[name]) else values[name]
+            parts.append(column(value, signal.size, f"value of {name!r}"))
+        return np.concatenate(parts)
 
     def vector(self, kind: str, values: Any, what: str, default: Any = None) -> Any:
         """Return one column of numbers for all of a kind, from a column or from names.

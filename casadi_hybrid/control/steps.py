@@ -63,7 +63,7 @@ class RungeKutta:
                 f"{model.name} has algebraic states; Runge-Kutta steps cannot find them. Take "
                 "Collocation(), or MultipleShooting(Integrator('idas'))"
             )
-        x, z, u, v, p, t, dt = symbols = _symbols(model, integrand)
+        x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
         h = 1.0 / self.steps
 
         def slope(at: Any, s: float) -> Any:
@@ -103,7 +103,7 @@ class Integrator:
         """Return the step of the model with an integrand (x, z, u, p, t), a column."""
         if model.size("algebraic") and self.plugin == "cvodes":
             raise InputError(f"{model.name} has algebraic states; take Integrator('idas')")
-        x, z, u, v, p, t, dt = symbols = _symbols(model, integrand)
+        x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
         s = ca.SX.sym("s")
         here = (x, z, u + s * (v - u), p, t + s * dt)
         dae = {
@@ -129,16 +129,29 @@ class DiscreteMap:
             raise InputError(f"{model.name} is discrete and has algebraic states; solve for them")
         if integrand.numel_out(0):
             raise InputError(f"{model.name} is discrete; a cost of it is a sum, not an integral")
-        symbols = _symbols(model, integrand)
+        symbols = symbols_of(model, integrand)
         x, z, u, _, p, t, _ = symbols
         after = _own(model, model.moves.rate, (x, z, u, p, t))
         return ca.Function("step", symbols, [after, ca.SX(0, 1), z])
 
 
-def _symbols(model: Model, integrand: ca.Function) -> list[Any]:
-    sizes = [model.size(kind) for kind in ("state", "algebraic", "control", "control")]
+def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator) -> Any:
+    """Return the step of a model: a discrete one's own, the one given, IDAS of a DAE, another."""
+    if model.discrete:
+        return DiscreteMap()
+    return step or (Integrator("idas") if model.size("algebraic") else otherwise)
+
+
+def plain_step(step: Any, model: Model) -> ca.Function:
+    """Return the step of a model without an integrand."""
+    return step.function(model, ca.Function("nothing", model.arguments, [ca.SX(0, 1)]))
+
+
+def symbols_of(model: Model, integrand: ca.Function, kind: Any = ca.SX) -> list[Any]:
+    """Return the arguments of a step."""
+    sizes = [model.size(part) for part in ("state", "algebraic", "control", "control")]
     sizes += [integrand.numel_in(3), 1, 1]
-    return [ca.SX.sym(name, size) for name, size in zip("xzuvpth", sizes, strict=True)]
+    return [kind.sym(name, size) for name, size in zip("xzuvpth", sizes, strict=True)]
 
 
 def _own(model: Model, function: ca.Function, here: tuple[Any, ...]) -> Any:

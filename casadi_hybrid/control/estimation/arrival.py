@@ -21,10 +21,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.estimation.window import plain_step
 from casadi_hybrid.control.loop.sensors import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.steps import plain_step
 
 LEAST = 1e-6
 """A deviation below this part of the scale is taken as this, where a covariance is singular."""
@@ -99,7 +99,7 @@ class Filter:
         noise: Array,
         process: Array,
     ) -> None:
-        self._free = free
+        self.free = free
         self._noise = noise
         self._process = process
         self._move = _linear_step(model, step, period)
@@ -111,7 +111,7 @@ class Filter:
         if not there.size:
             return now
         seen, by_x, by_p = (part.full() for part in self._see(at.x, at.z, at.before, at.p, at.time))
-        H = np.hstack((by_x, by_p[:, self._free]))[there]
+        H = np.hstack((by_x, by_p[:, self.free]))[there]
         R = self._noise[np.ix_(there, there)]
         P, m = now.covariance, now.mean
         gain = np.linalg.solve(H @ P @ H.T + R, H @ P).T
@@ -122,9 +122,9 @@ class Filter:
     def moved(self, at: Place, now: Gaussian) -> Gaussian:
         """Return the distribution one period later."""
         after, by_x, by_p = (part.full() for part in self._move(at.x, at.z, at.held, at.p, at.time))
-        n, free = at.x.size, len(self._free)
+        n, free = at.x.size, len(self.free)
         A = np.eye(n + free)
-        A[:n, :n], A[:n, n:] = by_x, by_p[:, self._free]
+        A[:n, :n], A[:n, n:] = by_x, by_p[:, self.free]
         here = self.estimate(at)
         moved = np.concatenate((after.ravel(), here[n:]))
         mean = moved + A @ (now.mean - here)
@@ -137,7 +137,7 @@ class Filter:
 
     def estimate(self, at: Place) -> Array:
         """Return ξ at a point."""
-        return np.concatenate((at.x, at.p[self._free]))
+        return np.concatenate((at.x, at.p[self.free]))
 
 
 def _even(matrix: Array) -> Array:

@@ -8,12 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.estimation.given import Unknown
 from casadi_hybrid.control.loop.sensors import Sensors
 from casadi_hybrid.control.methods import MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.steps import plain_step, symbols_of
 
 DISTURBANCE = "unknown disturbance"
 ACTIVE = "interval is active"
@@ -47,23 +47,12 @@ class Disturbed:
     def function(self, window: Model, integrand: ca.Function) -> ca.Function:
         """Return the step of the window's model."""
         model, kind = self.model, self.graphs
-        n, q, own, nu = (
-            model.size("state"), window.size("control"), model.size("parameter"),
-            model.size("control"),
-        )  # fmt: skip
-        sizes = [n, model.size("algebraic"), q, q, integrand.numel_in(3), 1, 1]
-        x, z, w, _, p, t, dt = symbols = [
-            kind.sym(name, size) for name, size in zip("xzwvpth", sizes, strict=True)
-        ]
+        n, own, nu = (model.size(part) for part in ("state", "parameter", "control"))
+        x, z, w, _, p, t, dt = symbols = symbols_of(window, integrand, kind)
         held, active = p[own + nu : own + 2 * nu], p[own + 2 * nu]
         after = plain_step(self.inner, model).call([x, z, held, held, p[:own], t, dt])[0]
-        noise = ca.mtimes(ca.DM(self.root), w) if q else ca.DM.zeros(n)
+        noise = ca.mtimes(ca.DM(self.root), w) if w.numel() else ca.DM.zeros(n)
         return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
-
-
-def plain_step(step: Any, model: Model) -> ca.Function:
-    """Return the step of a model without an integrand."""
-    return step.function(model, ca.Function("nothing", model.arguments, [ca.SX(0, 1)]))
 
 
 def window_model(model: Model, disturbances: int) -> Model:
@@ -110,7 +99,7 @@ def window_problem(
     period: float,
     intervals: int,
     root: Array,
-    free: dict[str, Unknown],
+    free: dict[str, Any],
     solver: dict[str, Any],
 ) -> OptimalControl:
     """Return the problem of a window; see :class:`MHE` for its cost."""

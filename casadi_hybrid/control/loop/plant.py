@@ -13,7 +13,7 @@ from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.sensors import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, column, known
-from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
+from casadi_hybrid.control.steps import Integrator, RungeKutta, plain_step, step_of
 
 
 class Plant:
@@ -63,13 +63,7 @@ class Plant:
             if not callable(value):
                 column(value, signal.size, f"parameters[{name!r}]")
             self.parameters[name] = value
-        method: Any = step
-        if model.discrete:
-            method = DiscreteMap()
-        elif step is None:
-            method = Integrator("idas" if model.size("algebraic") else "cvodes")
-        nothing = ca.Function("nothing", model.arguments, [ca.SX(0, 1)])
-        self._step = method.function(model, nothing)
+        self._step = plain_step(step_of(model, step, Integrator()), model)
         self._algebraic = _algebraic(model) if model.size("algebraic") else None
         self.reset()
 
@@ -130,12 +124,7 @@ class Plant:
     def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array]:
         x = self.model.vector("state", x, "x")
         u = self.model.vector("control", u, "u")
-        parts = [np.zeros(0)]
-        for name, signal in self.model.signals["parameter"].items():
-            value = self.parameters[name]
-            value = value(time) if callable(value) else value
-            parts.append(column(value, signal.size, f"parameter {name!r} of the plant"))
-        return x, u, np.concatenate(parts)
+        return x, u, self.model.numbers(self.parameters, time)
 
     def _solved(self, x: Array, u: Array, p: Array, time: float) -> Array:
         if self._algebraic is not None:

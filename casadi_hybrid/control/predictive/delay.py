@@ -13,7 +13,7 @@ from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import DiscreteMap, RungeKutta
+from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
 
 _SAME = 1e-9
 """Part of the delay by which times may differ and still be the same."""
@@ -97,8 +97,7 @@ class Delay:
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
-        step = DiscreteMap() if model.discrete else RungeKutta(self._steps)
-        f = step.function(model, ca.Function("nothing", model.arguments, [ca.SX(0, 1)]))
+        f = plain_step(step_of(model, RungeKutta(self._steps), RungeKutta()), model)
         whole = int(np.floor(self.seconds / self._step + _SAME))
         rest = self.seconds - whole * self._step
         lengths = whole * [self._step]

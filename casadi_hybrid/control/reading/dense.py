@@ -15,7 +15,7 @@ from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import Collocation, points_of
 from casadi_hybrid.control.signals import Array, known, lagrange, places
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.control.steps import RungeKutta
+from casadi_hybrid.control.steps import RungeKutta, plain_step
 
 Whole = Any
 """A vector of whole numbers."""
@@ -237,8 +237,7 @@ class Dense:
 
     @cached_property
     def _flow(self) -> ca.Function:
-        model = self.ocp.model
-        return self._step.function(model, _nothing(model))
+        return plain_step(self._step, self.ocp.model)
 
     def _integrated(self, k: Whole, s: Array) -> Array:
         own, dt = self.P[: self.ocp.model.size("parameter")], np.diff(self.times)
@@ -270,8 +269,3 @@ def lagrange_slopes(nodes: Array, s: Array) -> Array:
             numerator = np.prod(s[:, None] - rest, axis=1)
             rows[:, i] += numerator / np.prod(nodes[i] - others)
     return rows
-
-
-def _nothing(model: Any) -> ca.Function:
-    """The integrand of no cost at all."""
-    return ca.Function("nothing", model.arguments, [ca.SX(0, 1)])
