@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector, positive
+from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector
 from casadi_hybrid.control.feedback.closed_loop import ClosedLoop, predict
-from casadi_hybrid.control.feedback.geometry import Geometry, geometry
+from casadi_hybrid.control.feedback.geometry import Geometry, below_one, geometry
 from casadi_hybrid.control.feedback.hybrid import objective_gradient
 
 
@@ -22,13 +22,6 @@ class GainState:
 
     u: Vector
     filtered: Vector | None = None
-
-
-def _below_one(rate: float) -> float:
-    rho = positive(rate, "rate")
-    if rho >= 1:
-        raise InputError(f"rate must be below 1, got {rate!r}: the error shrinks by it in a step")
-    return rho
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +58,7 @@ class IntegralFeedback(_Baseline):
         Raises:
             InputError: for bad arguments, as :func:`design` has them.
         """
-        rho = _below_one(rate)
+        rho = below_one(rate)
         return cls(geometry(sensitivity, hessian), 1 - rho)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
@@ -100,7 +93,7 @@ class FilteredIntegralFeedback(_Baseline):
         Raises:
             InputError: for bad arguments, as :func:`design` has them.
         """
-        rho = _below_one(rate)
+        rho = below_one(rate)
         return cls(geometry(sensitivity, hessian), (1 - rho) / (1 + rho), rho**2)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
@@ -157,7 +150,7 @@ class GradientFeedback(_Baseline):
         Raises:
             InputError: for bad arguments, as :func:`design` has them, and when no η does it.
         """
-        rho = _below_one(rate)
+        rho = below_one(rate)
         of = geometry(sensitivity, hessian)
         if preferred is not None:
             preferred = as_vector(preferred, of.B.shape[1], "preferred")
