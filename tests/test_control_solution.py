@@ -338,7 +338,7 @@ def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
         Solution.load(path, swing(MultipleShooting()))
     other = tmp_path / "other.npz"
     other.write_text("no archive")
-    with pytest.raises(InputError, match="is no saved solution"):
+    with pytest.raises(InputError, match="holds no saved solution"):
         Saved.read(other)
     with pytest.raises(FileNotFoundError):
         Saved.read(tmp_path / "missing.npz")

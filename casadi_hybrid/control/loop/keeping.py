@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.files import npz_path, pandas
+from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.control.loop.table import Table
+from casadi_hybrid.control.reading.storing import packed, unpacked
+from casadi_hybrid.control.signals import Signal
 
 FORMAT = "casadi_hybrid run 1"
 TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "violations")
@@ -19,7 +19,6 @@ TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates",
 
 def written(run: Any, path: str | Path) -> Path:
     """Write a run; see :meth:`Run.save`."""
-    target = npz_path(path)
     head: dict[str, Any] = {
         "format": FORMAT,
         "tables": {
@@ -43,16 +42,13 @@ def written(run: Any, path: str | Path) -> Path:
         table = getattr(run, name)
         arrays |= {f"{name} values": table.values, f"{name} times": table.times}
     arrays |= {f"cost {i}": values for i, values in enumerate(run.costs.values())}
-    np.savez_compressed(target, head=np.array(json.dumps(head)), **arrays)
-    return target
+    return packed(path, "head", head, arrays)
 
 
-def unpacked(path: str | Path) -> dict[str, Any]:
-    """Return the arguments of a run that :func:`written` wrote; the limits as dictionaries."""
+def read(path: str | Path) -> dict[str, Any]:
+    """Return the arguments of a run that :func:`written` wrote."""
+    head, arrays = unpacked(path, "head", "run")
     try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files}
-        head = json.loads(str(arrays["head"]))
         if head["format"] != FORMAT:
             raise InputError(f"{path} has the format {head['format']!r}, not {FORMAT!r}")
         parts: dict[str, Any] = {
@@ -64,17 +60,13 @@ def unpacked(path: str | Path) -> dict[str, Any]:
             for name in TABLES
         }
         parts["costs"] = {name: arrays[f"cost {i}"] for i, name in enumerate(head["costs"])}
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, BadZipFile) as error:
+        parts["limits"] = {name: Signal.of(name, len(limit["scale"]), **limit)
+                           for name, limit in head["limits"].items()}  # fmt: skip
+        parts |= {"status": tuple(head["status"]), "stopped": head["stopped"]}
+        parts["time_unit"] = head.get("time_unit", "")  # older files have none
+        return {**parts, "success": arrays["success"], "seconds": arrays["seconds"]}
+    except (KeyError, TypeError) as error:
         raise InputError(f"{path} holds no run: {error}") from None
-    parts["limits"] = {
-        name: {key: np.array(v) if key != "unit" else v for key, v in limit.items()}
-        for name, limit in head["limits"].items()
-    }
-    parts |= {"status": tuple(head["status"]), "stopped": head["stopped"]}
-    parts["time_unit"] = head.get("time_unit", "")  # older files have none
-    return {**parts, "success": arrays["success"], "seconds": arrays["seconds"]}
 
 
 def to_frame(run: Any) -> Any:

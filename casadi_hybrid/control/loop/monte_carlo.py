@@ -17,6 +17,7 @@ from casadi_hybrid.basics.record.cells import Columns
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.signals import Array, known
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -102,8 +103,7 @@ class Summary:
 
     def table(self) -> str:
         """Return the statistics as a table in plain text, then the seeds that came to no end."""
-        heads = ("", "runs", "mean", "std", "5 %", "median", "95 %", "worst", "seed")
-        rows: list[tuple[str, ...]] = [heads]
+        rows: list[Any] = [("", "runs", "mean", "std", "5 %", "median", "95 %", "worst", "seed")]
         for name, label in (
             ("cost", "cost"), ("violation", "violation / scale"), ("failed", "failed steps")
         ):  # fmt: skip
@@ -111,14 +111,8 @@ class Summary:
             numbers = (s.mean, s.std, *s.quantiles, s.worst)
             seed = "" if s.seed is None else str(s.seed)
             rows.append((label, str(s.count), *(f"{value:.4g}" for value in numbers), seed))
-        widths = [max(len(row[j]) for row in rows) for j in range(len(heads))]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]),
-                       *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-            for row in rows
-        ]  # fmt: skip
-        lines += [f"seed {seed}: {error}" for seed, error in self.errors.items()]
-        return "\n".join(line.rstrip() for line in lines)
+        ended = [f"seed {seed}: {error}" for seed, error in self.errors.items()]
+        return "\n".join([aligned(rows, right=True), *ended])
 
     def plot(self, *, title: str = "") -> Any:
         """Draw the share of runs at or below each cost and each violation.

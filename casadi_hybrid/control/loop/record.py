@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.loop.run import Limit, Run
+from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.loop.wiring import Move, Wiring
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, Signal
 
 NOT_ASKED = "no measurement yet"
 COMPUTED = "computed"
@@ -28,7 +28,7 @@ class Recorder:
     """
 
     def __init__(
-        self, wiring: Wiring, limits: Mapping[str, Limit], costs: Mapping[str, Move]
+        self, wiring: Wiring, limits: Mapping[str, Signal], costs: Mapping[str, Move]
     ) -> None:
         self.wiring = wiring
         self.limits = dict(limits)
@@ -45,20 +45,16 @@ class Recorder:
     def step(
         self,
         t: float,
-        x: Array,
         before: Array | None,
-        applied: Array,
-        command: Array | None,
-        arrived: Array | None,
-        estimate: Array | None,
         answer: Any,
         seconds: float,
+        x: Array,
+        applied: Array,
+        **rows: Array | None,
     ) -> None:
-        """Note one step; see :func:`simulate` for the order of things."""
-        shown = self.wiring.show(x, applied if before is None else before, t)
-        found = {"x": x, "outputs": shown, "applied": applied, "command": command,
-                 "arrived": arrived, "estimate": estimate}  # fmt: skip
-        for key, value in found.items():
+        """Note one step, ``before`` being the control that held until then."""
+        rows["outputs"] = self.wiring.show(x, applied if before is None else before, t)
+        for key, value in {"x": x, "applied": applied, **rows}.items():
             self._rows[key].append(value)
         for name, cost in self._of_cost.items():
             self._costs[name].append(float(np.ravel(cost(x, applied, t))[0]))
@@ -73,11 +69,8 @@ class Recorder:
         applied = rows["applied"][-1]
         assert applied is not None
         end = time + K * wiring.period
-        rows["x"].append(x if not self.stopped else np.full(x.size, np.nan))
-        rows["outputs"].append(
-            wiring.show(x, applied, end) if not self.stopped
-            else np.full(sum(w.stop - w.start for w in wiring.outputs.values()), np.nan)
-        )  # fmt: skip
+        rows["x"].append(None if self.stopped else x)
+        rows["outputs"].append(None if self.stopped else wiring.show(x, applied, end))
         begins = np.array(self._times)
         times = np.append(begins, end)
         controls = wiring.controls or {"u": slice(0, applied.size)}
@@ -119,7 +112,7 @@ def _matrix(columns: list[Array | None], count: int, size: int | None = None) ->
     return np.array(full, dtype=float).T.reshape(rows, count)
 
 
-def _violations(tables: list[Table], limits: Mapping[str, Limit], times: Array) -> Table:
+def _violations(tables: list[Table], limits: Mapping[str, Signal], times: Array) -> Table:
     places: dict[str, slice] = {}
     rows = []
     at = 0

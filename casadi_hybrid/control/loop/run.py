@@ -11,25 +11,10 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.loop.keeping import to_frame, unpacked, written
+from casadi_hybrid.control.loop.keeping import read, to_frame, written
 from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.reading.measures import Excess, entry_name, in_unit
-from casadi_hybrid.control.signals import Array
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Between what a quantity should stay, with its typical size and unit.
-
-    Attributes:
-        lower, upper, scale: one an entry.
-        unit: for axes.
-    """
-
-    lower: Array
-    upper: Array
-    scale: Array
-    unit: str = ""
+from casadi_hybrid.control.signals import Array, Signal
 
 
 @dataclass(frozen=True)
@@ -49,7 +34,7 @@ class Run:
         costs: by name, one number a step.
         violations: how far each limited quantity was outside its limits at each time; of controls
             NaN at the last.
-        limits: by name.
+        limits: what has limits, by name.
         status: what the controller said of each step; a plain function says "computed".
         success: whether its solver found what to act on: ``success`` of what it returned; without
             that, a status that is none of "last plan", "fallback" and "default".
@@ -67,7 +52,7 @@ class Run:
     estimates: Table
     costs: Mapping[str, Array]
     violations: Table
-    limits: Mapping[str, Limit] = field(repr=False)
+    limits: Mapping[str, Signal] = field(repr=False)
     status: tuple[str, ...] = field(repr=False)
     success: Array = field(repr=False)
     seconds: Array = field(repr=False)
@@ -168,12 +153,7 @@ class Run:
         Raises:
             InputError: where the file is no such file.
         """
-        parts = unpacked(path)
-        try:
-            limits = {name: Limit(**limit) for name, limit in parts.pop("limits").items()}
-            return cls(**parts, limits=limits)
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{path} holds no run: {error}") from None
+        return cls(**read(path))
 
     def unit(self, name: str) -> str:
         """Return the unit of a quantity, empty where none was declared."""

@@ -13,8 +13,7 @@ from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
-from casadi_hybrid.control.loop.channel import Channel
-from casadi_hybrid.control.loop.noise import covariance, draw, factor
+from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
 from casadi_hybrid.control.loop.record import Recorder
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.wiring import Wiring, costs_of, limits_of, wire
@@ -122,7 +121,8 @@ def simulate(
     for k in range(steps):
         t = time + k * wiring.period
         x = pushed(k, t, x)
-        arrived = channel.send(wiring.measure(x, _or_empty(before), t))
+        shown = wiring.measure(x, np.zeros(0) if before is None else before, t)
+        arrived = channel.send(shown)
         began = clock.perf_counter()
         if estimator is None:
             heard = heard if arrived is None else arrived
@@ -131,12 +131,13 @@ def simulate(
         answer, command = None, None
         if heard is not None:
             answer = ask(heard, t, given(t))
-            command = wiring.control(_control(answer), f"the control of step {k}")
+            said = getattr(answer, "control", answer)
+            command = wiring.control(said, f"the control of step {k}")
         seconds = clock.perf_counter() - began
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
-        record.step(t, x, before, applied, command, arrived,
-                    heard if estimator is not None else None, answer, seconds)  # fmt: skip
+        record.step(t, before, answer, seconds, x, applied, command=command, arrived=arrived,
+                    estimate=None if estimator is None else heard)  # fmt: skip
         after = wiring.move(x, applied, t) + draw(rng, root)
         before = applied
         line.advance()
@@ -157,14 +158,6 @@ def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
         "controller must have step(x, time=) or be a function (time, x) → control, got "
         f"{type(controller).__name__}"
     )
-
-
-def _control(answer: Any) -> Any:
-    return getattr(answer, "control", answer)
-
-
-def _or_empty(control: Array | None) -> Array:
-    return np.zeros(0) if control is None else control
 
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:

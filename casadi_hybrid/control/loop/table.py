@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,17 @@ import numpy as np
 from casadi_hybrid.control.signals import Array, known
 
 Places = Mapping[str, slice]
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
+    """Return rows of words as lines, columns aligned; with ``right`` to the right but the first."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = ["<", *(">" if right else "<" for _ in widths[1:])]
+    lines = (
+        "  ".join(f"{word:{side}{w}}" for word, side, w in zip(row, sides, widths, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -12,9 +12,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.plant import Plant
-from casadi_hybrid.control.loop.run import Limit
 from casadi_hybrid.control.loop.table import Places
-from casadi_hybrid.control.signals import Array, column, known, pair_of
+from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of
 
 Move = Callable[[Array, Array, float], Array]
 
@@ -116,23 +115,23 @@ def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
     )
 
 
-def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Limit]:
+def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
     """Return the limits of states, controls and outputs by name, those of the model by default.
 
     Args:
         plant: the Plant, or a function, which has none.
         given: (lower, upper) by name, in place of the model's; None for no limit on a side.
     """
-    found: dict[str, Limit] = {}
+    found: dict[str, Signal] = {}
     if isinstance(plant, Plant):
         for kind in ("state", "control", "output"):
-            for name, signal in plant.model.signals[kind].items():
-                found[name] = Limit(signal.lower, signal.upper, signal.scale, signal.unit)
+            found |= plant.model.signals[kind]
     elif given:
         raise InputError("limits are for a Plant; a plain function has no names")
     for name, pair in dict(given or {}).items():
         old = known(name, found, "state, control or output")
-        found[name] = Limit(*pair_of(name, old.scale.size, pair), old.scale, old.unit)
+        lower, upper = pair_of(name, old.size, pair)
+        found[name] = replace(old, lower=lower, upper=upper)
     return found
 
 

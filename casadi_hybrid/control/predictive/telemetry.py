@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.predictive.step import Record
 
 _COLUMNS = (
@@ -43,6 +44,4 @@ def table(records: Sequence[Record]) -> str:
             missing = isinstance(value, float) and np.isnan(value)
             row.append("-" if missing or value == "" else form.format(value))
         rows.append(row)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(f"{word:<{w}}" for word, w in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
+    return aligned(rows)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -80,7 +81,6 @@ class Saved:
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
-        target = npz_path(path)
         arrays: dict[str, Any] = {"times": self.times}
         names: dict[str, list[str]] = {}
         for part in ("rows", "multipliers", "point"):
@@ -90,9 +90,7 @@ class Saved:
         texts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in
                  ("times", "rows", "multipliers", "point")}  # fmt: skip
         texts |= {"names": names, "version": VERSION, "stats": _plain_stats(self.stats)}
-        with target.open("wb") as file:
-            np.savez_compressed(file, text=np.array(json.dumps(texts)), **arrays)
-        return target
+        return packed(path, "text", texts, arrays)
 
     @classmethod
     def read(cls, path: str | Path) -> Saved:
@@ -101,14 +99,7 @@ class Saved:
         Raises:
             InputError: where the file is none of these, or of a later version.
         """
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                texts = json.loads(str(archive["text"]))
-                arrays = {key: archive[key] for key in archive.files if key != "text"}
-        except (ValueError, KeyError, OSError) as problem:
-            if isinstance(problem, FileNotFoundError):
-                raise
-            raise InputError(f"{path} is no saved solution: {problem}") from None
+        texts, arrays = unpacked(path, "text", "saved solution")
         if texts.pop("version", 0) != VERSION:
             raise InputError(f"{path} was saved by another version; its layout is not known here")
         names = texts.pop("names")
@@ -129,6 +120,30 @@ class Saved:
                 "it as it was when it was saved, with the same mesh, method and scales"
             )
         return dict(self.point)
+
+
+def packed(path: str | Path, key: str, texts: Any, arrays: Mapping[str, Any]) -> Path:
+    """Write arrays and, under a key, texts to one file; the suffix is added where it is missing."""
+    target = npz_path(path)
+    held: dict[str, Any] = {key: np.array(json.dumps(texts)), **arrays}
+    np.savez_compressed(target, **held)
+    return target
+
+
+def unpacked(path: str | Path, key: str, what: str) -> tuple[Any, dict[str, Array]]:
+    """Return the texts and arrays that :func:`packed` wrote.
+
+    Raises:
+        InputError: where the file is none of these.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        return json.loads(str(arrays.pop(key))), arrays
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, TypeError, OSError, BadZipFile) as problem:
+        raise InputError(f"{path} holds no {what}: {problem}") from None
 
 
 def identity(program: Program) -> dict[str, Any]:
