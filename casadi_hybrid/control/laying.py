@@ -24,7 +24,7 @@ class Laid:
     Attributes:
         program: with the numbers of the declarations.
         trajectories: (x, p) → states, algebraic states, controls at the beginning and at the end
-            of each interval, parameters, times, the costs one below the other.
+            of each interval, parameters, times, the costs one below the other, outputs.
         points: (x, p) → states and algebraic states between the grid points, where there are any.
     """
 
@@ -43,9 +43,13 @@ def lay_out(ocp: Statement) -> Laid:
 
 def read(assembly: Assembly, program: Program, horizon: Horizon, costs: Any) -> Laid:
     """Return the built program with the functions that read a horizon from it."""
-    outputs = [horizon.X, horizon.Z, horizon.U, horizon.V, horizon.P, horizon.T, costs]
+    h, kind, model = horizon, assembly.kind, horizon.model
+    Z = h.Z if h.Z.shape[0] else kind.nan(model.size("algebraic"), h.N + 1)
+    own = h.P[: model.size("parameter"), :]
+    shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
+    outputs = [h.X, h.Z, h.U, h.V, h.P, h.T, costs, *shown]
     trajectories = assembly.reader("trajectories", program, outputs)
-    inside = horizon.inside or (assembly.kind(0, 0), assembly.kind(0, 0))
+    inside = horizon.inside or (kind(0, 0), kind(0, 0))
     return Laid(program, trajectories, assembly.reader("points", program, inside))
 
 

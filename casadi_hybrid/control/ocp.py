@@ -16,11 +16,10 @@ from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.judging import labels, stated
-from casadi_hybrid.control.reading.moving import start_of
 from casadi_hybrid.control.reading.storing import renumbered
 from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import start_values, with_numbers
+from casadi_hybrid.control.starting import start_of, start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import Free
 

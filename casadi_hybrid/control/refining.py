@@ -12,9 +12,9 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.reading.measures import entry_name, in_unit, warning
-from casadi_hybrid.control.reading.moving import sampled
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.starting import sampled
 from casadi_hybrid.control.statement import Statement, moved_to
 
 _PIECES = 4
@@ -241,7 +241,7 @@ def _elsewhere(old: _Mesh, new: _Mesh) -> str:
     """
     at = np.union1d(old.ocp.fractions, new.ocp.fractions)
     before, after = (sampled(mesh.solution, at) for mesh in (old, new))
-    states, model = old.solution.rows, old.ocp.model
+    states, model = old.solution.values, old.ocp.model
     compared = [
         (name, np.abs(after[name] - before[name]), states[name], signal.scale, signal.unit)
         for name, signal in model.signals["state"].items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -75,6 +75,26 @@ class Signal:
                 "the typical size is called scale"
             )
         return cls(name, int(size), least, most, typical, guess, unit, **rest)
+
+
+class ByName(Mapping[str, Any]):
+    """Matrices by name; one with a single row is read as a vector."""
+
+    rows: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> Any:
+        return plain(known(name, self.rows, "trajectory"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def plain(rows: Array) -> Array:
+    """Return a matrix, of one row that."""
+    return rows[0] if rows.shape[0] == 1 else rows
 
 
 def numbers(value: Any, what: str) -> Array:

@@ -15,7 +15,7 @@ from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, known, places
+from casadi_hybrid.control.signals import Array, known, places, plain
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Solution(Ended):
         explanation: str = "",
     ) -> Solution:
         """Read a point of the program."""
-        X, Z, U, _, P, T, costs = (
+        X, Z, U, _, P, T, costs, Y = (
             np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)
         )
         ocp = ocp.limited(program.limits)
@@ -114,6 +114,7 @@ class Solution(Ended):
                     linear = kind == "control" and model.signals[kind][name].linear
                     values[name] = block.read(x) if linear and block else rows[where]
         values |= {name: P[where] for name, where in places(ocp.given).items()}
+        values |= {name: Y[where] for name, where in model.places("output").items()}
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
         return cls(
             ocp,
@@ -132,13 +133,10 @@ class Solution(Ended):
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
-        outputs = self.ocp.model.signals["output"]
-        if name in outputs:
-            return _plain(self._output(name))
-        return _plain(known(name, {**outputs, **self.values}, "trajectory"))
+        return plain(known(name, self.values, "trajectory"))
 
     def __contains__(self, name: str) -> bool:
-        return name in self.values or name in self.ocp.model.signals["output"]
+        return name in self.values
 
     @property
     def duration(self) -> float:
@@ -169,17 +167,12 @@ class Solution(Ended):
         Positive where an upper limit holds the point back, negative where a lower one does.
         """
         program = self.program
-        rows = {name: block.read(self.lam_g, dual=True)
-                for name, block in program.constraints.items()}  # fmt: skip
-        bounds = {name: block.read(self.lam_x, dual=True)
-                  for name, block in program.variables.items()}  # fmt: skip
-        return {name: _plain(value) for name, value in {**bounds, **rows}.items()}
-
-    @property
-    def rows(self) -> dict[str, Array]:
-        """Every trajectory and output by name, as matrices."""
-        outputs = self.ocp.model.signals["output"]
-        return {**self.values, **{name: self._output(name) for name in outputs}}
+        return {
+            name: plain(block.read(stacked, dual=True))
+            for stacked, blocks in ((self.lam_x, program.variables),
+                                    (self.lam_g, program.constraints))
+            for name, block in blocks.items()
+        }  # fmt: skip
 
     @property
     def units(self) -> dict[str, str]:
@@ -354,7 +347,7 @@ class Solution(Ended):
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
         saved = storing.Saved.of(
-            self, self.ocp.name, self.rows, self.multipliers, self.units, self.costs
+            self, self.ocp.name, self.values, self.multipliers, self.units, self.costs
         )
         return saved.write(path)
 
@@ -381,16 +374,3 @@ class Solution(Ended):
 
     def _stacked(self, kind: str) -> Array:
         return np.vstack([self.values[name] for name in self.ocp.model.signals[kind]])
-
-    def _output(self, name: str) -> Array:
-        model = self.ocp.model
-        X, Z, U, V, P, T, _ = self.laid.trajectories(self.x, self.program.p)
-        W = ca.horzcat(U, V[:, -1])
-        Z = Z if Z.shape[0] else np.full((model.size("algebraic"), self.times.size), np.nan)
-        own = P[: model.size("parameter"), :]
-        rows = np.asarray(model.moves.outputs.map(self.times.size)(X, Z, W, own, T).full())
-        return rows[model.places("output")[name]]
-
-
-def _plain(rows: Array) -> Array:
-    return rows[0] if rows.shape[0] == 1 else rows

@@ -1,8 +1,11 @@
-"""The numbers of one solve: initial state, parameters, references, the point to begin at."""
+"""The numbers of one solve: initial state, parameters, references, the point to begin at.
+
+That may be a solution on another mesh or by another method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
-from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.moving import start_of
+from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.signals import Array, between, by_name, column, known, matrix, spread
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement
@@ -123,20 +125,21 @@ def _guess(
     given = {**ocp.guesses, **by_name(guess, "guess")}
     fractions = ocp.fractions
     targets = _targets(ocp, program)
-    values: dict[str, Array] = {}
-    for kind in ("state", "algebraic", "control"):
-        for name, signal in ocp.model.signals[kind].items():
-            what = f"guess of {name!r}"
-            if name in given:
-                held = kind == "control" and not signal.linear
-                rows = spread(given[name], signal.size, fractions, what, held=held)
-            elif kind == "state" and name in initial:
-                begin = initial[name]
-                end = targets.get(name, begin)
-                rows = begin[:, None] + np.outer(end - begin, fractions)
-            else:
-                rows = spread(signal.guess, signal.size, fractions, what)
-            values |= _on_blocks(program, name, rows, fractions, ocp)
+    rows: dict[str, Array] = {}
+    for name, signal in ocp.model.unknowns.items():
+        what = f"guess of {name!r}"
+        if name in given:
+            held = name in ocp.model.signals["control"] and not signal.linear
+            rows[name] = spread(given[name], signal.size, fractions, what, held=held)
+        elif name in initial:
+            begin = initial[name]
+            rows[name] = begin[:, None] + np.outer(targets.get(name, begin) - begin, fractions)
+        else:
+            rows[name] = spread(signal.guess, signal.size, fractions, what)
+    values = {
+        label: np.stack([np.interp(at, fractions, row) for row in rows[name]])
+        for name, label, at in _columns(ocp, program)
+    }
     for name in (*ocp.freed, "duration"):
         if name in given and name in program.variables:
             values[name] = given[name]
@@ -170,17 +173,92 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
     return found
 
 
-def _on_blocks(
-    program: Program, name: str, rows: Array, fractions: Array, ocp: Statement
-) -> dict[str, Array]:
-    """The rows at the columns that the blocks of a trajectory have."""
-    values = {}
-    block = program.variables.get(name)
-    if block is not None:
-        values[name] = rows[:, : block.shape[1]]
-    points = program.variables.get(f"{name} inside")
-    if points is not None:
-        inner = points.shape[1] // (fractions.size - 1)
-        at = between(fractions, points_of(ocp.method)[:inner])
-        values[f"{name} inside"] = np.stack([np.interp(at, fractions, row) for row in rows])
-    return values
+def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array]]:
+    """A trajectory's name, that of a block of it, and where in the duration its columns are."""
+    for name in ocp.model.unknowns:
+        for label in (name, f"{name} inside"):
+            block = program.variables.get(label)
+            if block is not None:
+                at = ocp.fractions[: block.shape[1]]
+                if label != name:
+                    at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
+                yield name, label, at
+
+
+def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, Array]:
+    """Return ``x0``, ``lam_x0`` and ``lam_g0`` of a solution, moved where its mesh is another.
+
+    By another method, or of a problem with other constraints, it is ``x0`` alone: some multipliers
+    without the others lead away from it.
+
+    States and controls are read from the trajectory at the new points. Multipliers are those of the
+    old interval that is there: the costates, of the dynamics, as they are; those of limits in
+    proportion to the length of the interval, for they are parts of an integral.
+
+    Raises:
+        InputError: for a solution with other states or controls.
+    """
+    old = solution.program
+    alike = _shapes(old) == _shapes(program)
+    if alike and np.array_equal(solution.ocp.fractions, ocp.fractions):
+        return {"x0": solution.x, "lam_x0": solution.lam_x, "lam_g0": solution.lam_g}
+    had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
+                for one in (solution.ocp, ocp))  # fmt: skip
+    if had != has:
+        raise InputError(
+            f"guess is a solution of {solution.ocp.name}, whose states and controls are not those "
+            f"of {ocp.name}: {had}, not {has}"
+        )
+    fractions, before = ocp.fractions, solution.ocp.fractions
+    middles = (fractions[:-1] + fractions[1:]) / 2
+    k = np.searchsorted(before, middles, side="right") - 1
+    ratio = np.diff(fractions) / np.diff(before)[k]
+
+    def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
+        blocks: Mapping[str, Block] = getattr(program, of)
+        for name, block in blocks.items():
+            source = getattr(old, of).get(name)
+            if source is None or _shape(source) != _shape(block):
+                continue
+            rows = values[source.where].reshape(source.shape, order="F")
+            if block.stride:
+                stride = block.stride
+                columns = np.arange(block.shape[1])
+                last = columns >= fractions[:-1].size * stride
+                at = np.minimum(columns // stride, k.size - 1)
+                of_old = np.where(last, source.shape[1] - 1, k[at] * stride + columns % stride)
+                rows = rows[:, np.minimum(of_old, source.shape[1] - 1)]
+                if dual and name not in ("dynamics", "continuity") and block.shape[1] > 1:
+                    rows = rows * ratio[at]
+            found[block.where] = rows.ravel(order="F")
+        return found
+
+    values = {label: sampled(solution, at)[name] for name, label, at in _columns(ocp, program)}
+    begun = program.with_x0(moved("variables", solution.x, program.x0.copy(), dual=False))
+    start = begun.with_start(values).x0
+    if not alike:
+        return {"x0": start}
+    return {
+        "x0": start,
+        "lam_x0": moved("variables", solution.lam_x, np.zeros(program.n), dual=True),
+        "lam_g0": moved("constraints", solution.lam_g, np.zeros(program.m), dual=True),
+    }
+
+
+def sampled(solution: Solution, fractions: Array) -> Mapping[str, Array]:
+    """Return every quantity at fractions of the duration, as matrices by name."""
+    dense = solution.dense
+    times = solution.times[0] + fractions * solution.duration
+    return dense.samples(*dense.locate(np.clip(times, *solution.times[[0, -1]]))).rows
+
+
+def _shapes(program: Program) -> list[dict[str, tuple[int, int]]]:
+    """What does not depend on the mesh: names, entries and points an interval of the blocks."""
+    return [
+        {name: _shape(block) for name, block in blocks.items()}
+        for blocks in (program.variables, program.constraints)
+    ]
+
+
+def _shape(block: Block) -> tuple[int, int]:
+    return block.shape[0], block.stride

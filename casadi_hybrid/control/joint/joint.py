@@ -119,7 +119,7 @@ class JointSolution(Ended):
         units: dict[str, str] = {}
         multipliers = dict(self.links)
         for name, part in self.parts.items():
-            shown = {"times": part.times[None], **part.rows}
+            shown = {"times": part.times[None], **part.values}
             rows |= {f"{name}/{key}": values for key, values in shown.items()}
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}

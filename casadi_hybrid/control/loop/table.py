@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, known, plain
 
 Places = Mapping[str, slice]
 
@@ -43,8 +43,7 @@ class Table:
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, str):
-            rows = self.rows(key)
-            return rows[0] if rows.shape[0] == 1 else rows
+            return plain(self.rows(key))
         return np.asarray(self.values[key])
 
     def __contains__(self, name: object) -> bool:

@@ -12,7 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import Errors, Excess, Violations, entry_name
-from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.signals import Array, Signal, plain
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -184,8 +184,7 @@ def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
         for name, block in blocks.items():
             if limited[block.where].any():
-                rows = touched[block.where].reshape(block.shape, order="F")
-                found[name] = rows[0] if rows.shape[0] == 1 else rows
+                found[name] = plain(touched[block.where].reshape(block.shape, order="F"))
     return found
 
 

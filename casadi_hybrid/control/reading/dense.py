@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import Collocation, points_of
-from casadi_hybrid.control.signals import Array, known, lagrange, places
+from casadi_hybrid.control.signals import Array, ByName, lagrange, places
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import RungeKutta, plain_step
 
@@ -32,7 +32,7 @@ class Columns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Samples(Mapping[str, Array]):
+class Samples(ByName):
     """Trajectories at chosen times, by name.
 
     Attributes:
@@ -47,16 +47,10 @@ class Samples(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Any:
         """Return a vector for a quantity with one entry, else a matrix; a number at one time."""
-        rows = known(name, self.rows, "trajectory")
+        rows = super().__getitem__(name)
         if self.single:
-            return float(rows[0, 0]) if rows.shape[0] == 1 else rows[:, 0]
-        return rows[0] if rows.shape[0] == 1 else rows
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
+            return float(rows[0]) if rows.ndim == 1 else rows[:, 0]
+        return rows
 
 
 class Dense:
@@ -79,7 +73,7 @@ class Dense:
 
     def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
         parts = [np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, p)]
-        self.X, self.Z, self.U, self.V, self.P, T = parts[:6]
+        self.X, self.Z, self.U, self.V, self.P, T, *_ = parts
         self.times: Array = T.ravel()
         self.ocp = ocp
         self._points = [np.asarray(part.full(), dtype=float) for part in laid.points(x, p)]

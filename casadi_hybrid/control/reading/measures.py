@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, ByName, known
 
 NOTED = 1e-4
 """Excess between grid points, in units of the scale, that a solution speaks of."""
 
 SHOWN = 3
-
-
-class ByName(Mapping[str, Array]):
-    """Numbers by name, a row an entry and a column an interval; printed they are one line."""
-
-    rows: Mapping[str, Array]
-
-    def __getitem__(self, name: str) -> Array:
-        rows: Array = known(name, self.rows, "quantity")
-        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +35,9 @@ class Errors(ByName):
     rows: Mapping[str, Array]
     times: Array
     units: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         """The largest error, of which state, and in which interval."""
@@ -132,6 +116,9 @@ class Violations(ByName):
     def __getitem__(self, name: str) -> Array:
         rows: Array = known(name, self.rows, "limit")
         return rows
+
+    def __repr__(self) -> str:
+        return str(self)
 
     @property
     def by_interval(self) -> Array:

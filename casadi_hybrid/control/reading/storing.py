@@ -15,7 +15,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import npz_path, pandas
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Samples
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 1
 """Of the layout of the file."""
@@ -24,7 +24,7 @@ _NUMBERS = ("x0", "lbx", "ubx", "lbg", "ubg", "p")
 
 
 @dataclass(frozen=True)
-class Saved:
+class Saved(ByName):
     """What a file says of a solution without the problem: for figures and tables later on.
 
     Attributes:
@@ -69,15 +69,11 @@ class Saved:
             units,
             costs,
             solution.stats,
-            stacked(solution.program, solution.x, solution.lam_x, solution.lam_g),
+            {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
+            | {name: getattr(solution.program, name) for name in _NUMBERS},
             identity(solution.program),
             solution.explanation,
         )
-
-    def __getitem__(self, name: str) -> Array:
-        """Return a trajectory by name."""
-        rows: Array = known(name, self.rows, "trajectory")
-        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
@@ -171,12 +167,6 @@ def renumbered(program: Program, solved: Program) -> Program:
         )
     numbers: dict[str, Any] = {name: getattr(solved, name) for name in (*_NUMBERS, "limits")}
     return replace(program, **numbers)
-
-
-def stacked(program: Program, x: Array, lam_x: Array, lam_g: Array) -> dict[str, Array]:
-    """Return the point, the multipliers and the numbers of a program by name."""
-    numbers = {name: getattr(program, name) for name in _NUMBERS}
-    return {"x": x, "lam_x": lam_x, "lam_g": lam_g, **numbers}
 
 
 def table(samples: Samples) -> Any:
