@@ -15,14 +15,14 @@ from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.answer import Answer, Answers, Question
+from casadi_hybrid.control.predictive.answer import Answer, Answers
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.gain import Gain, Gains
 from casadi_hybrid.control.predictive.measured import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, refuse
-from casadi_hybrid.control.predictive.search import Found
+from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
@@ -192,12 +192,12 @@ class MPC:
         question, flaw = self._question(x, at, parameters)
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs a state")
-        search, aid = self._answers.search, self._answers.aid
-        found = question.put_to(search, question.program, None)
-        self._prepared = found
+        aid = self._answers.aid
+        found = self._prepared = self._answers.search.run(question)
         self._keep(found)
         if aid is not None:  # what it makes at its first solve is there then
-            question.put_to(aid, aid.numbers(question.state, at, parameters), None)
+            softened = aid.numbers(question.state, question.at, parameters)
+            aid.run(replace(question, program=softened))
         return None if found.plan is None else found.plan.solution(found.stats)
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
