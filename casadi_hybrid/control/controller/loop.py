@@ -15,8 +15,7 @@ from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
-from casadi_hybrid.control.predictive.softening import prices, violations
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, prices, violations
 from casadi_hybrid.control.predictive.spare import Spare
 from casadi_hybrid.control.program import Program
 

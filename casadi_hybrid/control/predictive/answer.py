@@ -8,9 +8,16 @@ from typing import Any
 
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.limits import Limits
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
+from casadi_hybrid.control.predictive.problem import (
+    Problem,
+    nominal,
+    parts,
+    prices,
+    said,
+    softened,
+    violated,
+)
 from casadi_hybrid.control.predictive.search import Found, Question, Search
-from casadi_hybrid.control.predictive.softening import prices, said, softened, violated
 from casadi_hybrid.control.terms import Soft
 
 

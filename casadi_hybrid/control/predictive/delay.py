@@ -25,19 +25,8 @@ class Delay:
     """Predicts the state at which a control takes effect.
 
     A control that is sent at t acts from t + d on, until the next one does. So the state at t + d
-    follows from that at t and the controls sent before; of none it is the model's guess.
-
-    Args:
-        ocp: the problem.
-        delay: d in seconds; a whole number (of type int) counts periods.
-        period: of the steps; the first interval of the problem by default.
-
-    Attributes:
-        seconds: d.
-
-    Raises:
-        InputError: for a delay that is no such number, that is not shorter than the horizon, or
-            of a discrete model no whole number of its steps.
+    follows from that at t and the controls sent before; of none it is the model's guess. ``delay``
+    is d, :attr:`seconds`, or of type int a number of periods.
     """
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
@@ -87,9 +76,6 @@ class Delay:
         Returns:
             (x, sent, p, t) → x one delay later, with the controls sent, a column each, the oldest
             first; how many of these; and each before the first step.
-
-        Raises:
-            InputError: for algebraic states.
         """
         assert self._plant is not None
         model = self._plant.model
@@ -112,13 +98,7 @@ class Delay:
         return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths), self._plant.start()
 
     def ahead(self, x: Array, time: float, program: Program) -> Array:
-        """Return the state one delay after ``time``.
-
-        Args:
-            x: the state at ``time``.
-            time: of the measurement.
-            program: with the parameters of the model, which are held over the delay.
-        """
+        """Return the state one delay after ``time``, the program's parameters held."""
         if self._plant is None:
             return x
         for name in self._plant.model.signals["parameter"]:

@@ -19,13 +19,12 @@ from casadi_hybrid.control.predictive.answer import Answer, Answers
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.gain import Gain, Gains
-from casadi_hybrid.control.predictive.measured import limited, measured
+from casadi_hybrid.control.predictive.limits import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, refuse
 from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
-from casadi_hybrid.control.predictive.step import Record, Step
-from casadi_hybrid.control.predictive.telemetry import arrays, table
+from casadi_hybrid.control.predictive.step import Record, Step, arrays, table
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
@@ -340,8 +339,6 @@ class MPC:
         """Return all records as text, one line a step."""
         return table(self.records)
 
-    # --- numbers ------------------------------------------------------------------------------
-
     def _next(self) -> float:
         """A period after the last step."""
         if self._time is None:
@@ -381,8 +378,6 @@ class MPC:
     def _first(self, program: Program) -> Program:
         """The program itself, or its nominal scenario."""
         return program.part(next(iter(parts(self.ocp))))
-
-    # --- plans --------------------------------------------------------------------------------
 
     def _keep(self, found: Found) -> None:
         if found.usable:

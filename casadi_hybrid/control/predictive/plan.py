@@ -187,12 +187,7 @@ def beginning(
 
 
 def transferred(plan: Plan, problem: Problem) -> Plan:
-    """Return the plan as one of a problem with the same horizon: what both have by name.
-
-    Args:
-        plan: of any of both.
-        problem: the same problem with limits made soft, or the one that it was made of.
-    """
+    """Return the plan as one of the softened problem, or back: what both have by name."""
     if plan.problem is problem:
         return plan
     source, target = plan.program, problem.program
@@ -208,12 +203,9 @@ def transferred(plan: Plan, problem: Problem) -> Plan:
         return found
 
     variables = source.variables, target.variables
-    constraints = source.constraints, target.constraints
-    return Plan(
-        problem,
-        target,
+    x, lam_x = (
         taken(plan.x, target.x0, *variables),
         taken(plan.lam_x, np.zeros(target.n), *variables),
-        taken(plan.lam_g, np.zeros(target.m), *constraints),
-        plan.time,
     )
+    lam_g = taken(plan.lam_g, np.zeros(target.m), source.constraints, target.constraints)
+    return Plan(problem, target, x, lam_x, lam_g, plan.time)

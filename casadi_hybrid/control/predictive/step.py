@@ -1,15 +1,16 @@
-"""What one step of a predictive controller returns, and what is kept of it."""
+"""What one step of a predictive controller returns, and what is kept of all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.control.joint.joint import JointSolution
+from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.solution import Solution
@@ -104,3 +105,37 @@ class Step:
         it has all of them by name.
         """
         return None if self._plan is None else self._plan.solution(self._stats)
+
+
+_COLUMNS = (
+    ("time", "{:.6g}"), ("status", "{}"), ("iterations", "{}"), ("seconds", "{:.2e}"),
+    ("warm", "{}"), ("engine", "{}"), ("kernel", "{}"), ("active", "{}"), ("violation", "{:.1e}"),
+    ("objective", "{:.6g}"), ("stationarity", "{:.1e}"), ("reason", "{}"),
+)  # fmt: skip
+
+
+def arrays(records: Sequence[Record]) -> dict[str, Any]:
+    """Return one array for each field of the records, one entry a step."""
+    found: dict[str, Any] = {
+        part.name: np.array([getattr(record, part.name) for record in records])
+        for part in fields(Record)
+        if part.name != "active_names"
+    }
+    names = np.empty(len(records), dtype=object)
+    names[:] = [record.active_names for record in records]
+    return {**found, "active_names": names}
+
+
+def table(records: Sequence[Record]) -> str:
+    """Return the records as text, one line a step, columns aligned."""
+    rows = [[name for name, _ in _COLUMNS]]
+    for record in records:
+        row = []
+        for name, form in _COLUMNS:
+            value = getattr(record, name)
+            if isinstance(value, bool):
+                value = "yes" if value else "no"
+            missing = isinstance(value, float) and np.isnan(value)
+            row.append("-" if missing or value == "" else form.format(value))
+        rows.append(row)
+    return aligned(rows)
