@@ -24,51 +24,29 @@ _SIDES = "lower", "upper"
 
 
 class LimitsInC:
-    """The limits that a problem declares, as the members of a structure.
-
-    Args:
-        limits: by name, with what has changed.
-        units: by name.
-
-    Attributes:
-        members: a side of a limit each.
-        values: as they are now.
-    """
+    """The limits that a problem declares: a side of each a member of a structure, with values."""
 
     def __init__(self, limits: Limits, units: dict[str, str]) -> None:
-        self._limits, rows = limits, []
-        values: list[Array] = []
-        self._at: dict[tuple[str, str], int] = {}
-        for name, declared in limits.declared.items():
-            for side, now in zip(_SIDES, limits.now(name), strict=True):
-                if np.isfinite(getattr(declared, side)).any():
-                    self._at[name, side] = sum(value.size for value in values)
-                    rows.append((f"{name} {side}", now.size, 1, units.get(name, ""), "limit"))
-                    values.append(now)
+        self._limits = limits
+        now = {
+            (name, side): value
+            for name, declared in limits.declared.items()
+            for side, value in zip(_SIDES, limits.now(name), strict=True)
+            if np.isfinite(getattr(declared, side)).any()
+        }
+        rows = [(f"{name} {side}", value.size, 1, units.get(name, ""), "limit")
+                for (name, side), value in now.items()]  # fmt: skip
         self.members: list[Quantity] = quantities(rows, "limit")
-        self.values: Array = np.concatenate([*values, np.zeros(0)])
+        self.values: Array = np.concatenate([*now.values(), np.zeros(0)])
+        self._at = {key: member.at for key, member in zip(now, self.members, strict=True)}
 
     def words(self, name: str, program: Program, softened: Program | None) -> dict[str, Any]:
-        """What the templates ask for.
-
-        Args:
-            name: of the export.
-            program: with the numbers of the export.
-            softened: the softened one, where there is one.
-        """
+        """What the templates ask for of the programs with the numbers of the export."""
         upper = name.upper()
-        words: dict[str, Any] = {}
-        for prefix, of in (("", program), ("soft_", softened)):
-            for key in ("lbx", "ubx", "lbg", "ubg"):
-                rows = [] if of is None else self._rows(of, key)
-                words |= {
-                    f"{prefix}{key}_count": len(rows),
-                    f"{prefix}{key}_at": table(at for at, _, _ in rows),
-                    f"{prefix}{key}_of": table(of for _, of, _ in rows),
-                    f"{prefix}{key}_scale": table(float(scale) for _, _, scale in rows),
-                }
         by_word = {q.word: self.values[q.at : q.at + q.count] for q in self.members}
-        return words | {
+        return {
+            "bounds": self._bounds(program),
+            "soft_bounds": self._bounds(softened) if softened else "",
             "limited": bool(self.members),
             "limit_fields": members(self.members),
             "limit_places": enumeration(self.members, f"{upper}_LIMIT"),
@@ -85,6 +63,16 @@ class LimitsInC:
             at = self._at.get((name, side))
             found += [-1] * size if at is None else [at + i for i in range(size)]
         return found
+
+    def _bounds(self, program: Program) -> str:
+        """The tables of the bounds that are limits, as initializers."""
+        found = []
+        for key in ("lbx", "ubx", "lbg", "ubg"):
+            rows = self._rows(program, key)
+            at, of = (f"(const int[]){table(row[k] for row in rows)}" for k in (0, 1))
+            scale = f"(const double[]){table(row[2] for row in rows)}"
+            found.append(f"{{{len(rows)}, {at}, {of}, {scale}}}")
+        return ",\n    ".join(found)
 
     def _rows(self, program: Program, key: str) -> list[tuple[int, int, float]]:
         """For each bound that is a limit: its place, that of the limit, and its scale."""
