@@ -20,10 +20,8 @@ LAST = -1
 class Assembly:
     """A program in the making; all symbols it hands out are in physical units.
 
-    Args:
-        name: of the program.
-        kind: ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` keeps one interval
-            as a function that is mapped over the horizon.
+    As ``kind`` ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` keeps one interval
+    as a function that is mapped over the horizon.
     """
 
     def __init__(self, name: str, kind: Any) -> None:

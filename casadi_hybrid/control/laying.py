@@ -19,13 +19,12 @@ from casadi_hybrid.control.terms import Constraint
 
 @dataclass(frozen=True)
 class Laid:
-    """A program and the functions that read it.
+    """A program with the numbers of the declarations, and the functions (x, p) that read it.
 
     Attributes:
-        program: with the numbers of the declarations.
-        trajectories: (x, p) → states, algebraic states, controls at the beginning and at the end
-            of each interval, parameters, times, the costs one below the other, outputs.
-        points: (x, p) → states and algebraic states between the grid points, where there are any.
+        trajectories: states, algebraic states, controls at the beginning and at the end of each
+            interval, parameters, times, the costs one below the other, outputs.
+        points: states and algebraic states between the grid points, where there are any.
     """
 
     program: Program
@@ -65,8 +64,6 @@ def lay_phase(
     """Add one phase to a program; return its horizon and its costs, one below the other.
 
     Args:
-        ocp: what it says.
-        assembly: of the program.
         first: the stage of its first grid point.
         prefix: of the names of its blocks.
         start: the time at which it begins, in the program's symbols; a parameter by default.

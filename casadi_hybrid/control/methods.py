@@ -310,10 +310,8 @@ def _limit_between(
 ) -> None:
     """Add the rows of the declared limits at inner points, and say where constraints hold.
 
-    Args:
-        horizon: with its unknowns.
-        taus, X, Z: fractions, states and algebraic states there, each of all intervals.
-        points: the same where the limits are those of unknowns.
+    The fractions, and the states and algebraic states there of all intervals; ``points`` are the
+    same where the limits are those of unknowns.
     """
     model = horizon.model
     count = taus.size

@@ -27,13 +27,7 @@ from casadi_hybrid.control.signals import (
 
 @dataclass(frozen=True)
 class Moves:
-    """The functions of a model, each of (x, z, u, p, t).
-
-    Attributes:
-        rate: dx/dt, or the next x of a discrete model.
-        equations: what is zero of a DAE.
-        outputs: all outputs, one below the other.
-    """
+    """The functions (x, z, u, p, t) of a model: dx/dt or the next x, what is zero, all outputs."""
 
     rate: ca.Function
     equations: ca.Function

@@ -206,13 +206,7 @@ class OptimalControl(Statement):
 
 
 def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
-    """Return the solver of a program, with its names in messages.
-
-    Args:
-        program: what it solves.
-        options: of the solver.
-        parts: each statement of the program by the prefix of its names.
-    """
+    """Return the solver of a program, with names; the parts are statements by their prefixes."""
     names = labels(program, parts, scaled=True)
     return nlpsol("solver", "hybrid", dict(program.nlp), {**names, **options})
 
@@ -220,12 +214,7 @@ def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, 
 def solved(
     solver: Any, program: Program, known: Mapping[str, Array]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
-    """Solve with the program's numbers.
-
-    Args:
-        solver: of :func:`solver_of`.
-        program: with the numbers.
-        known: ``lam_x0`` and ``lam_g0`` of a solution, with which the solve begins warm.
+    """Solve with the program's numbers, warm from ``lam_x0`` and ``lam_g0`` where they are known.
 
     Returns:
         CasADi's outputs, the statistics, and an explanation where the point is no solution.

@@ -236,8 +236,7 @@ def _why(
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:
     """Where the new trajectory is one of another kind, by which state and when; else nothing.
 
-    Compared at equal fractions of the duration, at the grid points of both; a free duration counts
-    as a state.
+    Compared at the grid points of both, in fractions of the duration; a free one counts as a state.
     """
     at = np.union1d(old.ocp.fractions, new.ocp.fractions)
     before, after = (sampled(mesh.solution, at) for mesh in (old, new))

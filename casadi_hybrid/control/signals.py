@@ -98,11 +98,7 @@ def plain(rows: Array) -> Array:
 
 
 def numbers(value: Any, what: str) -> Array:
-    """Return the numbers as an array of the shape they have.
-
-    Raises:
-        InputError: where they are none: None, a text, an expression.
-    """
+    """Return numbers as an array of the shape they have; no None, text or expression."""
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         limit = what.startswith(("lower ", "upper "))
@@ -117,11 +113,7 @@ def numbers(value: Any, what: str) -> Array:
 
 
 def moment(time: Any) -> float:
-    """Return the time of a step as a number.
-
-    Raises:
-        InputError: where it is none, or not finite.
-    """
+    """Return the time of a step as a finite number."""
     try:
         given = float(time)
     except (TypeError, ValueError):
@@ -132,11 +124,7 @@ def moment(time: Any) -> float:
 
 
 def by_name(values: Any, what: str) -> dict[str, Any]:
-    """Return a dictionary by name as a new one; None is an empty one.
-
-    Raises:
-        InputError: where it is no dictionary.
-    """
+    """Return a dictionary by name as a new one; None is an empty one."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):
@@ -145,11 +133,7 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
 
 
 def column(value: Any, size: int, what: str) -> Array:
-    """Return the numbers as one column of the size.
-
-    Raises:
-        InputError: where they are no numbers, are NaN, or do not fit.
-    """
+    """Return numbers, none of them NaN, as one column of the size."""
     values = numbers(value, what).ravel()
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
@@ -162,11 +146,7 @@ def column(value: Any, size: int, what: str) -> Array:
 
 
 def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
-    """Return limits as columns.
-
-    Raises:
-        InputError: where they do not fit, or a lower one is above the upper one.
-    """
+    """Return limits as columns, the lower nowhere above the upper."""
     least, most = (
         column(lower, size, f"lower of {name!r}"),
         column(upper, size, f"upper of {name!r}"),
@@ -178,11 +158,7 @@ def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:
-    """Return limits given as a pair (lower, upper), in which None is no limit, as columns.
-
-    Raises:
-        InputError: for what is no pair, and as :func:`sides`.
-    """
+    """Return limits given as a pair (lower, upper), in which None is no limit, as columns."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputError(f"limits of {name!r} must be a pair (lower, upper), got {pair!r}")
     lower, upper = pair
@@ -192,11 +168,7 @@ def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:
 
 
 def sizes(name: str, size: int, scale: Any) -> Array:
-    """Return typical sizes as a column.
-
-    Raises:
-        InputError: where they are not positive.
-    """
+    """Return typical sizes, which must be positive, as a column."""
     typical = column(scale, size, f"scale of {name!r}")
     if not (np.isfinite(typical) & (typical > 0)).all():
         raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
@@ -210,11 +182,7 @@ def places(signals: Mapping[str, Signal]) -> dict[str, slice]:
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:
-    """Return the numbers as a size × columns matrix: from a number, a column, a row or in full.
-
-    Raises:
-        InputError: where they are no numbers, are NaN, or do not fit.
-    """
+    """Return a size × columns matrix: from a number, a column, a row or in full; without NaN."""
     values = numbers(value, what)
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN")
@@ -237,8 +205,8 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
 def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool = False) -> Array:
     """Return a guess at each fraction of the horizon, one column for each.
 
-    Of a control that is ``held`` it may have a column an interval, as a solution has; the last one
-    stands at the end too.
+    Of a control that is ``held`` it may have a column an interval; the last one stands at the end
+    too.
     """
     if callable(guess):
         return _stacked([guess(s) for s in fractions.tolist()], size, what)
@@ -262,11 +230,7 @@ def _stacked(points: Sequence[Any], size: int, what: str) -> Array:
 
 
 def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
-    """Return what has the name.
-
-    Raises:
-        InputError: where nothing has; the message says which name is near.
-    """
+    """Return what has the name; the message about another says which is near."""
     try:
         return names[name]
     except (KeyError, TypeError):
@@ -274,16 +238,9 @@ def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
 
 
 def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) -> Any:
-    """Return an expression of these symbols and no others, as ``ca.SX``.
+    """Return an expression of these columns of symbols and no others, as ``ca.SX``.
 
-    Args:
-        value: of it.
-        what: its name for messages.
-        arguments: columns of the symbols that it may have.
-        unknown: the end of the sentence about a symbol that is none of them.
-
-    Raises:
-        InputError: for another type, and for a symbol that is none of them.
+    ``unknown`` is the end of the sentence about a symbol that is none of them.
     """
     try:
         value = ca.SX(value)

@@ -189,14 +189,10 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
     """Return ``x0``, ``lam_x0`` and ``lam_g0`` of a solution, moved where its mesh is another.
 
     By another method, or of a problem with other constraints, it is ``x0`` alone: some multipliers
-    without the others lead away from it.
-
-    States and controls are read from the trajectory at the new points. Multipliers are those of the
-    old interval that is there: the costates, of the dynamics, as they are; those of limits in
-    proportion to the length of the interval, for they are parts of an integral.
-
-    Raises:
-        InputError: for a solution with other states or controls.
+    without the others lead away from it. States and controls are read from the trajectory at the
+    new points. Multipliers are those of the old interval that is there: the costates, of the
+    dynamics, as they are; those of limits in proportion to the interval's length, as parts of an
+    integral.
     """
     old = solution.program
     alike = _shapes(old) == _shapes(program)

@@ -15,12 +15,7 @@ AT = ("points", "ends", "inside", "intervals")
 
 @dataclass(frozen=True)
 class Cost:
-    """A named cost: ∫ integral dt + Σ_{k<N} sum(k) + start(0) + end(N).
-
-    Attributes:
-        name: of it.
-        integral, sum, start, end: scalar expressions.
-    """
+    """A named cost: ∫ integral dt + Σ_{k<N} sum(k) + start(0) + end(N), scalar expressions."""
 
     name: str
     integral: Any = 0

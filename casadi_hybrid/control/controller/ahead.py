@@ -18,15 +18,7 @@ from casadi_hybrid.engine.export.functions import named, text_of_functions
 
 @dataclass(frozen=True)
 class Ahead:
-    """The state one delay later, where a step is an interval.
-
-    Attributes:
-        model: what moves.
-        seconds: of the delay.
-        function: (x, sent, p, t) → x one delay later.
-        sent: how many controls it takes, the oldest first.
-        start: each before the first step.
-    """
+    """The state one delay later, where a step is an interval; see :meth:`Delay.by_intervals`."""
 
     model: Model
     seconds: float
@@ -42,12 +34,7 @@ class Ahead:
         return f"{name}.c"
 
     def words(self, program: Program, prefix: str) -> dict[str, Any]:
-        """What the templates ask for.
-
-        Args:
-            program: with the numbers of the export.
-            prefix: of its part that says what the parameters are.
-        """
+        """What the templates ask for; the prefix is that of the part which has the parameters."""
         of: list[int] = []
         values: list[float] = []
         scales: list[float] = []

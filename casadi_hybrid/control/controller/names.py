@@ -47,11 +47,7 @@ class Quantity:
 
 
 def quantities(rows: Sequence[tuple[str, int, int, str, str]], what: str) -> list[Quantity]:
-    """The rows (name, rows, columns, unit, kind) with names of C and places.
-
-    Raises:
-        InputError: for two names that are one in C.
-    """
+    """The rows (name, rows, columns, unit, kind) with names of C, one each, and places."""
     made: list[Quantity] = []
     for name, size, columns, unit, kind in rows:
         word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower()

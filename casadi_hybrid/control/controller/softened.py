@@ -24,8 +24,7 @@ class Softened:
     """The softened problem of a controller.
 
     Attributes:
-        solver: of it.
-        program: with the numbers of the export.
+        solver, program: of it, with the numbers of the export.
         amounts: its unknowns that are violations, with the names of limits.
         before: names of limits that were soft in the problem itself.
     """
@@ -38,11 +37,7 @@ class Softened:
     def write(
         self, folder: Path, name: str, *, loops: bool | None, cold: bool
     ) -> tuple[Export, list[str]]:
-        """Write its solver into the folder of an export; return it and the files' names.
-
-        Raises:
-            InputError, OSError: as :meth:`NlpSolver.export`.
-        """
+        """Write its solver into the folder of an export; return it and the files' names."""
         with tempfile.TemporaryDirectory() as apart:
             written: Export = self.solver.export(
                 apart, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
@@ -56,12 +51,7 @@ class Softened:
         return written, own
 
     def words(self, name: str, program: Program) -> dict[str, Any]:
-        """What the templates ask for.
-
-        Args:
-            name: of the export.
-            program: of the problem itself.
-        """
+        """What the templates ask for; the program is that of the problem itself."""
         own = self.program
         if program.p.size != own.p.size:
             raise AssertionError("the softened problem has other parameters")

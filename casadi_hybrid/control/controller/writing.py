@@ -39,19 +39,15 @@ class Law:
     """What is written.
 
     Attributes:
-        ocp: the problem, of scenarios the one that they have in common.
-        program: with the numbers of the export.
-        parts: for each part of the program the prefix of its names and the parameters that are its
-            own.
+        ocp, program: the problem, of scenarios the one in common, with the numbers of the export.
+        parts: by the prefix of each part of the program the parameters that are its own.
         limits: by name.
-        default: the controls where there is no plan.
-        words: the same in words.
+        default, words: the controls where there is no plan, and the same in words.
         applied: the controls before the first step.
         tolerance: the largest violation of a plan that is used, in scaled units.
         shifted: whether a step is an interval after the one before.
-        softened: the softened problem; None for none.
-        ahead: the prediction over a delay; None for none.
-        deadline: seconds for a step, where there is a clock; infinite for no limit.
+        softened, ahead: the softened problem and the prediction over a delay, where there are any.
+        deadline: seconds for a step, where there is a clock.
     """
 
     ocp: Statement
@@ -88,19 +84,9 @@ def export_law(
     loops: bool | None = None,
     cold: bool = True,
 ) -> Export:
-    """Write the solver and its controller; see :meth:`NlpSolver.export` for what is raised.
+    """Write the solver and its controller; see :meth:`MPC.export`.
 
-    Args:
-        solver: of the program.
-        law: what is written.
-        folder: where.
-        name: what names begin with; that of the problem by default.
-        loop: solves to compare and to count by.
-        loops, cold: as there.
-
-    Raises:
-        InputError: for two names that are one in C, and a state that is free at the start.
-        OSError: where the folder cannot be written to.
+    ``loop`` are solves to compare and to count by.
     """
     if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")

@@ -32,21 +32,13 @@ LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A normal distribution of ξ.
-
-    Attributes:
-        mean, covariance: of it.
-    """
+    """A normal distribution of ξ."""
 
     mean: Array
     covariance: Array
 
     def whitening(self, scale: Array) -> Array:
-        """Return S with SᵀS = P⁻¹; where P is nearly singular, of P with its least directions up.
-
-        Args:
-            scale: typical sizes of ξ.
-        """
+        """Return S with SᵀS = P⁻¹; of P that is nearly singular with its least directions up."""
         scaled = self.covariance / np.outer(scale, scale)
         values, vectors = np.linalg.eigh(scaled)
         if values[0] < LEAST**2:
@@ -60,11 +52,8 @@ class Gaussian:
 class Place:
     """A grid point of a window and the interval after it.
 
-    Attributes:
-        x, z, p: at the point; p the model's own parameters, free ones as estimated.
-        before, held: controls before and after the point.
-        time: of it.
-        y: measured; NaN for what was lost.
+    p has the model's own parameters, free ones as estimated; ``before`` and ``held`` are the
+    controls before and after the point; y is NaN for what was lost.
     """
 
     x: Array
@@ -79,14 +68,7 @@ class Place:
 class Filter:
     """The recursion of the module's docstring for one model.
 
-    Args:
-        model: of the plant.
-        sensors: what is measured.
-        step: of the model.
-        period: of the steps.
-        free: places of the free parameters in the model's parameters.
-        noise: covariance R.
-        process: covariance Q of ξ.
+    ``free`` are places of the free parameters in the model's, ``noise`` is R, ``process`` Q.
     """
 
     def __init__(

@@ -16,16 +16,10 @@ from casadi_hybrid.control.signals import Array
 class Memory:
     """The data at the grid points 0 … N of a window; the last point is now.
 
-    Args:
-        N: number of intervals.
-        noise: covariance of the measurements.
-        u0: the control before the first step.
-
     Attributes:
         y: measured, a column a point; NaN for what was lost or is not there yet.
-        before: the control before each point.
-        steps: number of steps so far.
-        time: now.
+        before: the control before each point, u0 before the first step.
+        steps, time: number of steps so far, and now.
     """
 
     def __init__(self, N: int, noise: Array, u0: Array) -> None:

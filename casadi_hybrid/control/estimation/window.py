@@ -27,12 +27,8 @@ FACTOR = "whitening at arrival"
 class Disturbed:
     """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1.
 
-    An interval with a = 0 lies before the first measurement: the state stays what it is.
-
-    Attributes:
-        model: whose step F is.
-        inner: how it is made.
-        root: G, so that G ω has the covariance of the disturbance where ω has the identity.
+    G is such that G ω has the covariance of the disturbance where ω has the identity. An interval
+    with a = 0 lies before the first measurement: the state stays what it is.
     """
 
     model: Model
@@ -56,10 +52,10 @@ class Disturbed:
 
 
 def window_model(model: Model, disturbances: int) -> Model:
-    """Return the model of a window.
+    """Return the model of a window, whose controls are the disturbances.
 
-    Its controls are the disturbances; each control of the model is a reference with the value just
-    before a grid point, which is what a sensor there sees, and another with the value after it.
+    Each control of the model is a reference with the value just before a grid point, which is what
+    a sensor there sees, and another with the value after it.
     """
     window = Model(model.name)
     for kind in ("state", "algebraic"):

@@ -56,16 +56,7 @@ class Geometry:
 
 
 def geometry(sensitivity: Any, hessian: Any) -> Geometry:
-    """Check B and H and return what follows from them.
-
-    Args:
-        sensitivity: B, m×n.
-        hessian: H, n×n and symmetric; a number c stands for c·I.
-
-    Raises:
-        InputError: for B that is no matrix or lacks full row rank, for H that is not symmetric or
-            not positive definite on ker B.
-    """
+    """Check B, m×n, and H, n×n and symmetric (a number c stands for c·I); return what follows."""
     B = real_array(sensitivity, "sensitivity")
     if B.ndim != 2 or not B.size:
         raise InputError(

@@ -17,15 +17,8 @@ from casadi_hybrid.control.signals import Array, column, known
 def covariance(value: Any, places: Places, what: str) -> Array:
     """Return a covariance matrix.
 
-    Args:
-        value: a standard deviation for all entries, one an entry, a dictionary of them by name
-            (names left out have none), or a covariance matrix. None is no noise.
-        places: the rows of each name.
-        what: the argument, for messages.
-
-    Raises:
-        InputError: for numbers that do not fit, that are negative or infinite, and for a matrix
-            that is not symmetric positive semidefinite.
+    The value is a standard deviation for all entries, one an entry, a dictionary of them by name
+    (names left out have none), or a covariance matrix; None is no noise.
     """
     size = sum(where.stop - where.start for where in places.values())
     if isinstance(value, Mapping):
@@ -76,14 +69,9 @@ def draw(rng: np.random.Generator, root: Array) -> Array:
 
 
 class Channel:
-    """Adds noise to measurements, loses some and hands the others on late.
+    """Adds noise to measurements, loses some and hands the others on some steps late.
 
-    Args:
-        places: the rows of each measured name.
-        noise: see :func:`covariance`.
-        dropout: probability that a measurement is lost, all of its entries at once.
-        delay: steps that a measurement takes.
-        seeds: one of the noise and one of the losses, so that neither changes the other.
+    There is a seed of the noise and one of the losses, so that neither changes the other.
     """
 
     def __init__(

@@ -19,13 +19,7 @@ WITHOUT_PLAN = ("last plan", "fallback", "default")
 
 
 class Recorder:
-    """One list an attribute of :class:`Run`.
-
-    Args:
-        wiring: of the plant.
-        limits: by name.
-        costs: of a step, by name.
-    """
+    """One list an attribute of :class:`Run`."""
 
     def __init__(
         self, wiring: Wiring, limits: Mapping[str, Signal], costs: Mapping[str, Move]

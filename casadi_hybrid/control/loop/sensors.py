@@ -17,13 +17,8 @@ from casadi_hybrid.control.signals import Array, column
 class Sensors:
     """The measured quantities of a model, one below the other.
 
-    Args:
-        model: of them.
-        outputs: names of states, algebraic states or outputs; all states by default.
-
     Attributes:
-        names: of what is measured.
-        places: rows of each.
+        names, places: of what is measured: states (all by default), algebraic states or outputs.
         function: (x, z, u, p, t) → the column.
     """
 
@@ -49,12 +44,7 @@ class Sensors:
         self.function = ca.Function("sensors", model.arguments, [ca.vertcat(*expressions)])
 
     def column(self, y: Any, what: str = "y") -> Array:
-        """Return a measurement as a column; NaN for what was lost.
-
-        Args:
-            y: a column, a dictionary by name (what it lacks was lost), or None.
-            what: the argument, for messages.
-        """
+        """Return a measurement (a column, by name, or None) as a column; NaN for what was lost."""
         values = np.full(self.size, np.nan)
         if y is None:
             return values

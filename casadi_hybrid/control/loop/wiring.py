@@ -23,16 +23,11 @@ class Wiring:
     """The names and the functions (x, u, time) of a plant.
 
     Attributes:
-        period: between steps.
         states, outputs, measured: rows of each name.
         controls: the same; None of a function until the first control tells its size.
-        move: the state one period later.
-        show: all outputs.
-        measure: what the sensors show.
+        move, show, measure: the state one period later, all outputs, what the sensors show.
         control: a control as a column, from a column or by name.
-        x0: the state at the start.
         u0: the control before any was computed; None where it is not known.
-        time_unit: of the model; empty of a function.
     """
 
     period: float
@@ -50,11 +45,7 @@ class Wiring:
 
 
 def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
-    """Return the wiring of a plant.
-
-    Raises:
-        InputError: for arguments that do not fit, by name.
-    """
+    """Return the wiring of a plant."""
     if isinstance(plant, Plant):
         return _of_plant(plant, period, x0, u0)
     if not callable(plant):
@@ -116,12 +107,7 @@ def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
 
 
 def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
-    """Return the limits of states, controls and outputs by name, those of the model by default.
-
-    Args:
-        plant: the Plant, or a function, which has none.
-        given: (lower, upper) by name, in place of the model's; None for no limit on a side.
-    """
+    """Return the limits of states, controls and outputs by name: those given, else the model's."""
     found: dict[str, Signal] = {}
     if isinstance(plant, Plant):
         for kind in ("state", "control", "output"):

@@ -45,14 +45,6 @@ class Answers:
     The softened one is first where the state is outside its limits, or where limits could not be
     kept a step before, for to find that out again may take all the time there is. What exceeds no
     limit there is where the solve of the problem itself begins.
-
-    Args:
-        ocp: the problem.
-        soft: the price of violations, None for no softened problem.
-        tolerance: the largest violation of a plan that is used, in scaled units.
-
-    Attributes:
-        limits: those that are not as declared.
     """
 
     def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:

@@ -17,14 +17,9 @@ Sides = tuple[Array, Array]
 
 
 class Limits:
-    """The limits of a problem that are not as declared.
+    """The limits of a problem, of scenarios the one in common, that are not as declared.
 
-    Args:
-        ocp: whose these are, of scenarios the problem that they have in common.
-        prefixes: of the parts of its program.
-
-    Attributes:
-        declared: what has limits, by name.
+    ``declared`` is what has limits, by name.
     """
 
     def __init__(self, ocp: Statement, prefixes: Iterable[str] = ("",)) -> None:
@@ -113,7 +108,7 @@ def limited(
 ) -> tuple[Array, dict[str, float]]:
     """Return the state, and by how much it exceeds each of its hard limits that it does.
 
-    What exceeds a limit by no more than the tolerance begins at the limit. Of a problem that has no
+    What exceeds a limit by no more than the tolerance begins at the limit: of a problem that has no
     feasible point by as little the solver would look for one for long, and in vain.
     """
     amounts, state = {}, state.copy()

@@ -23,14 +23,9 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Plan:
-    """What was found for one measurement.
+    """A point for one measurement, in the program's scaled unknowns.
 
-    Attributes:
-        problem: what was solved.
-        program: with the numbers of the solve.
-        x, lam_x, lam_g: the point and its multipliers, in the program's scaled unknowns.
-        time: at the start.
-        objective: f; NaN where nothing was solved.
+    ``time`` is at its start, ``objective`` NaN where nothing was solved.
     """
 
     problem: Problem

@@ -58,14 +58,10 @@ def refuse(problem: Problem) -> None:
 
 
 def softened(problem: Problem, soft: Soft) -> Problem:
-    """Return the problem with limits of states and all constraints soft.
+    """Return the problem with limits of states and all constraints soft, priced by their scale.
 
-    Limits of controls and of their moves stay hard.
-
-    Args:
-        problem: constraints that are soft already keep their price. In scenarios the price counts
-            with the weight of each, as all costs do.
-        soft: what a violation costs, in units of the scale of the state or constraint.
+    Limits of controls and of their moves stay hard; constraints that are soft already keep their
+    price. In scenarios it counts with the weight of each, as all costs do.
     """
     if isinstance(problem, OptimalControl):
         return _softened(problem, soft)

@@ -85,13 +85,7 @@ class Found:
 
 
 class Search:
-    """Solves of one problem.
-
-    Args:
-        problem: its program and solver are made here.
-        tolerance: the largest violation of a point that is used, in scaled units.
-        limits: those that are not as declared.
-    """
+    """Solves of one problem; a point is used up to a violation (tolerance) in scaled units."""
 
     def __init__(self, problem: Problem, tolerance: float, limits: Limits) -> None:
         self.problem, self.tolerance, self._limits = problem, tolerance, limits

@@ -25,20 +25,13 @@ _FIRST_USE = 10.0
 
 
 class Spare:
-    """A user's function, then the default.
+    """A user's function (x, time) → controls, then the default.
 
     The default is what the user chose. Without a choice it is zero (the middle of limits that do
     not contain it) where the model rests under that, else the control at which it does.
 
-    Args:
-        ocp: the problem, whose controls these are.
-        fallback: a function (x, time) → controls; None where there is none.
-        default: the user's choice: a :class:`Steady`, controls by name or as a column, a number
-            for all of them; None for no choice.
-
     Attributes:
-        default: the controls.
-        said: the default in words.
+        default, said: the controls, and the same in words.
         settled: whether it is known what the default is.
         flaw: why there was a choice to make, which the user has not made; else empty.
     """

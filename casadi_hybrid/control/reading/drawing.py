@@ -29,13 +29,11 @@ class Panel:
     """What one panel shows.
 
     Attributes:
-        name, unit: of the quantity.
         lower, upper: limits, one an entry.
         times, rows: the curve between the grid points.
         grid_times, grid: the grid points, or for what is held the edges and a value an interval.
         touched: of the grid's values, which are at a limit.
-        held: whether it is drawn as stairs.
-        joined: whether there is a curve between the grid points.
+        held, joined: whether it is drawn as stairs, whether there is a curve between grid points.
     """
 
     name: str

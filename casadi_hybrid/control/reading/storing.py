@@ -127,11 +127,7 @@ def packed(path: str | Path, key: str, texts: Any, arrays: Mapping[str, Any]) ->
 
 
 def unpacked(path: str | Path, key: str, what: str) -> tuple[Any, dict[str, Array]]:
-    """Return the texts and arrays that :func:`packed` wrote.
-
-    Raises:
-        InputError: where the file is none of these.
-    """
+    """Return the texts and arrays that :func:`packed` wrote."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -154,11 +150,7 @@ def identity(program: Program) -> dict[str, Any]:
 
 
 def renumbered(program: Program, solved: Program) -> Program:
-    """Return a program with the numbers of one that is laid out alike.
-
-    Raises:
-        InputError: where its unknowns, rows or scales are others.
-    """
+    """Return a program with the numbers of one that is laid out alike."""
     if identity(program) != identity(solved):
         raise InputError(
             f"the solution is of {solved.name!r}, which is not laid out as {program.name!r} on its "
@@ -170,11 +162,7 @@ def renumbered(program: Program, solved: Program) -> Program:
 
 
 def table(samples: Samples) -> Any:
-    """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, ….
-
-    Raises:
-        InputError: without pandas; the message says what to install.
-    """
+    """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, …."""
     pd = pandas()
     columns = {}
     for name, rows in samples.rows.items():
