@@ -110,12 +110,12 @@ def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
     if start is None:
-        start = assembly.parameter(horizon.name("time"), 0.0, 1, 1)
+        start = assembly.parameter(f"{horizon.prefix}time", 0.0, 1, 1)
     if free is None:
         horizon.duration = kind(ocp.length)
     else:
         horizon.duration = assembly.variable(
-            horizon.name("duration"), 1, [LAST], lower=free.lower, upper=free.upper,
+            f"{horizon.prefix}duration", 1, [LAST], lower=free.lower, upper=free.upper,
             start=float(ocp.guesses.get("duration", free.guess)),
             scale=free.scale or free.guess, stride=0,
         )  # fmt: skip
@@ -129,7 +129,7 @@ def _parameters(ocp: Statement, horizon: Horizon) -> None:
     rows = []
     values, times = ocp.declared, ocp.length * ocp.fractions
     for name, signal in ocp.given.items():
-        label = horizon.name(name)
+        label = horizon.prefix + name
         if name in ocp.freed:
             free = ocp.freed[name]
             part = assembly.variable(
@@ -159,27 +159,16 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
     )
     rows = [horizon.assembly.kind(0, horizon.N + 1)]
     for name, signal in model.signals["algebraic"].items() if used else ():
-        rows.append(
-            horizon.assembly.variable(
-                horizon.name(name), signal.size, horizon.stages(points=True), lower=signal.lower,
-                upper=signal.upper, start=horizon.guess[name], scale=signal.scale,
-            )
-        )  # fmt: skip
+        stages = horizon.stages(points=True)
+        rows.append(horizon.unknown(name, signal, stages, horizon.guess[name]))
     horizon.Z = ca.vertcat(*rows)
 
 
 def _controls(horizon: Horizon) -> None:
     starts, ends, points = [], [], []
     for name, signal in horizon.model.signals["control"].items():
-        U = horizon.assembly.variable(
-            horizon.name(name),
-            signal.size,
-            horizon.stages(points=signal.linear),
-            lower=signal.lower,
-            upper=signal.upper,
-            start=horizon.guess[name][:, : horizon.N + signal.linear],
-            scale=signal.scale,
-        )
+        guess = horizon.guess[name][:, : horizon.N + signal.linear]
+        U = horizon.unknown(name, signal, horizon.stages(points=signal.linear), guess)
         starts.append(U[:, : horizon.N])
         ends.append(U[:, 1:] if signal.linear else U)
         points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
@@ -207,8 +196,7 @@ def _equations(horizon: Horizon) -> None:
     own = horizon.P[: model.size("parameter"), :]
     columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
     (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
-    name = horizon.name("equations at grid points")
-    horizon.assembly.constrain(name, rows, horizon.stages(points=True))
+    horizon.constrain("equations at grid points", rows, horizon.stages(points=True))
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
@@ -218,17 +206,14 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
         signal = ocp.model.signals["state"][name]
         default = horizon.guess[name][:, 0] if value is None else value
         numbers = matrix(default, signal.size, 1, f"initial {name!r}")
-        label = horizon.name(f"initial {name}")
-        parameter = horizon.assembly.parameter(label, numbers, signal.size, 1)
+        label = f"initial {name}"
+        parameter = horizon.assembly.parameter(horizon.prefix + label, numbers, signal.size, 1)
         difference = horizon.X[rows[name], 0] - parameter
-        horizon.assembly.constrain(label, difference, [horizon.first], scale=signal.scale)
+        horizon.constrain(label, difference, [horizon.first], scale=signal.scale)
     for name in ocp.cycles:
-        horizon.assembly.constrain(
-            horizon.name(f"periodic {name}"),
-            horizon.X[rows[name], -1] - horizon.X[rows[name], 0],
-            [horizon.first + horizon.N],
-            scale=ocp.model.signals["state"][name].scale,
-        )
+        difference = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
+        scale = ocp.model.signals["state"][name].scale
+        horizon.constrain(f"periodic {name}", difference, [horizon.first + horizon.N], scale=scale)
 
 
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
@@ -238,27 +223,20 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
         (rows,) = each(function, horizon.assembly.kind, columns)
         name = constraint.name + suffix
         if constraint.soft is None:
-            horizon.assembly.constrain(horizon.name(name), rows, stages, constraint.lower,
-                                       constraint.upper, scale=constraint.scale,
-                                       stride=stride)  # fmt: skip
+            horizon.constrain(name, rows, stages, constraint.lower, constraint.upper,
+                              scale=constraint.scale, stride=stride)  # fmt: skip
         else:
             _soften(horizon, constraint, name, rows, stages, stride)
 
 
 def _soften(
-    horizon: Horizon,
-    constraint: Constraint,
-    name: str,
-    rows: Any,
-    stages: list[int],
-    stride: int,
+    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int
 ) -> None:
     soft = constraint.soft
     assert soft is not None
-    size = int(rows.shape[0])
     violation = horizon.assembly.variable(
-        horizon.name(f"violation of {name}"), size, stages, lower=0.0, upper=soft.most,
-        scale=constraint.scale, stride=stride,
+        f"{horizon.prefix}violation of {name}", int(rows.shape[0]), stages, lower=0.0,
+        upper=soft.most, scale=constraint.scale, stride=stride,
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -267,9 +245,8 @@ def _soften(
         finite = np.flatnonzero(np.isfinite(limit)).tolist()
         if finite:
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
-            label = horizon.name(f"{name}, {side}")
-            horizon.assembly.constrain(label, shifted[finite, :], stages, *bounds,
-                                       scale=constraint.scale[finite], stride=stride)  # fmt: skip
+            horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
+                              scale=constraint.scale[finite], stride=stride)  # fmt: skip
     price = soft.linear * ca.sum1(ca.vec(violation)) + soft.quadratic * ca.sumsqr(violation)
     horizon.assembly.cost = horizon.assembly.cost + price
 

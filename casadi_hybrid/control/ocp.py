@@ -12,16 +12,13 @@ import numpy as np
 
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.laying import Laid, lay_out
-from casadi_hybrid.control.methods import Method
-from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.storing import renumbered
-from casadi_hybrid.control.signals import Array, by_name
+from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_of, start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.control.steps import Free
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
@@ -63,29 +60,6 @@ class OptimalControl(Statement):
         >>> round(ocp.solve().duration, 6)
         2.0
     """
-
-    def __init__(
-        self,
-        model: Model,
-        *,
-        duration: float | Free,
-        intervals: int,
-        method: Method | None = None,
-        mesh: Any = None,
-        unroll: bool | None = None,
-        name: str | None = None,
-        solver: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            model,
-            duration=duration,
-            intervals=intervals,
-            method=method,
-            mesh=mesh,
-            unroll=unroll,
-            name=name,
-        )
-        self.options = by_name(solver, "solver")
 
     @cached_property
     def laid(self) -> Laid:

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import (
@@ -32,6 +33,7 @@ class Statement:
 
     Attributes:
         model, method, name: as given.
+        options: of the solver.
         length: the duration, or where a free one begins.
         fractions: of the grid points, from 0 to 1.
         signals, values: parameters and references of the problem by name.
@@ -56,6 +58,7 @@ class Statement:
         mesh: Any = None,
         unroll: bool | None = None,
         name: str | None = None,
+        solver: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
@@ -64,16 +67,10 @@ class Statement:
         self.model = model
         self.name = name or model.name
         self.free_duration = duration if isinstance(duration, Free) else None
-        if self.free_duration is None:
-            try:
-                length = float(duration)  # type: ignore[arg-type]
-            except (TypeError, ValueError):
-                length = np.nan
-            if not 0.0 < length < np.inf:
-                raise InputError(f"duration must be a positive number or Free(…), got {duration!r}")
-            self.length = length
+        if isinstance(duration, Free):
+            self.length = duration.guess
         else:
-            self.length = self.free_duration.guess
+            self.length = positive(duration, "duration")
         self.intervals = int(intervals)
         self.method: Method = MultipleShooting() if method is None else method
         calls = (getattr(self.method, call, None) for call in ("begin", "connect"))
@@ -99,6 +96,7 @@ class Statement:
         self.softened: list[str] = []
         self._symbols: dict[str, Any] = {}
         self.closed = False
+        self.options = by_name(solver, "solver")
 
     def __repr__(self) -> str:
         """What it says, by name."""
