@@ -239,8 +239,8 @@ def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
 def test_what_is_refused(swung: Solution) -> None:
     for call, words in (
         (lambda: swung.at([0.0]), "times must be from 0.5 to 1.7"),
-        (lambda: swung.sample(0), "n must be a positive integer, got 0"),
-        (lambda: swung.error(integrator="rk"), "integrator must be one of DOP853"),
+        (lambda: swung.sample(0), "n must be a whole number, at least 1, got 0"),
+        (lambda: swung.error(integrator="rk"), "integrator must be one of 'DOP853'"),
         (lambda: swung.active(side="left"), "side must be"),
         (lambda: swung.plot(["speed"]), "there is no quantity 'speed'"),
         (lambda: swung["speed"], "there is no trajectory 'speed'"),

@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.horizon import Horizon, each
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, between, lagrange
@@ -48,7 +49,7 @@ class _Shooting:
     def __post_init__(self) -> None:
         if not hasattr(self.step, "function"):
             raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {self.step!r}")
-        _count(self.inner)
+        count(self.inner, "inner")
 
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
@@ -144,9 +145,8 @@ class Collocation:
     def __post_init__(self) -> None:
         if not isinstance(self.degree, int) or not 1 <= self.degree <= 9:
             raise InputError(f"degree must be an integer from 1 to 9, got {self.degree!r}")
-        if self.points not in ("radau", "legendre"):
-            raise InputError(f"points must be 'radau' or 'legendre', got {self.points!r}")
-        _count(self.inner)
+        one_of(self.points, "points", ("radau", "legendre"))
+        count(self.inner, "inner")
         object.__setattr__(self, "coefficients", _coefficients(self.degree, self.points))
 
     def graphs(self, model: Model) -> Any:
@@ -252,9 +252,9 @@ def _step(step: Step, model: Model) -> Step:
     return DiscreteMap() if model.discrete else step
 
 
-def _inner(count: int) -> Array:
+def _inner(inner: int) -> Array:
     """Fractions of an interval of that many equally spaced points inside of it."""
-    return np.arange(1, count + 1) / (count + 1)
+    return np.arange(1, inner + 1) / (inner + 1)
 
 
 def _shot(step: Step, horizon: Horizon, inner: int) -> tuple[Array, list[Any], list[Any]]:
@@ -285,11 +285,11 @@ def _limit_between(
     The fractions, and the states and algebraic states there of all intervals; ``points`` are the
     same where the limits are those of unknowns.
     """
-    model, count = horizon.model, taus.size
-    stages = np.repeat(horizon.stages(), count).tolist()
-    for kind, parts in (("state", X), ("algebraic", Z)) if count else ():
+    model, several = horizon.model, taus.size
+    stages = np.repeat(horizon.stages(), several).tolist()
+    for kind, parts in (("state", X), ("algebraic", Z)) if several else ():
         rows = _by_interval(parts, horizon, model.size(kind))
-        horizon.limit(kind, rows, " between", stages, count)
+        horizon.limit(kind, rows, " between", stages, several)
     if points is not None:
         taus, X, Z = np.append(points[0], taus), points[1] + X, points[2] + Z
     if taus.size:
@@ -302,15 +302,10 @@ def _limit_between(
 
 def _by_interval(parts: list[Any], horizon: Horizon, size: int) -> Any:
     """Columns of all intervals, one point after the other, as interval by interval."""
-    count, N = len(parts), horizon.N
-    if not size or not count:
-        return horizon.assembly.kind(size, count * N)
-    return ca.horzcat(*parts)[:, [j * N + k for k in range(N) for j in range(count)]]
-
-
-def _count(inner: Any) -> None:
-    if isinstance(inner, bool) or not isinstance(inner, int) or inner < 0:
-        raise InputError(f"inner must be a number of points, 0 or more, got {inner!r}")
+    several, N = len(parts), horizon.N
+    if not size or not several:
+        return horizon.assembly.kind(size, several * N)
+    return ca.horzcat(*parts)[:, [j * N + k for k in range(N) for j in range(several)]]
 
 
 def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:

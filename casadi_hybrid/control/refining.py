@@ -9,6 +9,7 @@ import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.reading.measures import entry_name, in_unit, warning
@@ -305,8 +306,6 @@ def _check(ocp: Any, tolerance: Any, most: Any, rounds: Any) -> None:
         raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
     if ocp.model.discrete:
         raise InputError(f"{ocp.model.name} is discrete; refinement is for models with rates")
-    if not isinstance(tolerance, int | float) or not 0.0 < tolerance < np.inf:
-        raise InputError(f"tolerance must be a positive number, got {tolerance!r}")
-    for name, value in (("most", most), ("rounds", rounds)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{name} must be a positive integer, got {value!r}")
+    positive(tolerance, "tolerance")
+    count(most, "most", at_least=1)
+    count(rounds, "rounds", at_least=1)

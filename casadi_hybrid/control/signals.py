@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.inputs import count
 
 Array = NDArray[np.float64]
 Guess = Any
@@ -65,8 +66,7 @@ class Signal:
         """
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
-        if not isinstance(size, int | np.integer) or size < 1:
-            raise InputError(f"size of {name!r} must be a positive integer, got {size!r}")
+        size = count(size, f"size of {name!r}", at_least=1)
         least, most = sides(name, size, lower, upper)
         typical = sizes(name, size, scale)
         if not isinstance(unit, str):
@@ -74,7 +74,7 @@ class Signal:
                 f"unit of {name!r} must be a text such as 'm/s', got {unit!r}; "
                 "the typical size is called scale"
             )
-        return cls(name, int(size), least, most, typical, guess, unit, **rest)
+        return cls(name, size, least, most, typical, guess, unit, **rest)
 
 
 class ByName(Mapping[str, Any]):

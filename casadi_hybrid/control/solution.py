@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
@@ -200,7 +201,7 @@ class Solution(Ended):
 
     def sample(self, n: int = 10) -> Samples:
         """Return every quantity by name at n equally spaced times an interval, and at the end."""
-        n, N = checking.points(n), self.times.size - 1
+        n, N = count(n, "n", at_least=1), self.times.size - 1
         k = np.append(np.repeat(np.arange(N), n), N - 1)
         return self.dense.samples(k, np.append(np.tile(np.arange(n) / n, N), 1.0))
 
@@ -213,7 +214,7 @@ class Solution(Ended):
         Raises:
             InputError: for a discrete model, which has no rates.
         """
-        return checking.residual(self.dense, checking.points(n))
+        return checking.residual(self.dense, count(n, "n", at_least=1))
 
     def error(
         self, n: int = 4, *, whole: bool = False, integrator: str | None = None
@@ -231,7 +232,9 @@ class Solution(Ended):
         Raises:
             InputError: for a discrete model, and for an integrator that does not fit.
         """
-        return checking.error(self.dense, checking.points(n), whole=whole, integrator=integrator)
+        return checking.error(
+            self.dense, count(n, "n", at_least=1), whole=whole, integrator=integrator
+        )
 
     def violation(self, n: int = checking.POINTS) -> measures.Violations:
         """Return by how much hard limits are exceeded in between; printed, the largest and when.
@@ -242,7 +245,7 @@ class Solution(Ended):
         Args:
             n: number of times an interval, the midpoints of equal parts.
         """
-        return checking.violation(self.dense, checking.points(n))
+        return checking.violation(self.dense, count(n, "n", at_least=1))
 
     @cached_property
     def exceeded(self) -> tuple[measures.Excess, ...]:

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import positive
+from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import (
@@ -62,8 +62,6 @@ class Statement:
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
-        if not isinstance(intervals, int | np.integer) or intervals < 1:
-            raise InputError(f"intervals must be a positive integer, got {intervals!r}")
         self.model = model
         self.name = name or model.name
         self.free_duration = duration if isinstance(duration, Free) else None
@@ -71,7 +69,7 @@ class Statement:
             self.length = duration.guess
         else:
             self.length = positive(duration, "duration")
-        self.intervals = int(intervals)
+        self.intervals = count(intervals, "intervals", at_least=1)
         self.method: Method = MultipleShooting() if method is None else method
         calls = (getattr(self.method, call, None) for call in ("begin", "connect"))
         if isinstance(self.method, type) or not all(map(callable, calls)):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.control.signals import Array, pair_of, sizes
 
 AT = ("points", "ends", "inside", "intervals")
@@ -129,7 +130,6 @@ class Constraint:
                 "in the expression is none)"
             )
         least, most = pair_of(name, size, (lower, upper))
-        if at not in AT:
-            raise InputError(f"at of {name!r} must be one of {', '.join(AT)}, got {at!r}")
+        one_of(at, f"at of {name!r}", AT)
         typical, price = sizes(name, size, scale), Soft.of(soft, f"soft of {name!r}")
         return cls(name, place, expression, least, most, typical, price, at, unit)

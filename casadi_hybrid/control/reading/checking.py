@@ -9,11 +9,13 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import Errors, Excess, Violations, entry_name
 from casadi_hybrid.control.signals import Array, Signal, plain
 from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.control.steps import dae_of, nothing
 from casadi_hybrid.control.terms import Constraint
 
 TOLERANCE = 1e-11
@@ -31,11 +33,7 @@ INTEGRATORS = ("DOP853", "cvodes", "idas")
 
 
 def residual(dense: Dense, n: int) -> Samples:
-    """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval.
-
-    Raises:
-        InputError: for a discrete model, which has no rates.
-    """
+    """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval."""
     model = dense.ocp.model
     _continuous(dense, "residual")
     k, s = _inside(dense, n)
@@ -45,17 +43,12 @@ def residual(dense: Dense, n: int) -> Samples:
 
 
 def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Errors:
-    """Integrate the model independently and compare; see :meth:`Solution.error`.
-
-    Raises:
-        InputError: for a discrete model and for an integrator that does not fit.
-    """
+    """Integrate the model independently and compare; see :meth:`Solution.error`."""
     _continuous(dense, "error")
     model = dense.ocp.model
     algebraic = bool(model.size("algebraic"))
     integrator = integrator or ("idas" if algebraic else "DOP853")
-    if integrator not in INTEGRATORS:
-        raise InputError(f"integrator must be one of {', '.join(INTEGRATORS)}, got {integrator!r}")
+    one_of(integrator, "integrator", INTEGRATORS)
     if algebraic and integrator != "idas":
         raise InputError(f"{model.name} has algebraic states; its integrator is 'idas'")
     scale = model.limits("state", "scale")
@@ -167,13 +160,8 @@ def units_of(ocp: Statement) -> dict[str, str]:
 
 
 def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[str, Array]:
-    """Return by name where limits hold with equality, within tol in units of the scale.
-
-    Raises:
-        InputError: for a side that is none.
-    """
-    if side not in ("either", "lower", "upper"):
-        raise InputError(f"side must be 'either', 'lower' or 'upper', got {side!r}")
+    """Return by name where limits hold with equality, within tol in units of the scale."""
+    one_of(side, "side", ("either", "lower", "upper"))
     found: dict[str, Array] = {}
     for blocks, at, lower, upper in (
         (program.variables, x, program.lbx, program.ubx),
@@ -186,17 +174,6 @@ def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[
             if limited[block.where].any():
                 found[name] = plain(touched[block.where].reshape(block.shape, order="F"))
     return found
-
-
-def points(n: Any, what: str = "n") -> int:
-    """Check a number of points an interval.
-
-    Raises:
-        InputError: where it is no positive integer.
-    """
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"{what} must be a positive integer, got {n!r}")
-    return int(n)
 
 
 def _continuous(dense: Dense, what: str) -> None:
@@ -258,14 +235,7 @@ class _StuckError(Exception):
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     """The same by CasADi's integrators."""
     model = dense.ocp.model
-    x, z, _, p, _ = model.arguments
-    nu = model.size("control")
-    s, t, dt = (ca.SX.sym(name) for name in ("s", "t", "dt"))
-    u, v = ca.SX.sym("u", nu), ca.SX.sym("v", nu)
-    here = (x, z, u + s * (v - u), p, t + s * dt)
-    dae = {"x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt), "ode": dt * model.moves.rate(*here)}
-    if model.size("algebraic"):
-        dae |= {"z": z, "alg": model.moves.equations(*here)}
+    _, dae = dae_of(model, nothing(model))
     options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
                "show_eval_warnings": False}  # fmt: skip
     solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)

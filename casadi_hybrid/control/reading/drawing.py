@@ -57,26 +57,16 @@ def draw(
     path: str | Path | None,
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
-    if isinstance(names, str):
-        raise InputError(f"names must be a list of names, got the text {names!r}")
-    asked = names or list(dict.fromkeys(name for dense in parts.values() for name in _all(dense)))
+    asked = listed(names) or list(
+        dict.fromkeys(name for dense in parts.values() for name in _all(dense))
+    )
     panels = [_panels(parts, name, tol) for name in asked]
     several = len(parts) > 1
-    columns = 1 if len(panels) <= _ONE_COLUMN else 2
-    rows = -(-len(panels) // columns)
-    height = max(1.25, min(2.4, 7.5 / rows))
-    fig, axes = figure(rows, columns, height=height, sharex=True)
-    flat = list(axes.T.flat)
-    for ax, of_parts in zip(flat, panels, strict=False):
+    unit = next(iter(parts.values())).ocp.model.time_unit
+    fig, flat = stacked_axes(len(panels), label or labelled("time", unit))
+    for ax, of_parts in zip(flat, panels, strict=True):
         for i, panel in of_parts.items():
-            _draw(ax, panel, narrow=columns > 1, colour=i if several else None)
-    for ax in flat[len(panels) :]:
-        ax.set_axis_off()
-    for j in range(columns):
-        last = min(rows, len(panels) - j * rows) - 1
-        axes[last, j].set_xlabel(label or _time_label(parts))
-        axes[last, j].tick_params(labelbottom=True)
-    fig.align_ylabels()
+            _draw(ax, panel, narrow=len(flat) > _ONE_COLUMN, colour=i if several else None)
     _explain(flat[0], [panel for of_parts in panels for panel in of_parts.values()])
     for i, part in enumerate(parts if several else ()):
         flat[0].plot([], [], color=_COLOURS[i % len(_COLOURS)], linewidth=1.6, label=part)
@@ -86,9 +76,35 @@ def draw(
     return fig
 
 
-def _time_label(parts: Mapping[str, Dense]) -> str:
-    unit = next(iter(parts.values())).ocp.model.time_unit
-    return f"time ({unit})" if unit else "time"
+def listed(names: Sequence[str] | None) -> list[str]:
+    """Return names to draw, none of None, refusing a text."""
+    if isinstance(names, str):
+        raise InputError(f"names must be a list of names, got the text {names!r}")
+    return list(names or ())
+
+
+def labelled(name: str, unit: str) -> str:
+    """Return the label of an axis."""
+    return f"{name} ({unit})" if unit else name
+
+
+def stacked_axes(
+    count: int, time_label: str, *, height: float | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with so many panels over time, in two columns where there are many."""
+    columns = 1 if count <= _ONE_COLUMN else 2
+    rows = -(-count // columns)
+    height = height or max(1.25, min(2.4, 7.5 / rows))
+    fig, axes = figure(rows, columns, height=height, sharex=True)
+    flat = list(axes.T.flat)
+    for ax in flat[count:]:
+        ax.set_axis_off()
+    for j in range(columns):
+        last = axes[min(rows, count - j * rows) - 1, j]
+        last.set_xlabel(time_label)
+        last.tick_params(labelbottom=True)
+    fig.align_ylabels()
+    return fig, flat[:count]
 
 
 def _all(dense: Dense) -> list[str]:
@@ -116,10 +132,7 @@ def _panel(dense: Dense, name: str, tol: float) -> Panel:
     joined = not model.discrete
     k, s = np.repeat(np.arange(N), _BETWEEN + 1), np.tile(np.linspace(0, 1, _BETWEEN + 1), N)
     grid_k, grid_s = np.append(np.arange(N), N - 1), np.append(np.zeros(N), 1.0)
-    quantities: dict[str, Signal] = {
-        key: value for signals in model.signals.values() for key, value in signals.items()
-    }
-    quantities |= ocp.signals
+    quantities: dict[str, Signal] = {**model.unknowns, **ocp.given, **model.signals["output"]}
     constraints = {c.name: c for c in ocp.constraints if c.place == "path"}
     if name in quantities:
         signal = quantities[name]
@@ -180,7 +193,7 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
             ax.axhline(limit, **_LIMIT)
     ax.margins(x=0.01)
     ax.yaxis.set_major_locator(MaxNLocator(4 if narrow else 5))
-    ax.set_ylabel(f"{panel.name} ({panel.unit})" if panel.unit else panel.name)
+    ax.set_ylabel(labelled(panel.name, panel.unit))
     if many:
         legend(ax, fontsize=8, ncols=min(6, panel.rows.shape[0]), handlelength=1.8, frameon=False,
                loc="lower right", bbox_to_anchor=(1.0, 0.97), borderpad=0.0)  # fmt: skip
