@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.control.signals import Array, known, matrix
-
-
-class Limited(Protocol):
-    """What has limits, one number an entry."""
-
-    @property
-    def lower(self) -> Array:
-        """The least."""
-
-    @property
-    def upper(self) -> Array:
-        """The most."""
-
 
 _PLACES = "", " inside", " at begin", " at end"
 """What the names of the blocks of one quantity end with."""
@@ -156,7 +143,7 @@ class Program:
         return replace(self, p=_written(self.p, self.parameters, values, "parameter"))
 
     def with_limits(
-        self, name: str, declared: Limited, lower: Array, upper: Array, prefix: str = ""
+        self, name: str, declared: Any, lower: Array, upper: Array, prefix: str = ""
     ) -> Program:
         """Return the program with other limits of a state, a control or a constraint.
 
@@ -165,7 +152,7 @@ class Program:
 
         Args:
             name: of it.
-            declared: what the program was laid out with.
+            declared: what the program was laid out with, a signal or a constraint.
             lower, upper: one number an entry, in physical units.
             prefix: of the part of the program that it is in.
         """

@@ -97,6 +97,11 @@ def plain(rows: Array) -> Array:
     return rows[0] if rows.shape[0] == 1 else rows
 
 
+def number(values: Array) -> Any:
+    """Return a vector, of one entry that."""
+    return float(values[0]) if values.size == 1 else values
+
+
 def numbers(value: Any, what: str) -> Array:
     """Return numbers as an array of the shape they have; no None, text or expression."""
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
@@ -177,8 +182,13 @@ def sizes(name: str, size: int, scale: Any) -> Array:
 
 def places(signals: Mapping[str, Signal]) -> dict[str, slice]:
     """Return where each stands in the column of all of them."""
-    edges = accumulate((signal.size for signal in signals.values()), initial=0)
-    return {name: slice(*edge) for name, edge in zip(signals, pairwise(edges), strict=True)}
+    return places_of({name: signal.size for name, signal in signals.items()})
+
+
+def places_of(sizes: Mapping[str, int]) -> dict[str, slice]:
+    """Return where parts of these sizes stand in the column of all of them."""
+    edges = pairwise(accumulate(sizes.values(), initial=0))
+    return {name: slice(*edge) for name, edge in zip(sizes, edges, strict=True)}
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:

@@ -15,7 +15,7 @@ from casadi_hybrid.control.loop.noise import covariance
 from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.loop.sensors import Sensors
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, by_name, column, known, moment
+from casadi_hybrid.control.signals import Array, by_name, column, known, moment, number, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, step_of
 
 
@@ -147,13 +147,9 @@ class Estimator:
     @property
     def parameters(self) -> dict[str, Any]:
         """The free parameters by name, as estimated: numbers, or columns."""
-        found: dict[str, Any] = {}
-        at = self.model.size("state")
-        for name, unknown in self._unknowns.items():
-            values = self._mean[at : at + unknown.std.size].copy()
-            found[name] = float(values[0]) if values.size == 1 else values
-            at += values.size
-        return found
+        places = places_of({name: unknown.std.size for name, unknown in self._unknowns.items()})
+        free = self._mean[self.model.size("state") :].copy()
+        return {name: number(free[where]) for name, where in places.items()}
 
     def _stacked(self, key: str) -> Array:
         """An attribute of all unknowns, one below the other."""

@@ -10,7 +10,7 @@ import numpy as np
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.loop.wiring import Move, Wiring
-from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.signals import Array, Signal, places_of
 
 NOT_ASKED = "no measurement yet"
 COMPUTED = "computed"
@@ -107,20 +107,15 @@ def _matrix(columns: list[Array | None], count: int, size: int | None = None) ->
 
 
 def _violations(tables: list[Table], limits: Mapping[str, Signal], times: Array) -> Table:
-    places: dict[str, slice] = {}
-    rows = []
-    at = 0
+    found: dict[str, Array] = {}
     for name, limit in limits.items():
-        if not np.isfinite(np.append(limit.lower, limit.upper)).any():
-            continue
-        values = next(table.rows(name) for table in tables if name in table)
-        outside = np.maximum(limit.lower[:, None] - values, values - limit.upper[:, None])
-        full = np.full((values.shape[0], times.size), np.nan)
-        full[:, : values.shape[1]] = np.maximum(outside, 0.0)
-        places[name] = slice(at, at + values.shape[0])
-        at += values.shape[0]
-        rows.append(full)
-    return Table(places, np.vstack(rows) if rows else np.zeros((0, times.size)), times)
+        if np.isfinite([limit.lower, limit.upper]).any():
+            values = next(table.rows(name) for table in tables if name in table)
+            outside = np.maximum(limit.lower[:, None] - values, values - limit.upper[:, None])
+            found[name] = np.full((values.shape[0], times.size), np.nan)
+            found[name][:, : values.shape[1]] = np.maximum(outside, 0.0)
+    places = places_of({name: rows.shape[0] for name, rows in found.items()})
+    return Table(places, np.vstack([np.zeros((0, times.size)), *found.values()]), times)
 
 
 def _status(answer: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.loop.keeping import read, to_frame, written
 from casadi_hybrid.control.loop.table import Table
-from casadi_hybrid.control.reading.measures import Excess, entry_name, in_unit
+from casadi_hybrid.control.reading.measures import Excess, in_unit, worst_excess
 from casadi_hybrid.control.signals import Array, Signal
 
 
@@ -110,7 +110,10 @@ class Run:
     @property
     def worst(self) -> Excess | None:
         """The largest violation of a limit relative to its scale: of what, and when."""
-        found = [self._most(name) for name in self.violations]
+        found = [
+            worst_excess(name, self._rows(name), self.limits[name], self.times, self.time_unit)[1]
+            for name in self.violations
+        ]
         most = max(found, key=lambda excess: excess.scaled, default=None)
         return most if most and most.scaled > 0.0 else None
 
@@ -165,16 +168,9 @@ class Run:
             for name, rows in ((name, table.rows(name)) for name in table)
         )
 
-    def _most(self, name: str) -> Excess:
-        """The largest violation of one name's limits."""
-        limit, rows = self.limits[name], np.nan_to_num(self.violations.rows(name), posinf=np.inf)
-        scaled = rows / limit.scale[:, None]
-        i, k = np.unravel_index(int(scaled.argmax()), rows.shape)
-        side = "lower" if self[name].reshape(rows.shape[0], -1)[i, k] < limit.lower[i] else "upper"
-        return Excess(
-            entry_name(name, int(i), rows), float(rows[i, k]), float(scaled[i, k]),
-            float(getattr(limit, side)[i]), side, float(self.times[k]), limit.unit, self.time_unit,
-        )  # fmt: skip
+    def _rows(self, name: str) -> Array:
+        tables = (self.states, self.controls, self.outputs)
+        return next(table.rows(name) for table in tables if name in table)
 
     def estimation_error(self) -> Array:
         """Return the estimate minus the true state, by state and step.

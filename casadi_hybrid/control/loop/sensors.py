@@ -11,7 +11,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.loop.table import Places
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column
+from casadi_hybrid.control.signals import Array, column, places_of
 
 
 class Sensors:
@@ -29,19 +29,15 @@ class Sensors:
         self.names = tuple(model.signals["state"] if outputs is None else outputs)
         if not self.names:
             raise InputError("outputs is empty; name at least one quantity that is measured")
-        expressions = []
-        places: dict[str, slice] = {}
-        at = 0
+        values: dict[str, Any] = {}
         for name in self.names:
-            value = ca.vec(ca.SX(model.symbol(name)))
-            if name in places:
+            if name in values:
                 raise InputError(f"outputs names {name!r} twice")
-            places[name] = slice(at, at + value.numel())
-            at += value.numel()
-            expressions.append(value)
-        self.places: Places = places
-        self.size = at
-        self.function = ca.Function("sensors", model.arguments, [ca.vertcat(*expressions)])
+            values[name] = ca.vec(ca.SX(model.symbol(name)))
+        self.places: Places = places_of({name: value.numel() for name, value in values.items()})
+        column = ca.vertcat(*values.values())
+        self.size = int(column.numel())
+        self.function = ca.Function("sensors", model.arguments, [column])
 
     def column(self, y: Any, what: str = "y") -> Array:
         """Return a measurement (a column, by name, or None) as a column; NaN for what was lost."""

@@ -12,7 +12,7 @@ import numpy as np
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
 
 SOLVED = "solved"
@@ -94,8 +94,7 @@ class Step:
 
     def __getitem__(self, name: str) -> Any:
         """Return a control by name: a number, or a vector where it has several entries."""
-        values = self.control[known(name, self._places, "control")]
-        return float(values[0]) if values.size == 1 else values
+        return number(self.control[known(name, self._places, "control")])
 
     @cached_property
     def plan(self) -> Solution | JointSolution | None:

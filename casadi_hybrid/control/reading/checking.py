@@ -12,7 +12,13 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.reading.measures import Errors, Excess, Violations, entry_name
+from casadi_hybrid.control.reading.measures import (
+    Errors,
+    Excess,
+    Limits,
+    Violations,
+    worst_excess,
+)
 from casadi_hybrid.control.signals import Array, Signal, plain
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import dae_of, nothing
@@ -82,22 +88,10 @@ def violation(dense: Dense, n: int) -> Violations:
     worst: list[Excess] = []
 
     def note(name: str, rows: Array, limited: Signal | Constraint) -> None:
-        lower, upper, scale = (
-            part[:, None] for part in (limited.lower, limited.upper, limited.scale)
-        )
-        if not (np.isfinite(lower).any() or np.isfinite(upper).any()):
-            return
-        below, above = (lower - rows) / scale, (rows - upper) / scale
-        beyond = np.maximum(np.maximum(below, above), 0.0)
-        found[name] = beyond.max(axis=0).reshape(dense.N, n).max(axis=1)
-        i, j = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
-        scaled = float(beyond[i, j])
-        if scaled > 0.0:
-            side = "lower" if below[i, j] > above[i, j] else "upper"
-            limit = float((lower if side == "lower" else upper)[i, 0])
-            label, amount = entry_name(name, int(i), rows), scaled * float(scale[i, 0])
-            time, unit = float(at.t[j]), limited.unit
-            worst.append(Excess(label, amount, scaled, limit, side, time, unit, model.time_unit))
+        if np.isfinite([limited.lower, limited.upper]).any():
+            beyond, most = worst_excess(name, rows, limited, at.t, model.time_unit)
+            found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, n).max(axis=1)
+            worst.append(most)
 
     for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
         for name, where in model.places(kind).items():
@@ -106,7 +100,8 @@ def violation(dense: Dense, n: int) -> Violations:
     for c in ocp.constraints:
         if c.place == "path" and c.soft is None:
             note(c.name, dense.expression(c.expression, at), c)
-    return Violations(found, tuple(sorted(worst, key=lambda excess: -excess.scaled)))
+    beyond = [excess for excess in worst if excess.scaled > 0.0]
+    return Violations(found, tuple(sorted(beyond, key=lambda excess: -excess.scaled)))
 
 
 def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) -> list[Excess]:
@@ -119,23 +114,16 @@ def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) ->
         ("x", program.variables, x, program.lbx, program.ubx),
         ("g", program.constraints, g, program.lbg, program.ubg),
     ):
-        beyond = np.maximum(lower - at, at - upper)
         for name, block in blocks.items():
-            if name not in units or not block.where.size:
-                continue
-            j = int(np.argmax(beyond[block.where]))
-            place = block.where[j]
-            if beyond[place] > FEASIBLE:
-                side = "lower" if at[place] < lower[place] else "upper"
-                side = "equal" if lower[place] == upper[place] else side
-                scale = float(block.scale.ravel(order="F")[j])
-                limit = float((lower if side == "lower" else upper)[place]) * scale
-                label = f"{name}[{j % block.shape[0]}]" if block.shape[0] > 1 else name
-                time = float(times[max(min(program.stages[key][place], times.size - 1), 0)])
-                scaled = float(beyond[place])
-                found.append(Excess(label, scaled * scale, scaled, limit, side, time, units[name],
-                                    ocp.model.time_unit))  # fmt: skip
-    return sorted(found, key=lambda excess: -excess.scaled)
+            if name in units and block.where.size:
+                stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
+                limited = Limits(block.read(lower), block.read(upper), block.scale, units[name])
+                when = times[np.clip(stages, 0, times.size - 1)]
+                found.append(
+                    worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)[1]
+                )
+    worst = [excess for excess in found if excess.scaled > FEASIBLE]
+    return sorted(worst, key=lambda excess: -excess.scaled)
 
 
 def curved(ocp: Statement, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -96,6 +97,37 @@ class Excess:
             f"{self.name} is {in_unit(self.amount, self.unit)} {there} its limit "
             f"{in_unit(self.limit, self.unit)} at {in_unit(self.time, self.time_unit)}"
         )
+
+
+class Limits(NamedTuple):
+    """Limits of a quantity with its scale, one an entry or one an entry and time, and its unit."""
+
+    lower: Array
+    upper: Array
+    scale: Array
+    unit: str
+
+
+def worst_excess(
+    name: str, rows: Array, limited: Any, times: Array, time_unit: str
+) -> tuple[Array, Excess]:
+    """Return by how much rows, a column a time, are beyond limits in their scale, and the worst.
+
+    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have.
+    """
+    lower, upper, scale = (
+        np.broadcast_to(part.reshape(rows.shape[0], -1), rows.shape)
+        for part in (limited.lower, limited.upper, limited.scale)
+    )
+    below, above = (lower - rows) / scale, (rows - upper) / scale
+    beyond = np.maximum(below, above)
+    at = np.unravel_index(int(np.argmax(np.where(np.isnan(beyond), -np.inf, beyond))), rows.shape)
+    low, scaled = below[at] > above[at], float(beyond[at])
+    side = "equal" if lower[at] == upper[at] else "lower" if low else "upper"
+    return beyond, Excess(
+        entry_name(name, int(at[0]), rows), scaled * float(scale[at]), scaled,
+        float((lower if low else upper)[at]), side, float(times[at[1]]), limited.unit, time_unit,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
