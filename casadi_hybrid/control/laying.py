@@ -12,7 +12,7 @@ from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, matrix, places, spread
+from casadi_hybrid.control.signals import matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -70,6 +70,7 @@ def lay_phase(
         weight: of its costs in the program's.
     """
     before, assembly.cost = assembly.cost, assembly.kind(0)
+    unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not _zero(cost.integral)]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     horizon = Horizon(
@@ -79,7 +80,7 @@ def lay_phase(
         ocp.fractions,
         first,
         prefix,
-        _guesses(ocp),
+        {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns},
     )
     _time(ocp, horizon, start)
     _parameters(ocp, horizon)
@@ -95,15 +96,6 @@ def lay_phase(
     costs = _costs(ocp, horizon, integrals)
     assembly.cost = before + weight * (assembly.cost + ca.sum1(costs))
     return horizon, costs
-
-
-def _guesses(ocp: Statement) -> dict[str, Array]:
-    guesses, controls = {}, ocp.model.signals["control"]
-    for name, signal in ocp.model.unknowns.items():
-        value, held = ocp.guesses.get(name, signal.guess), name in controls and not signal.linear
-        what = f"guess of {name!r}"
-        guesses[name] = spread(value, signal.size, ocp.fractions, what, held=held)
-    return guesses
 
 
 def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:

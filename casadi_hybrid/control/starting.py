@@ -127,15 +127,11 @@ def _guess(
     targets = _targets(ocp, program)
     rows: dict[str, Array] = {}
     for name, signal in ocp.model.unknowns.items():
-        what = f"guess of {name!r}"
-        if name in given:
-            held = name in ocp.model.signals["control"] and not signal.linear
-            rows[name] = spread(given[name], signal.size, fractions, what, held=held)
-        elif name in initial:
+        if name in initial and name not in given:
             begin = initial[name]
             rows[name] = begin[:, None] + np.outer(targets.get(name, begin) - begin, fractions)
         else:
-            rows[name] = spread(signal.guess, signal.size, fractions, what)
+            rows[name] = ocp.guessed(name, given.get(name, signal.guess))
     values = {
         label: np.stack([np.interp(at, fractions, row) for row in rows[name]])
         for name, label, at in _columns(ocp, program)

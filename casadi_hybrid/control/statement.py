@@ -15,6 +15,7 @@ from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import (
+    Array,
     Guess,
     Signal,
     by_name,
@@ -339,6 +340,12 @@ class Statement:
             names = {**self.model.unknowns, **self.freed, "duration": None}
             known(name, names, "state, control or free one")
             self.guesses[name] = value
+
+    def guessed(self, name: str, value: Any) -> Array:
+        """Return a guess of a state, algebraic state or control at the grid points."""
+        signal = self.model.unknowns[name]
+        held = name in self.model.signals["control"] and not signal.linear
+        return spread(value, signal.size, self.fractions, f"guess of {name!r}", held=held)
 
     def limited(self, limits: Mapping[str, Any]) -> Self:
         """Return the problem as it is with other limits (lower, upper), to read a solution by."""

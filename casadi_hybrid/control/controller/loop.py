@@ -41,8 +41,7 @@ def exported(
     parameters: Mapping[str, Any],
 ) -> Export:
     """See :meth:`MPC.export`."""
-    from casadi_hybrid.control.controller.ahead import Ahead  # noqa: PLC0415 - only for this
-    from casadi_hybrid.control.controller.softened import Softened  # noqa: PLC0415
+    from casadi_hybrid.control.controller.softened import Ahead, Softened  # noqa: PLC0415 - only here
     from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
 
     problem, limits = answers.search.problem, answers.limits

@@ -12,7 +12,6 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.controller.ahead import Ahead
 from casadi_hybrid.control.controller.limits import LimitsInC
 from casadi_hybrid.control.controller.names import (
     Quantity,
@@ -23,7 +22,7 @@ from casadi_hybrid.control.controller.names import (
     table,
     total,
 )
-from casadi_hybrid.control.controller.softened import Softened
+from casadi_hybrid.control.controller.softened import Ahead, Softened
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, Signal

@@ -21,7 +21,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.loop.plant import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import plain_step

@@ -12,8 +12,7 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.estimation.arrival import Filter
 from casadi_hybrid.control.loop.noise import covariance
-from casadi_hybrid.control.loop.plant import first_guess
-from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.loop.plant import Sensors, first_guess
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, by_name, column, known, moment, number, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, step_of

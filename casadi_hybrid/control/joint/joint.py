@@ -220,19 +220,17 @@ class Joint:
         if isinstance(guess, JointSolution):
             return self.with_numbers(x0, time, parameters).with_x0(guess.x)
         own = by_name(guess, "guess")
-
-        def start(label: str, laid: Laid, begin: Any, values: Mapping[str, Any]) -> Program:
-            return start_values(self.parts[label], laid, begin, time, own.get(label), values)
-
-        return self._numbered(x0, parameters, start)
+        return self._numbered(
+            x0, parameters, lambda label, laid, begin, values: start_values(
+                self.parts[label], laid, begin, time, own.get(label), values)
+        )  # fmt: skip
 
     def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program as :meth:`numbers` does, but with the start that it has."""
-
-        def write(label: str, laid: Laid, begin: Any, values: Mapping[str, Any]) -> Program:
-            return with_numbers(self.parts[label], laid, begin, time, values)[0]
-
-        return self._numbered(x0, parameters, write)
+        return self._numbered(
+            x0, parameters, lambda label, laid, begin, values: with_numbers(
+                self.parts[label], laid, begin, time, values)[0]
+        )  # fmt: skip
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -264,10 +262,7 @@ class Joint:
         return JointSolution(parts, program, x, lam_x, lam_g, objective, dict(stats), explanation)
 
     def _numbered(
-        self,
-        x0: Any,
-        parameters: Mapping[str, Any],
-        write: Callable[[str, Laid, Any, Mapping[str, Any]], Program],
+        self, x0: Any, parameters: Mapping[str, Any], write: Callable[..., Program]
     ) -> Program:
         """The program after the numbers of every part were written into it, one by one."""
         program = self.program
@@ -287,7 +282,7 @@ class Joint:
 
     def _begins(self, label: str) -> bool:
         """Whether ``x0`` is the part's."""
-        raise NotImplementedError
+        return True
 
     def _fixed(self, label: str) -> Mapping[str, Any]:
         """Values of the part's parameters that it brings along."""

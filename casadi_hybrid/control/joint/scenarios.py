@@ -78,9 +78,6 @@ class Scenarios(Joint):
         self.shared = int(shared)
         self.ocp = ocp
 
-    def _begins(self, label: str) -> bool:
-        return True
-
     def _fixed(self, label: str) -> Mapping[str, Any]:
         return self.scenarios[label]
 

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.loop.keeping import read, to_frame, written
+from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.reading.measures import Excess, in_unit, worst_excess
+from casadi_hybrid.control.reading.storing import packed, unpacked
 from casadi_hybrid.control.signals import Array, Signal
+
+FORMAT = "casadi_hybrid run 1"
+TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "violations")
 
 
 @dataclass(frozen=True)
@@ -143,11 +147,46 @@ class Run:
         Raises:
             InputError: where pandas is not installed.
         """
-        return to_frame(self)
+        pd = pandas()
+        columns: dict[str, Any] = {}
+        for table, suffix in (
+            (self.states, ""), (self.outputs, ""), (self.controls, ""),
+            (self.measured, " measured"), (self.estimates, " estimated"),
+        ):  # fmt: skip
+            for label, row in zip(table.labels, table.values, strict=True):
+                full = np.full(self.times.size, np.nan)
+                full[: row.size] = row
+                columns[label + suffix] = full
+        for name, values in self.costs.items():
+            columns[f"cost {name}"] = np.append(values, np.nan)
+        return pd.DataFrame(columns, index=pd.Index(self.times, name="time"))
 
     def save(self, path: str | Path) -> Path:
         """Write a file of NumPy's format ``.npz`` without :attr:`steps`; return its path."""
-        return written(self, path)
+        head: dict[str, Any] = {
+            "format": FORMAT,
+            "tables": {
+                name: {key: [w.start, w.stop] for key, w in getattr(self, name).places.items()}
+                for name in TABLES
+            },
+            "costs": list(self.costs),
+            "limits": {
+                name: {
+                    "lower": limit.lower.tolist(), "upper": limit.upper.tolist(),
+                    "scale": limit.scale.tolist(), "unit": limit.unit,
+                }
+                for name, limit in self.limits.items()
+            },
+            "status": list(self.status),
+            "stopped": self.stopped,
+            "time_unit": self.time_unit,
+        }  # fmt: skip
+        arrays = {"success": self.success, "seconds": self.seconds}
+        for name in TABLES:
+            table = getattr(self, name)
+            arrays |= {f"{name} values": table.values, f"{name} times": table.times}
+        arrays |= {f"cost {i}": values for i, values in enumerate(self.costs.values())}
+        return packed(path, "head", head, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
@@ -156,7 +195,26 @@ class Run:
         Raises:
             InputError: where the file is no such file.
         """
-        return cls(**read(path))
+        head, arrays = unpacked(path, "head", "run")
+        try:
+            if head["format"] != FORMAT:
+                raise InputError(f"{path} has the format {head['format']!r}, not {FORMAT!r}")
+            parts: dict[str, Any] = {
+                name: Table(
+                    {key: slice(*place) for key, place in head["tables"][name].items()},
+                    arrays[f"{name} values"],
+                    arrays[f"{name} times"],
+                )
+                for name in TABLES
+            }
+            parts["costs"] = {name: arrays[f"cost {i}"] for i, name in enumerate(head["costs"])}
+            parts["limits"] = {name: Signal.of(name, len(limit["scale"]), **limit)
+                               for name, limit in head["limits"].items()}  # fmt: skip
+            parts |= {"status": tuple(head["status"]), "stopped": head["stopped"]}
+            parts["time_unit"] = head.get("time_unit", "")  # older files have none
+            return cls(**parts, success=arrays["success"], seconds=arrays["seconds"])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{path} holds no run: {error}") from None
 
     def unit(self, name: str) -> str:
         """Return the unit of a quantity, empty where none was declared."""

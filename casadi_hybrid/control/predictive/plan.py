@@ -124,13 +124,25 @@ class Plan:
         length = self.ocp.length
         if free is not None:
             length = max(free.lower, min(free.upper, self.duration - (time - self.time)))
-        new = time + length * self.ocp.fractions
+        old, new = self.times, time + length * self.ocp.fractions
+        middle, N = (new[:-1] + new[1:]) / 2, self.ocp.intervals
 
         def read(stacked: Array, blocks: Mapping[str, Block], smooth: bool) -> Array:
             moved = stacked.copy()
             for block in blocks.values():
+                stride, columns = block.stride, block.shape[1]
+                if stride == 0 or columns == 1 or columns not in (N + 1, N * stride):
+                    continue
                 values = stacked[block.where].reshape(block.shape, order="F")
-                values = self._at(values, block, new, smooth)
+                if columns == N and stride == 1:  # one for each interval
+                    values = values[:, _interval(old, middle)]
+                else:
+                    here, there = (self._points(times, stride) for times in (old, new))
+                    if smooth:
+                        values = np.stack([np.interp(there, here, row) for row in values])
+                    else:
+                        edges = (here[:-1] + here[1:]) / 2
+                        values = values[:, np.searchsorted(edges, there, side="right")]
                 moved[block.where] = values.ravel(order="F")
             return moved
 
@@ -144,22 +156,6 @@ class Plan:
             start["x0"][block.where] = length / block.scale.ravel()
         return start
 
-    def _at(self, values: Array, block: Block, new: Array, smooth: bool) -> Array:
-        """The columns of a block at the new times."""
-        old, stride, N = self.times, block.stride, self.ocp.intervals
-        columns = block.shape[1]
-        if stride == 0 or columns not in (N + 1, N * stride) or columns == 1:
-            return values
-        if columns == N * stride and stride == 1:  # one for each interval
-            middle = (new[:-1] + new[1:]) / 2
-            picked: Array = values[:, _interval(old, middle)]
-            return picked
-        here, there = (self._points(times, stride) for times in (old, new))
-        if smooth:
-            return np.stack([np.interp(there, here, row) for row in values])
-        nearest: Array = values[:, _interval((here[:-1] + here[1:]) / 2, there, first=True)]
-        return nearest
-
     def _points(self, times: Array, stride: int) -> Array:
         """The times of the columns of a block that has them at points."""
         if stride == 1:
@@ -167,10 +163,9 @@ class Plan:
         return between(times, points_of(self.ocp.method)[:stride])
 
 
-def _interval(edges: Array, times: Array, *, first: bool = False) -> Array:
-    """Between which edges times lie; with ``first`` there is one more before the first edge."""
-    found = np.searchsorted(edges, times, side="right") - (0 if first else 1)
-    return np.clip(found, 0, edges.size - (0 if first else 2))
+def _interval(edges: Array, times: Array) -> Array:
+    """Between which edges times lie."""
+    return np.clip(np.searchsorted(edges, times, side="right") - 1, 0, edges.size - 2)
 
 
 def beginning(
