@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 class Ended:
-    """How a solve ended, as the solver's ``stats`` say."""
+    """How a solve ended, as the solver's ``stats`` say, and its figure."""
 
     stats: Mapping[str, Any]
+    _curves: Mapping[str, Dense]
 
     @property
     def success(self) -> bool:
@@ -39,6 +40,37 @@ class Ended:
     def iterations(self) -> int:
         """Steps of the solver."""
         return int(self.stats["iter_count"])
+
+    @property
+    def _ending(self) -> str:
+        return f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
+
+    def plot(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        path: str | Path | None = None,
+        label: str | None = None,
+        tol: float = 1e-6,
+    ) -> Figure:
+        """Return a figure fit to publish, a panel for each quantity.
+
+        Lines run between the grid points, dots are the grid points, held controls are stairs,
+        limits are dashed and marked where they are active; of several parts each has a colour.
+
+        Args:
+            names: of quantities and path constraints; by default all states, algebraic states,
+                controls and path constraints.
+            path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
+            label: of the time axis; by default with the model's ``time_unit``.
+            tol: distance from a limit, divided by the scale, up to which it counts as active.
+
+        Raises:
+            InputError: for a name that is none.
+        """
+        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
+
+        return draw(self._curves, names, label, tol, path)
 
 
 @dataclass(frozen=True)
@@ -81,9 +113,8 @@ class Solution(Ended):
         Where it is no solution, what is wrong with it at all.
         """
         parts = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
-        said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
-        said += f": {self.ocp.name}, duration {self.duration:.6g}, objective {self.objective:.6g}"
-        said = f"{said} ({parts})" if parts else said
+        said = f"{self._ending}: {self.ocp.name}, duration {self.duration:.6g}"
+        said += f", objective {self.objective:.6g}" + (f" ({parts})" if parts else "")
         wrong = [measures.warning(self.exceeded, self.ocp.method)]
         if not self.success:
             wrong = [self.another_guess, self.explanation]
@@ -180,6 +211,10 @@ class Solution(Ended):
         """Of every quantity by name."""
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
+
+    @property
+    def _curves(self) -> dict[str, Dense]:  # type: ignore[override]
+        return {"": self.dense}
 
     @cached_property
     def dense(self) -> Dense:
@@ -309,33 +344,6 @@ class Solution(Ended):
         from casadi_hybrid.control.reading.sensing import slopes  # noqa: PLC0415 (SciPy)
 
         return slopes(self, name, weak)
-
-    def plot(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        path: str | Path | None = None,
-        label: str | None = None,
-        tol: float = 1e-6,
-    ) -> Figure:
-        """Return a figure fit to publish, a panel for each quantity.
-
-        Lines run between the grid points, dots are the grid points, held controls are stairs,
-        limits are dashed and marked where they are active.
-
-        Args:
-            names: of quantities and path constraints; by default all states, algebraic states,
-                controls and path constraints.
-            path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
-            label: of the time axis; by default with the model's ``time_unit``.
-            tol: distance from a limit, divided by the scale, up to which it counts as active.
-
-        Raises:
-            InputError: for a name that is none.
-        """
-        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
-
-        return draw({"": self.dense}, names, label, tol, path)
 
     def to_pandas(self, n: int = 1) -> Any:
         """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.

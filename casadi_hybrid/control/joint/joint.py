@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 
@@ -17,13 +17,11 @@ from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,7 @@ class JointSolution(Ended):
     def __str__(self) -> str:
         """Whether it is a solution, what each part costs, and what is wrong where it is none."""
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
-        said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
-        said += f": objective {self.objective:.6g} ({parts})"
+        said = f"{self._ending}: objective {self.objective:.6g} ({parts})"
         noted = {
             name: measures.warning(part.exceeded, part.ocp.method)
             if self.success else part.another_guess
@@ -92,23 +89,9 @@ class JointSolution(Ended):
         times = [part.times for part in self.parts.values()]
         return float(max(t[-1] for t in times) - min(t[0] for t in times))
 
-    def plot(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        path: str | Path | None = None,
-        label: str | None = None,
-        tol: float = 1e-6,
-    ) -> Figure:
-        """Return a figure with a colour for each part; see :meth:`Solution.plot`.
-
-        Raises:
-            InputError: for a name that is one of no part.
-        """
-        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
-
-        dense = {name: part.dense for name, part in self.parts.items()}
-        return draw(dense, names, label, tol, path)
+    @property
+    def _curves(self) -> dict[str, Dense]:  # type: ignore[override]
+        return {name: part.dense for name, part in self.parts.items()}
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path.
