@@ -40,10 +40,10 @@ class Trial:
     """
 
     seed: int
-    cost: float
-    violation: float
-    failed: float
-    steps: int
+    cost: float = np.nan
+    violation: float = np.nan
+    failed: float = np.nan
+    steps: int = 0
     error: str = ""
 
 
@@ -87,8 +87,7 @@ class Summary:
         values = self.column(name)
         there = np.flatnonzero(np.isfinite(values))
         if not there.size:
-            nothing = float("nan")
-            return Statistic(0, nothing, nothing, (nothing,) * 3, nothing, None)
+            return Statistic(0, np.nan, np.nan, (np.nan,) * 3, np.nan, None)
         kept = values[there]
         worst = int(there[np.argmax(kept)])
         low, middle, high = (float(q) for q in np.quantile(kept, QUANTILES))
@@ -195,13 +194,8 @@ def monte_carlo(
     return collect(
         partial(_trial, run_one), chosen, lambda found: Summary(tuple(found.values.values())),
         keeping, workers=workers, cluster=cluster, label="Monte Carlo" if progress else "",
-        lost=_nothing,
+        lost=lambda seed, sentence: Trial(seed, error=sentence),
     )  # fmt: skip
-
-
-def _nothing(seed: int, sentence: str) -> Trial:
-    nothing = float("nan")
-    return Trial(seed, nothing, nothing, nothing, 0, sentence)
 
 
 def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
@@ -209,8 +203,8 @@ def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
     try:
         run = run_one(seed)
     except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
-        return _nothing(seed, in_a_sentence(error))
+        return Trial(seed, error=in_a_sentence(error))
     if not isinstance(run, Run):
         raise InputError(f"run_one must return a Run, got {type(run).__name__}")
-    cost = float("nan") if run.stopped else run.cost
+    cost = np.nan if run.stopped else run.cost
     return Trial(seed, cost, run.violation, run.failed, run.control_times.size, run.stopped)

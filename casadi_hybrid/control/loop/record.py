@@ -19,53 +19,30 @@ WITHOUT_PLAN = ("last plan", "fallback", "default")
 
 
 class Recorder:
-    """One list an attribute of :class:`Run`."""
+    """The steps of a loop, and what they are measured by."""
 
     def __init__(
         self, wiring: Wiring, limits: Mapping[str, Signal], costs: Mapping[str, Move]
     ) -> None:
-        self.wiring = wiring
-        self.limits = dict(limits)
+        self.wiring, self.limits, self.costs = wiring, limits, costs
         self.stopped = ""
-        self._of_cost = dict(costs)
-        self._times: list[float] = []
-        self._rows: dict[str, list[Array | None]] = {
-            key: [] for key in ("x", "outputs", "applied", "command", "arrived", "estimate")
-        }
-        self._costs: dict[str, list[float]] = {name: [] for name in costs}
-        self._answers: list[Any] = []
-        self._seconds: list[float] = []
+        self._steps: list[dict[str, Any]] = []
 
-    def step(
-        self,
-        t: float,
-        before: Array | None,
-        answer: Any,
-        seconds: float,
-        x: Array,
-        applied: Array,
-        **rows: Array | None,
-    ) -> None:
+    def step(self, time: float, x: Array, applied: Array, before: Array, **rest: Any) -> None:
         """Note one step, ``before`` being the control that held until then."""
-        rows["outputs"] = self.wiring.show(x, applied if before is None else before, t)
-        for key, value in {"x": x, "applied": applied, **rows}.items():
-            self._rows[key].append(value)
-        for name, cost in self._of_cost.items():
-            self._costs[name].append(float(np.ravel(cost(x, applied, t))[0]))
-        self._times.append(t)
-        self._answers.append(answer)
-        self._seconds.append(seconds)
+        shown = self.wiring.show(x, before, time)
+        costs = {name: np.ravel(cost(x, applied, time))[0] for name, cost in self.costs.items()}
+        self._steps.append({"time": time, "x": x, "applied": applied, "outputs": shown, **rest,
+                            "costs": costs})  # fmt: skip
 
     def run(self, x: Array, time: float) -> Run:
         """Return the run that ends at the state x."""
-        wiring, rows = self.wiring, self._rows
-        K = len(self._times)
-        applied = rows["applied"][-1]
-        assert applied is not None
-        end = time + K * wiring.period
+        wiring, K = self.wiring, len(self._steps)
+        rows = {key: [step[key] for step in self._steps] for key in self._steps[0]}
+        applied, end = rows["applied"][-1], time + K * wiring.period
         rows["x"].append(None if self.stopped else x)
         rows["outputs"].append(None if self.stopped else wiring.show(x, applied, end))
-        begins = np.array(self._times)
+        begins = np.array(rows["time"])
         times = np.append(begins, end)
         controls = wiring.controls or {"u": slice(0, applied.size)}
         estimates = _matrix(rows["estimate"], K)
@@ -81,13 +58,13 @@ class Recorder:
             commanded=Table(controls, _matrix(rows["command"], K, applied.size), begins),
             measured=Table(wiring.measured, _matrix(rows["arrived"], K, _size(wiring)), begins),
             estimates=Table(of_states if estimates.shape[0] else {}, estimates, begins),
-            costs={name: np.array(values) for name, values in self._costs.items()},
+            costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             violations=_violations(tables, self.limits, times),
             limits=self.limits,
-            status=tuple(_status(answer) for answer in self._answers),
-            success=np.array([_succeeded(answer) for answer in self._answers]),
-            seconds=np.array(self._seconds),
-            steps=tuple(self._answers),
+            status=tuple(map(_status, rows["answer"])),
+            success=np.array([_succeeded(answer) for answer in rows["answer"]]),
+            seconds=np.array(rows["seconds"]),
+            steps=tuple(rows["answer"]),
             stopped=self.stopped,
             time_unit=wiring.time_unit,
         )
@@ -97,7 +74,7 @@ def _size(wiring: Wiring) -> int:
     return sum(where.stop - where.start for where in wiring.measured.values())
 
 
-def _matrix(columns: list[Array | None], count: int, size: int | None = None) -> Array:
+def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
     """The columns side by side, NaN for None; without any but None no rows, or ``size`` of NaN."""
     there = [column.size for column in columns if column is not None]
     rows = there[0] if there else size or 0

@@ -136,8 +136,10 @@ def simulate(
         seconds = clock.perf_counter() - began
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
-        record.step(t, before, answer, seconds, x, applied, command=command, arrived=arrived,
-                    estimate=None if estimator is None else heard)  # fmt: skip
+        record.step(
+            t, x, applied, applied if before is None else before, command=command, arrived=arrived,
+            estimate=None if estimator is None else heard, answer=answer, seconds=seconds,
+        )  # fmt: skip
         after = wiring.move(x, applied, t) + draw(rng, root)
         before = applied
         line.advance()
