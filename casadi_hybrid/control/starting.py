@@ -20,12 +20,7 @@ from casadi_hybrid.control.statement import Statement
 
 
 def start_values(
-    ocp: Statement,
-    laid: Laid,
-    x0: Any,
-    time: float,
-    guess: Any,
-    parameters: Mapping[str, Any],
+    ocp: Statement, laid: Laid, x0: Any, time: float, guess: Any, parameters: Mapping[str, Any]
 ) -> Program:
     """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
     program, initial = with_numbers(ocp, laid, x0, time, parameters)

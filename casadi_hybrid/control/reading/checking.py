@@ -12,13 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.reading.measures import (
-    Errors,
-    Excess,
-    Limits,
-    Violations,
-    worst_excess,
-)
+from casadi_hybrid.control.reading.measures import Errors, Excess, Limits, Violations, worst_excess
 from casadi_hybrid.control.signals import Array, Signal, plain
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import dae_of, nothing
