@@ -12,8 +12,8 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.controller.limits import LimitsInC
 from casadi_hybrid.control.controller.names import (
+    LimitsInC,
     Quantity,
     after,
     enumeration,

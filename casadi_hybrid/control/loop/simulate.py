@@ -14,9 +14,8 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder
+from casadi_hybrid.control.loop.record import Recorder, Wiring, costs_of, limits_of, wire
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.loop.wiring import Wiring, costs_of, limits_of, wire
 from casadi_hybrid.control.signals import Array, by_name, column
 
 
