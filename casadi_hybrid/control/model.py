@@ -228,6 +228,20 @@ class Model:
         sizes = {name: np.full(self.signals["state"][name].size, np.inf) for name in names}
         return self.limited({name: (-none, none) for name, none in sizes.items()})
 
+    def given_controls(self) -> Model:
+        """Return a model with the same symbols, whose controls are references and which rests."""
+        other = copy.copy(self)
+        controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
+                    for name, s in self.signals["control"].items()}  # fmt: skip
+        other.signals = {kind: {name: replace(s, moved=(None, None)) for name, s in signals.items()}
+                         for kind, signals in self.signals.items()}  # fmt: skip
+        other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
+        other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
+        other._symbols, other._discrete = dict(self._symbols), False
+        other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
+        other._forget()
+        return other
+
     @cached_property
     def limiting(self) -> tuple[dict[str, Signal], ca.Function]:
         """What has expressions as limits, and (p) → lower and upper of each in turn."""

@@ -359,6 +359,17 @@ class Statement:
         ]
         return made
 
+    def reopened(self) -> Self:
+        """Return the same problem without its program, to be changed; this one stays as it is."""
+        made = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(made, name, value.copy())
+        for name in ("laid", "solver"):  # made at the first use
+            vars(made).pop(name, None)
+        made.closed = False
+        return made
+
     def on_mesh(self, fractions: Any) -> Self:
         """Return the same problem on another mesh; this one stays as it is.
 
@@ -372,13 +383,8 @@ class Statement:
             InputError: for fractions that are none.
         """
         mesh = _fractions(fractions, np.size(fractions) - 1)
-        made = copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, dict | list):
-                setattr(made, name, value.copy())
-        for name in ("laid", "solver"):  # made at the first use, for the mesh of then
-            vars(made).pop(name, None)
-        made.fractions, made.intervals, made.closed = mesh, mesh.size - 1, False
+        made = self.reopened()
+        made.fractions, made.intervals = mesh, mesh.size - 1
         old = self.fractions
         for name, signal in self.given.items():
             if signal.varying:

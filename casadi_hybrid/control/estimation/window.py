@@ -16,6 +16,13 @@ from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import plain_step, symbols_of
 
+DISTURBANCE = "unknown disturbance"
+ACTIVE = "interval is active"
+MEASURED = "measurement"
+WHITENING = "whitening of the measurement"
+MEAN = "mean at arrival"
+FACTOR = "whitening at arrival"
+
 
 class Memory:
     """The data at the grid points 0 … N of a window; the last point is now.
@@ -102,14 +109,6 @@ class Memory:
         return self._weights[key]
 
 
-DISTURBANCE = "unknown disturbance"
-ACTIVE = "interval is active"
-MEASURED = "measurement"
-WHITENING = "whitening of the measurement"
-MEAN = "mean at arrival"
-FACTOR = "whitening at arrival"
-
-
 @dataclass(frozen=True)
 class Disturbed:
     """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1.
@@ -138,38 +137,6 @@ class Disturbed:
         return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
 
 
-def window_model(model: Model, disturbances: int) -> Model:
-    """Return the model of a window, whose controls are the disturbances.
-
-    Each control of the model is a reference with the value just before a grid point, which is what
-    a sensor there sees, and another with the value after it.
-    """
-    window = Model(model.name)
-    for kind in ("state", "algebraic"):
-        for name, s in model.signals[kind].items():
-            declare = getattr(window, kind)
-            declare(name, s.size, lower=s.lower, upper=s.upper, scale=s.scale, guess=s.guess,
-                    unit=s.unit)  # fmt: skip
-    for name, s in model.signals["parameter"].items():
-        if s.varying:
-            window.reference(name, model.values[name], s.size, unit=s.unit)
-        else:
-            window.parameter(name, model.values[name], unit=s.unit, scale=s.scale)
-    controls = model.signals["control"]
-    for name, s in controls.items():
-        window.reference(name, 0.0, s.size, unit=s.unit)
-    for name, s in controls.items():
-        window.reference(held(name), 0.0, s.size, unit=s.unit)
-    window.reference(ACTIVE, 1.0)
-    if disturbances:
-        window.control(DISTURBANCE, disturbances)
-    # The step is Disturbed's; the rates of this model are not used.
-    window.rates({name: ca.SX.zeros(s.size) for name, s in model.signals["state"].items()})
-    if model.size("algebraic"):
-        window.equations({"equations": model.moves.equations(*_arguments(model, window))})
-    return window
-
-
 def held(name: str) -> str:
     """Return the name of the reference for the control over an interval."""
     return f"{name} held"
@@ -185,23 +152,28 @@ def window_problem(
     free: dict[str, Any],
     solver: dict[str, Any],
 ) -> OptimalControl:
-    """Return the problem of a window; see :class:`MHE` for its cost."""
-    window = window_model(model, root.shape[1])
-    method: Any = Disturbed(model, step, root)
+    """Return the problem of a window; see :class:`MHE` for its cost.
+
+    Its controls are the disturbances. Each control of the model is a reference with the value just
+    before a grid point, which is what a sensor there sees, and another with the value after it.
+    """
+    window = model.given_controls()  # the step is Disturbed's; its rates are not used
+    for name, s in model.signals["control"].items():
+        window.reference(held(name), 0.0, s.size, unit=s.unit)
+    window.reference(ACTIVE, 1.0)
+    if root.shape[1]:
+        window.control(DISTURBANCE, root.shape[1])
+    disturbed: Any = Disturbed(model, step, root)
     ocp = OptimalControl(
-        window,
-        duration=intervals * period,
-        intervals=intervals,
-        method=MultipleShooting(method),
-        name=f"window of {model.name}",
-        solver=solver,
-    )
+        window, duration=intervals * period, intervals=intervals, solver=solver,
+        method=MultipleShooting(disturbed), name=f"window of {model.name}",
+    )  # fmt: skip
     for name, unknown in free.items():
         ocp.free(name, lower=unknown.lower, upper=unknown.upper, scale=unknown.scale,
                  guess=unknown.guess)  # fmt: skip
     y = ocp.reference(MEASURED, 0.0, sensors.size)
     weight = ocp.reference(WHITENING, 0.0, sensors.size**2)
-    error = y - sensors.function(*_arguments(model, window))
+    error = y - sensors.function(*model.arguments)
     whitened = ca.mtimes(ca.reshape(weight, sensors.size, sensors.size), error)
     fit = 0.5 * ca.sumsqr(whitened)
     ocp.minimize("measurements", sum=fit, end=fit)
@@ -213,16 +185,3 @@ def window_problem(
     factor = ca.reshape(ocp.parameter(FACTOR, np.zeros(size**2)), size, size)
     ocp.minimize("arrival", start=0.5 * ca.sumsqr(ca.mtimes(factor, unknown - mean)))
     return ocp
-
-
-def _arguments(model: Model, window: Model) -> list[Any]:
-    """(x, z, u, p, t) of the model in the window's symbols."""
-    controls = [window.symbol(name) for name in model.signals["control"]]
-    own = [window.symbol(name) for name in model.signals["parameter"]]
-    return [
-        window.stacked("state"),
-        window.stacked("algebraic"),
-        ca.vertcat(ca.SX(0, 1), *controls),
-        ca.vertcat(ca.SX(0, 1), *own),
-        window.time,
-    ]

@@ -5,7 +5,6 @@ In the softened one limits may be exceeded at a price.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -76,12 +75,8 @@ def softened(problem: Problem, soft: Soft) -> Problem:
 
 
 def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
-    other = copy.copy(ocp)
-    for made in ("laid", "solver"):
-        other.__dict__.pop(made, None)
-    other.closed = False
+    other = ocp.reopened()
     other.name = f"{ocp.name}, softened"
-    other.softened = list(ocp.softened)
     other.constraints = [
         constraint
         if constraint.soft or constraint.name in ocp.slewed
