@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -110,6 +110,11 @@ class Program:
     def variable_names(self) -> list[str]:
         """A name for every unknown, such as ``state[0,3]``."""
         return _entries(self.variables, self.n)
+
+    def sides(self, x: Array, g: Array) -> Iterator[tuple[str, Array, Array, Array, Any]]:
+        """Yield ``x`` and ``g`` with values, lower and upper bounds and blocks."""
+        yield "x", x, self.lbx, self.ubx, self.variables
+        yield "g", g, self.lbg, self.ubg, self.constraints
 
     def unpack(self, x: Any) -> dict[str, Array]:
         """Return every variable in physical units."""

@@ -198,13 +198,11 @@ class Solution(Ended):
 
         Positive where an upper limit holds the point back, negative where a lower one does.
         """
-        program = self.program
         return {
             name: plain(block.read(stacked, dual=True))
-            for stacked, blocks in ((self.lam_x, program.variables),
-                                    (self.lam_g, program.constraints))
+            for _, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g)
             for name, block in blocks.items()
-        }  # fmt: skip
+        }
 
     @property
     def units(self) -> dict[str, str]:

@@ -14,7 +14,16 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.signals import Array, between, by_name, column, known, matrix, spread
+from casadi_hybrid.control.signals import (
+    Array,
+    Signal,
+    between,
+    by_name,
+    column,
+    known,
+    matrix,
+    spread,
+)
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement
 
@@ -54,13 +63,8 @@ def _limited(ocp: Statement, program: Program) -> Program:
     model = ocp.model
     moving, function = model.limiting
     if moving:
-        p = [
-            program.parameters[name].read(program.p)[:, 0]
-            if name in program.parameters
-            else np.zeros(signal.size)  # a free one, which is in no limit
-            for name, signal in model.signals["parameter"].items()
-        ]
-        sides = [side.full().ravel() for side in function.call([np.concatenate(p)])]
+        p = _stacked(program, model.signals["parameter"], 0)  # what is free is in no limit
+        sides = [side.full().ravel() for side in function.call([p])]
         for (name, signal), lower, upper in zip(
             moving.items(), sides[::2], sides[1::2], strict=True
         ):
@@ -68,6 +72,14 @@ def _limited(ocp: Statement, program: Program) -> Program:
                 raise InputError(f"lower of {name!r} is {lower}, above its upper, {upper}")
             program = program.with_limits(name, signal, lower, upper)
     return program
+
+
+def _stacked(program: Program, signals: Mapping[str, Signal], column: int) -> Array:
+    """A column of these parameters as they are, zeros for those that the solver chooses."""
+    return np.concatenate([np.zeros(0), *(
+        program.parameters[name].read(program.p)[:, column] if name in program.parameters
+        else np.zeros(signal.size) for name, signal in signals.items()
+    )])  # fmt: skip
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:
@@ -148,13 +160,7 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
         return found
     model = ocp.model
     rows = ocp.expression_function([c.expression for c in wanted])
-    columns = [
-        program.parameters[name].read(program.p)[:, -1]
-        if name in program.parameters
-        else np.zeros(signal.size)
-        for name, signal in ocp.given.items()
-    ]
-    numbers = np.concatenate([*columns, [ocp.length]])
+    numbers = np.append(_stacked(program, ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
     values = rows.call([*zero, numbers, ocp.length], False, False)
     for constraint, value in zip(wanted, values, strict=True):

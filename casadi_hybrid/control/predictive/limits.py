@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, known, pair_of
 from casadi_hybrid.control.statement import Statement
@@ -85,7 +84,7 @@ class Limits:
 
 
 def measured(
-    ocp: OptimalControl, x: Any, parameters: Mapping[str, Any]
+    ocp: Statement, x: Any, parameters: Mapping[str, Any]
 ) -> tuple[Array, dict[str, Any], str]:
     """Return the state as a column, the parameters, and what is not finite in them, in words.
 
@@ -104,7 +103,7 @@ def measured(
 
 
 def limited(
-    ocp: OptimalControl, state: Array, limits: Sides, tolerance: float
+    ocp: Statement, state: Array, limits: Sides, tolerance: float
 ) -> tuple[Array, dict[str, float]]:
     """Return the state, and by how much it exceeds each of its hard limits that it does.
 

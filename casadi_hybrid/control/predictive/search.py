@@ -176,10 +176,7 @@ class Search:
 def _checked(program: Program, x: Array, g: Array, near: float) -> dict[str, Any]:
     """The largest violation in scaled units (NaN for NaN), and which limits are active."""
     worst, count, names = 0.0, 0, []
-    for values, lower, upper, blocks in (
-        (x, program.lbx, program.ubx, program.variables),
-        (g, program.lbg, program.ubg, program.constraints),
-    ):
+    for _, values, lower, upper, blocks in program.sides(x, g):
         worst = max(worst, (lower - values).max(initial=0.0), (values - upper).max(initial=0.0))
         at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
         count += int(np.count_nonzero(at))

@@ -104,10 +104,7 @@ def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) ->
     The rows of the dynamics are left out: what a solver cannot meet is something that was stated.
     """
     units, found = units_of(ocp), []
-    for key, blocks, at, lower, upper in (
-        ("x", program.variables, x, program.lbx, program.ubx),
-        ("g", program.constraints, g, program.lbg, program.ubg),
-    ):
+    for key, at, lower, upper, blocks in program.sides(x, g):
         for name, block in blocks.items():
             if name in units and block.where.size:
                 stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
@@ -145,10 +142,7 @@ def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[
     """Return by name where limits hold with equality, within tol in units of the scale."""
     one_of(side, "side", ("either", "lower", "upper"))
     found: dict[str, Array] = {}
-    for blocks, at, lower, upper in (
-        (program.variables, x, program.lbx, program.ubx),
-        (program.constraints, g, program.lbg, program.ubg),
-    ):
+    for _, at, lower, upper, blocks in program.sides(x, g):
         low, high = at - lower <= tol, upper - at <= tol
         touched = {"lower": low, "upper": high, "either": low | high}[side] & (lower < upper)
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
