@@ -90,10 +90,13 @@ class Search:
     def __init__(self, problem: Problem, tolerance: float, limits: Limits) -> None:
         self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
-        nlp = problem.program.nlp
-        self._rows = _Buffer(
-            ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])])
-        )  # fmt: skip
+        program, nlp = problem.program, problem.program.nlp
+        self._rows = _Buffer(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
+        self._names: dict[str, Any] = {}  # of the block of each entry
+        for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
+            self._names[key] = np.empty(lower.size, dtype=object)
+            for name, block in blocks.items():
+                self._names[key][block.where] = name
 
     def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program with the numbers of a step, its start aside."""
@@ -153,7 +156,7 @@ class Search:
                 g = self._rows(x, asked.program.p)
             except Exception as error:  # noqa: BLE001
                 return Found(infeasible=result.infeasible, reason=_failure(error), told=told)
-            told |= _checked(asked.program, x, g, self.tolerance)
+            told |= self._checked(asked.program, x, g)
             usable = told["violation"] <= self.tolerance
             if result.stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
                 usable = False  # of another measurement
@@ -172,17 +175,17 @@ class Search:
             usable or result.stop in _LIMITS, "; ".join(reasons), told, stats,
         )  # fmt: skip
 
-
-def _checked(program: Program, x: Array, g: Array, near: float) -> dict[str, Any]:
-    """The largest violation in scaled units (NaN for NaN), and which limits are active."""
-    worst, count, names = 0.0, 0, []
-    for _, values, lower, upper, blocks in program.sides(x, g):
-        worst = max(worst, (lower - values).max(initial=0.0), (values - upper).max(initial=0.0))
-        at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
-        count += int(np.count_nonzero(at))
-        names += [name for name, block in blocks.items() if at[block.where].any()]
-    worst = float(worst) if _finite(x, g) else np.nan
-    return {"violation": worst, "active": count, "active_names": tuple(names)}
+    def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
+        """The largest violation in scaled units (NaN for NaN), and which limits are active."""
+        worst, count, near = 0.0, 0, self.tolerance
+        names: list[str] = []
+        for key, values, lower, upper, blocks in program.sides(x, g):
+            worst = max(worst, (lower - values).max(initial=0), (values - upper).max(initial=0))
+            at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
+            touched = self._names[key][at].tolist()
+            count, names = count + len(touched), names + [n for n in blocks if n in touched]
+        worst = float(worst) if _finite(g) else np.nan
+        return {"violation": worst, "active": count, "active_names": tuple(names)}
 
 
 class _Buffer:
