@@ -46,6 +46,9 @@ class Model:
         name: of the model, for messages.
         time_unit: of time, or of what stands in its place, for messages and axes.
 
+    Attributes:
+        discrete: whether :meth:`next` said how it moves.
+
     Raises:
         InputError: for a name used twice, bad limits, free symbols, a missing rate: by the
             argument's name.
@@ -72,7 +75,7 @@ class Model:
         self._rates: dict[str, Any] = {}
         self._equations: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
-        self._discrete = False
+        self.discrete = False
 
     def __repr__(self) -> str:
         """What it has, by kind and name."""
@@ -175,11 +178,6 @@ class Model:
         self._forget()
         return value
 
-    @property
-    def discrete(self) -> bool:
-        """Whether :meth:`next` said how it moves."""
-        return self._discrete
-
     def size(self, kind: str) -> int:
         """Number of entries of all ``state``, ``control``, … together."""
         return sum(signal.size for signal in self.signals[kind].values())
@@ -237,7 +235,7 @@ class Model:
                          for kind, signals in self.signals.items()}  # fmt: skip
         other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
-        other._symbols, other._discrete = dict(self._symbols), False
+        other._symbols, other.discrete = dict(self._symbols), False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
         other._forget()
         return other
@@ -357,7 +355,7 @@ class Model:
             raise InputError(f"{self.name} has {name!r} already; give each its own name")
 
     def _move(self, named: Mapping[str, Any], *, discrete: bool) -> None:
-        if self._rates and discrete != self._discrete:
+        if self._rates and discrete != self.discrete:
             raise InputError(f"{self.name} has rates(…) and next(…); it is either or")
         for name, given in named.items():
             signal = known(name, self.signals["state"], "state")
@@ -367,7 +365,7 @@ class Model:
                     f"the rate of {name!r} has {value.numel()} entries; the state has {signal.size}"
                 )
             self._rates[name] = value
-        self._discrete = discrete
+        self.discrete = discrete
         self._forget()
 
     def _expression(self, value: Any, what: str) -> Any:

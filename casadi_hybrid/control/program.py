@@ -194,12 +194,13 @@ class Program:
             intervals: how many have gone by.
         """
         start = {"x0": x, "lam_x0": lam_x, "lam_g0": lam_g}
-        for _ in range(intervals):
-            start = {
-                key: _shifted(value, self.constraints if key == "lam_g0" else self.variables)
-                for key, value in start.items()
-            }
-        return {key: np.array(value, dtype=float).ravel() for key, value in start.items()}
+        for key, stacked in start.items():
+            moved = start[key] = np.array(stacked, dtype=float).ravel()
+            for _ in range(intervals):
+                before = moved.copy()
+                for block in (self.constraints if key == "lam_g0" else self.variables).values():
+                    moved[block.where] = before[block.after]
+        return start
 
 
 def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:
@@ -221,11 +222,3 @@ def _written(
         numbers = matrix(value, block.shape[0], block.shape[1], f"{kind} {name!r}") / block.scale
         written[block.where] = numbers.ravel(order="F")
     return written
-
-
-def _shifted(stacked: Any, blocks: Mapping[str, Block]) -> Array:
-    before = np.asarray(stacked, dtype=float).ravel()
-    moved = before.copy()
-    for block in blocks.values():
-        moved[block.where] = before[block.after]
-    return moved

@@ -53,6 +53,10 @@ class Plan:
         times: Array = self.time + self.duration * self.ocp.fractions
         return times
 
+    @cached_property
+    def _slack(self) -> float:
+        return _SAME * float(self.times[1] - self.times[0])
+
     def solution(self, stats: Mapping[str, Any]) -> Solution | JointSolution:
         """Return the plan by name."""
         found = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
@@ -76,9 +80,7 @@ class Plan:
 
     def covers(self, time: float) -> bool:
         """Whether it has a control for a time."""
-        times = self.times
-        slack = _SAME * float(times[1] - times[0])
-        return bool(times[0] - slack <= time < times[-1] - slack)
+        return bool(self.times[0] - self._slack <= time < self.times[-1] - self._slack)
 
     def control(self, time: float) -> Array | None:
         """Return all controls at a time, one below the other; None where the plan is over.
@@ -88,8 +90,7 @@ class Plan:
         if not self.covers(time):
             return None
         times = self.times
-        slack = _SAME * float(times[1] - times[0])
-        k = int(np.searchsorted(times, time + slack, side="right")) - 1
+        k = int(np.searchsorted(times, time + self._slack, side="right")) - 1
         rows, prefix = [], next(iter(parts(self.problem)))
         for name, signal in self.ocp.model.signals["control"].items():
             values = self.program.variables[prefix + name].read(self.x)
