@@ -185,18 +185,14 @@ def _pusher(
             return np.asarray(plant.model.vector("state", value, what, np.zeros(size)))
         return column(value, size, what)
 
-    if push is None:
-        return lambda k, t, x: x
-    if callable(push):
-
-        def called(k: int, t: float, x: Array) -> Array:
-            value = push(k, t, x)
-            return x if value is None else x + numbers(value, f"push at step {k}")
-
-        return called
     table: dict[int, Array] = {}
-    for k, value in by_name(push, "push").items():
+    for k, value in ({} if callable(push) else by_name(push, "push")).items():
         if not isinstance(k, int | np.integer) or not 0 <= k < steps:
             raise InputError(f"push has the step {k!r}; steps count from 0 to {steps - 1}")
         table[int(k)] = numbers(value, f"push[{k}]")
-    return lambda k, t, x: x + table[k] if k in table else x
+
+    def pushed(k: int, t: float, x: Array) -> Array:
+        value = push(k, t, x) if callable(push) else table.get(k)
+        return x if value is None else x + numbers(value, f"push at step {k}")
+
+    return pushed
