@@ -234,9 +234,9 @@ def test_phases_say_it_of_each_part() -> None:
 
 def test_what_is_refused() -> None:
     for inner in (-1, 1.5, True):
-        with pytest.raises(InputError, match="inner must be a number of points, 0 or more"):
+        with pytest.raises(InputError, match="inner must be a whole number, at least 0"):
             MultipleShooting(inner=inner)
-        with pytest.raises(InputError, match="inner must be a number of points, 0 or more"):
+        with pytest.raises(InputError, match="inner must be a whole number, at least 0"):
             Collocation(inner=inner)
     model = Model("counter")
     model.next(x=0.5 * model.state("x", upper=1))

@@ -127,10 +127,10 @@ def test_of_scenarios_all_have_the_new_limit():
     [
         ({"w": (0, 1)}, "there is no state, control or constraint 'w'"),
         ({"v": 1.0}, r"limits of 'v' must be a pair \(lower, upper\), got 1.0"),
-        ({"v": ([1, 2], 3)}, "lower limit of 'v' has 2 entries"),
-        ({"v": (2, 1)}, "the lower limit of 'v' is 2, above its upper, 1"),
+        ({"v": ([1, 2], 3)}, "lower of 'v' has 2 entries"),
+        ({"v": (2, 1)}, "lower of 'v' is 2, above its upper, 1"),
         ({"x": (None, 1)}, "'x' was declared without upper="),
-        ({"v": ("low", 1)}, "lower limit of 'v' must be numbers"),
+        ({"v": ("low", 1)}, "lower of 'v' must be numbers"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(given, said):

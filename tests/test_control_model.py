@@ -86,7 +86,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "name twice": (declared(lambda m: m.control("x")), "cart has 'x' already"),
     "time is taken": (declared(lambda m: m.state("time")), "cart has 'time' already"),
     "parameter of a model": (declared(lambda m: m.parameter("guess")), "argument of a solve"),
-    "size": (declared(lambda m: m.state("y", 0)), "size of 'y' must be a positive integer, got 0"),
+    "size": (declared(lambda m: m.state("y", 0)), "size of 'y' must be a whole number, at least 1"),
     "limits crossed": (declared(lambda m: m.state("y", lower=1, upper=0)), "lower of 'y' is 1"),
     "limits of two": (
         declared(lambda m: m.state("y", 3, lower=[0, 1])), "lower of 'y' has 2 entries; give one"),
@@ -119,10 +119,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         declared(lambda m: m.vector("state", "ab", "x0")), "x0 must be numbers, got 'ab'"),
     "vector by name": (declared(lambda m: m.vector("state", {"x": 1}, "x0")), "x0 lacks 'v'"),
     # of steps and methods
-    "Runge-Kutta steps": (lambda: RungeKutta(0), "steps must be a positive integer"),
-    "plugin": (lambda: Integrator("rk"), "plugin must be 'cvodes' or 'idas', got 'rk'"),
+    "Runge-Kutta steps": (lambda: RungeKutta(0), "steps must be a whole number, at least 1"),
+    "plugin": (lambda: Integrator("rk"), "plugin must be one of 'cvodes', 'idas', got 'rk'"),
     "degree": (lambda: Collocation(0), "degree must be an integer from 1 to 9"),
-    "points": (lambda: Collocation(3, "lobatto"), "points must be 'radau' or 'legendre'"),
+    "points": (lambda: Collocation(3, "lobatto"), "points must be one of 'radau', 'legendre'"),
     "free duration": (lambda: Free(1.0, lower=2.0), "takes 0 < lower <= guess <= upper"),
     "DAE by Runge-Kutta": (
         lambda: OptimalControl(algebraic(), duration=1, intervals=2).program, "Collocation"),
@@ -139,7 +139,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: OptimalControl("m", duration=1, intervals=1), "model must be a Model"),
     "duration": (lambda: problem(duration=0), "duration must be a positive number"),
     "duration a text": (lambda: problem(duration="long"), "duration must be a positive number"),
-    "intervals": (lambda: problem(intervals=0), "intervals must be a positive integer"),
+    "intervals": (lambda: problem(intervals=0), "intervals must be a whole number, at least 1"),
     "method": (lambda: problem(method="radau"), "method must be"),
     "method not made": (lambda: problem(method=Collocation), "method must be"),
     "options": (lambda: problem(solver="ipopt"), "solver must be a dictionary by name, got str"),

@@ -16,6 +16,7 @@ from casadi_hybrid.control import (
     Model,
     MultipleShooting,
     OptimalControl,
+    Phases,
     RungeKutta,
     SingleShooting,
     Soft,
@@ -409,3 +410,38 @@ def test_an_explanation_says_what_scaled_numbers_are_divided_by() -> None:
     assert "duration (in 2 s) ≤ 3" in said
     assert "v[" in said
     assert "v[1] (in" not in said  # nothing to tell where the scale is 1
+
+
+def past_a_disc(duration: float, radius: float = 0.3) -> OptimalControl:
+    """From (0, 0) to (2, 0) at a speed of at most 1 along each axis; the guess goes straight."""
+    model = Model("robot")
+    x, y = model.state("x", unit="m"), model.state("y", unit="m")
+    vx, vy = (model.control(name, lower=-1, upper=1) for name in ("vx", "vy"))
+    model.rates(x=vx, y=vy)
+    ocp = OptimalControl(model, duration=duration, intervals=20)
+    ocp.initial(x=0, y=0)
+    ocp.final(x=2, y=0)
+    ocp.path("obstacle", (x - 1) ** 2 + y**2, lower=radius**2, unit="m2")
+    ocp.minimize("effort", integral=vx**2 + vy**2)
+    return ocp
+
+
+def test_a_guess_through_an_obstacle_is_told_to_go_around_it() -> None:
+    ocp = past_a_disc(3.0)
+    said = str(ocp.solve()).splitlines()[1]
+    assert said.startswith("First begin with another guess")
+    assert "obstacle is 0.09 m2 below its limit 0.09 m2 at 1.5 s" in said
+    assert "as in the guess" in said
+    around = ocp.solve(guess={"y": lambda s: s * (1 - s)})
+    assert around.success
+    assert "another guess" not in str(around)
+    both = str(Phases({"way": past_a_disc(3.0)}).solve())
+    assert "way: First begin with another guess" in both
+
+
+def test_what_no_guess_can_help_is_not_told_to_begin_with_another() -> None:
+    """In one second the end is out of reach, with an obstacle or without."""
+    said = str(past_a_disc(1.0).solve())
+    assert said.startswith("Not solved")
+    assert "another guess" not in said
+    assert "relax or correct one" in said

@@ -239,8 +239,11 @@ def test_what_does_not_fit_is_refused() -> None:
     for call, words in (
         (lambda: refine(discrete, tolerance=1e-3), "counter is discrete"),
         (lambda: refine(bead(), tolerance=0), "tolerance must be a positive number"),
-        (lambda: refine(bead(), tolerance=1e-3, most=0), "most must be a positive integer"),
-        (lambda: refine(bead(), tolerance=1e-3, rounds=0), "rounds must be a positive integer"),
+        (lambda: refine(bead(), tolerance=1e-3, most=0), "most must be a whole number, at least 1"),
+        (
+            lambda: refine(bead(), tolerance=1e-3, rounds=0),
+            "rounds must be a whole number, at least 1",
+        ),
         (lambda: refine("ocp", tolerance=1e-3), "ocp must be an OptimalControl, got str"),
         (lambda: bead().on_mesh([0, 0.5]), "increasing numbers from 0 to 1"),
     ):

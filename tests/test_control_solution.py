@@ -239,8 +239,8 @@ def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
 def test_what_is_refused(swung: Solution) -> None:
     for call, words in (
         (lambda: swung.at([0.0]), "times must be from 0.5 to 1.7"),
-        (lambda: swung.sample(0), "n must be a positive integer, got 0"),
-        (lambda: swung.error(integrator="rk"), "integrator must be one of DOP853"),
+        (lambda: swung.sample(0), "n must be a whole number, at least 1, got 0"),
+        (lambda: swung.error(integrator="rk"), "integrator must be one of 'DOP853'"),
         (lambda: swung.active(side="left"), "side must be"),
         (lambda: swung.plot(["speed"]), "there is no quantity 'speed'"),
         (lambda: swung["speed"], "there is no trajectory 'speed'"),
@@ -338,7 +338,7 @@ def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
         Solution.load(path, swing(MultipleShooting()))
     other = tmp_path / "other.npz"
     other.write_text("no archive")
-    with pytest.raises(InputError, match="is no saved solution"):
+    with pytest.raises(InputError, match="holds no saved solution"):
         Saved.read(other)
     with pytest.raises(FileNotFoundError):
         Saved.read(tmp_path / "missing.npz")

@@ -81,7 +81,8 @@ def _sentence(
         for one in list(signature.parameters.values())[method:]
     ]
     plain = signature.replace(parameters=shown, return_annotation=_NONE)
-    name = function.__qualname__.removesuffix(".__init__").split(".")[-1]
+    made = function.__name__ == "__init__"
+    name = type(args[0]).__name__ if made else function.__name__
     stop = "" if reason.endswith("?") else "."
     return f"{reason}{stop} The call is {name}{plain}"
 

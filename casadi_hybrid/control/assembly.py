@@ -20,10 +20,8 @@ LAST = -1
 class Assembly:
     """A program in the making; all symbols it hands out are in physical units.
 
-    Args:
-        name: of the program.
-        kind: ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` keeps one interval
-            as a function that is mapped over the horizon.
+    As ``kind`` ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` keeps one interval
+    as a function that is mapped over the horizon.
     """
 
     def __init__(self, name: str, kind: Any) -> None:
@@ -112,7 +110,9 @@ class Assembly:
             f, g = graph.call(self._pieces(z, q), True, False)
             nlp = {"x": z, "p": q, "f": f, "g": g[order["g"]]}
         numbers: dict[str, Any] = {
-            key: (np.concatenate(part) if part else np.zeros(0))[order[_home(key)]]
+            key: (np.concatenate(part) if part else np.zeros(0))[
+                order[key[-1] if key != "x0" else "x"]
+            ]
             for key, part in self._numbers.items()
         }
         blocks = {
@@ -172,10 +172,6 @@ class Assembly:
         stages = np.array(self._stages[key], dtype=int)
         stages[stages == LAST] = stages.max(initial=0) + 1
         return [int(place) for place in np.argsort(stages, kind="stable")]
-
-
-def _home(key: str) -> str:
-    return "p" if key == "p" else "g" if key.endswith("g") else "x"
 
 
 def _split(column: Any, parts: Sequence[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.terms import Constraint
 
 
@@ -20,16 +20,12 @@ class Horizon:
     """Grid points 0 … N with N intervals between them; symbols in physical units, by columns.
 
     Attributes:
-        assembly: what collects the program.
-        model: of the phase.
         integrand: (x, z, u, p, t) → what the integral costs add up, 1×1.
         fractions: of the N + 1 grid points in the duration, from 0 to 1.
-        first: the stage of its first grid point.
-        prefix: of the names of its blocks.
-        guess: by name of the block, start values.
+        first, prefix: the stage of its first grid point, and what names of its blocks begin with.
+        guess: start values by name.
         duration: a number or a symbol.
-        T: times, 1×(N + 1).
-        dt: lengths of the intervals, 1×N.
+        T, dt: times, 1×(N + 1), and lengths of the intervals, 1×N.
         X, Z: states and algebraic states at the grid points; Z has no rows where nothing asks.
         U, V: controls at the beginning and at the end of each interval.
         W: controls at the grid points; at the last that of the end of the last interval.
@@ -67,27 +63,34 @@ class Horizon:
         """Return the stages of the intervals, or of all grid points."""
         return list(range(self.first, self.first + self.N + points))
 
-    def name(self, name: str) -> str:
-        """Return the name of a block of this phase."""
-        return self.prefix + name
+    def unknown(
+        self, name: str, signal: Signal, stages: list[int], start: Array, stride: int = 1
+    ) -> Any:
+        """Add unknowns of a signal with its limits; return them."""
+        return self.assembly.variable(
+            self.prefix + name, signal.size, stages, lower=signal.lower, upper=signal.upper,
+            start=start, scale=signal.scale, stride=stride,
+        )  # fmt: skip
+
+    def constrain(self, name: str, rows: Any, stages: list[int], *limits: Any, **rest: Any) -> None:
+        """Add rows to the program; see :meth:`Assembly.constrain`."""
+        self.assembly.constrain(self.prefix + name, rows, stages, *limits, **rest)
+
+    def limit(self, kind: str, rows: Any, suffix: str, stages: list[int], stride: int = 1) -> None:
+        """Add rows for the limits of all of a kind that have any."""
+        for name, where in self.model.places(kind).items():
+            signal = self.model.signals[kind][name]
+            if np.isfinite([signal.lower, signal.upper]).any():
+                self.constrain(name + suffix, rows[where, :], stages, signal.lower, signal.upper,
+                               scale=signal.scale, stride=stride)  # fmt: skip
 
     def states(self, columns: Sequence[int]) -> Any:
         """Add the states at these grid points as unknowns; return them, one column each."""
-        rows = []
-        for name, signal in self.model.signals["state"].items():
-            label = self.name(name)
-            rows.append(
-                self.assembly.variable(
-                    label,
-                    signal.size,
-                    [self.first + k for k in columns],
-                    lower=signal.lower,
-                    upper=signal.upper,
-                    start=self.guess[name][:, list(columns)],
-                    scale=signal.scale,
-                )
-            )
-        return ca.vertcat(*rows)
+        stages = [self.first + k for k in columns]
+        return ca.vertcat(*(
+            self.unknown(name, signal, stages, self.guess[name][:, list(columns)])
+            for name, signal in self.model.signals["state"].items()
+        ))  # fmt: skip
 
 
 def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:

@@ -12,20 +12,19 @@ from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, matrix, spread
+from casadi_hybrid.control.signals import matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
 
 @dataclass(frozen=True)
 class Laid:
-    """A program and the functions that read it.
+    """A program with the numbers of the declarations, and the functions (x, p) that read it.
 
     Attributes:
-        program: with the numbers of the declarations.
-        trajectories: (x, p) → states, algebraic states, controls at the beginning and at the end
-            of each interval, parameters, times, the costs one below the other.
-        points: (x, p) → states and algebraic states between the grid points, where there are any.
+        trajectories: states, algebraic states, controls at the beginning and at the end of each
+            interval, parameters, times, the costs one below the other, outputs.
+        points: states and algebraic states between the grid points, where there are any.
     """
 
     program: Program
@@ -43,9 +42,13 @@ def lay_out(ocp: Statement) -> Laid:
 
 def read(assembly: Assembly, program: Program, horizon: Horizon, costs: Any) -> Laid:
     """Return the built program with the functions that read a horizon from it."""
-    outputs = [horizon.X, horizon.Z, horizon.U, horizon.V, horizon.P, horizon.T, costs]
+    h, kind, model = horizon, assembly.kind, horizon.model
+    Z = h.Z if h.Z.shape[0] else kind.nan(model.size("algebraic"), h.N + 1)
+    own = h.P[: model.size("parameter"), :]
+    shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
+    outputs = [h.X, h.Z, h.U, h.V, h.P, h.T, costs, *shown]
     trajectories = assembly.reader("trajectories", program, outputs)
-    inside = horizon.inside or (assembly.kind(0, 0), assembly.kind(0, 0))
+    inside = horizon.inside or (kind(0, 0), kind(0, 0))
     return Laid(program, trajectories, assembly.reader("points", program, inside))
 
 
@@ -61,14 +64,13 @@ def lay_phase(
     """Add one phase to a program; return its horizon and its costs, one below the other.
 
     Args:
-        ocp: what it says.
-        assembly: of the program.
         first: the stage of its first grid point.
         prefix: of the names of its blocks.
         start: the time at which it begins, in the program's symbols; a parameter by default.
         weight: of its costs in the program's.
     """
     before, assembly.cost = assembly.cost, assembly.kind(0)
+    unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not _zero(cost.integral)]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     horizon = Horizon(
@@ -78,7 +80,7 @@ def lay_phase(
         ocp.fractions,
         first,
         prefix,
-        _guesses(ocp),
+        {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns},
     )
     _time(ocp, horizon, start)
     _parameters(ocp, horizon)
@@ -96,27 +98,16 @@ def lay_phase(
     return horizon, costs
 
 
-def _guesses(ocp: Statement) -> dict[str, Array]:
-    guesses = {}
-    for kind in ("state", "algebraic", "control"):
-        for name, signal in ocp.model.signals[kind].items():
-            value = ocp.guesses.get(name, signal.guess)
-            held = kind == "control" and not signal.linear
-            what = f"guess of {name!r}"
-            guesses[name] = spread(value, signal.size, ocp.fractions, what, held=held)
-    return guesses
-
-
 def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
     if start is None:
-        start = assembly.parameter(horizon.name("time"), 0.0, 1, 1)
+        start = assembly.parameter(f"{horizon.prefix}time", 0.0, 1, 1)
     if free is None:
         horizon.duration = kind(ocp.length)
     else:
         horizon.duration = assembly.variable(
-            horizon.name("duration"), 1, [LAST], lower=free.lower, upper=free.upper,
+            f"{horizon.prefix}duration", 1, [LAST], lower=free.lower, upper=free.upper,
             start=float(ocp.guesses.get("duration", free.guess)),
             scale=free.scale or free.guess, stride=0,
         )  # fmt: skip
@@ -128,11 +119,9 @@ def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
 def _parameters(ocp: Statement, horizon: Horizon) -> None:
     assembly, points = horizon.assembly, horizon.N + 1
     rows = []
-    signals = {**ocp.model.signals["parameter"], **ocp.signals}
-    values = {**ocp.model.values, **ocp.values}
-    times = ocp.length * ocp.fractions
-    for name, signal in signals.items():
-        label = horizon.name(name)
+    values, times = ocp.declared, ocp.length * ocp.fractions
+    for name, signal in ocp.given.items():
+        label = horizon.prefix + name
         if name in ocp.freed:
             free = ocp.freed[name]
             part = assembly.variable(
@@ -162,27 +151,16 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
     )
     rows = [horizon.assembly.kind(0, horizon.N + 1)]
     for name, signal in model.signals["algebraic"].items() if used else ():
-        rows.append(
-            horizon.assembly.variable(
-                horizon.name(name), signal.size, horizon.stages(points=True), lower=signal.lower,
-                upper=signal.upper, start=horizon.guess[name], scale=signal.scale,
-            )
-        )  # fmt: skip
+        stages = horizon.stages(points=True)
+        rows.append(horizon.unknown(name, signal, stages, horizon.guess[name]))
     horizon.Z = ca.vertcat(*rows)
 
 
 def _controls(horizon: Horizon) -> None:
     starts, ends, points = [], [], []
     for name, signal in horizon.model.signals["control"].items():
-        U = horizon.assembly.variable(
-            horizon.name(name),
-            signal.size,
-            horizon.stages(points=signal.linear),
-            lower=signal.lower,
-            upper=signal.upper,
-            start=horizon.guess[name][:, : horizon.N + signal.linear],
-            scale=signal.scale,
-        )
+        guess = horizon.guess[name][:, : horizon.N + signal.linear]
+        U = horizon.unknown(name, signal, horizon.stages(points=signal.linear), guess)
         starts.append(U[:, : horizon.N])
         ends.append(U[:, 1:] if signal.linear else U)
         points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
@@ -194,17 +172,12 @@ def _controls(horizon: Horizon) -> None:
 
 def _previous(ocp: Statement, horizon: Horizon) -> None:
     """From the second grid point on a previous control is that of the interval before."""
-    at, places = 0, ocp.model.places("control")
-    for name, signal in {**ocp.model.signals["parameter"], **ocp.signals}.items():
-        if name in ocp.lagged:
-            rows = slice(at, at + signal.size)
-            before = horizon.U[places[ocp.lagged[name]], :]
-            horizon.P = ca.vertcat(
-                horizon.P[:at, :],
-                ca.horzcat(horizon.P[rows, 0], before),
-                horizon.P[at + signal.size :, :],
-            )
-        at += signal.size
+    controls, P = ocp.model.places("control"), horizon.P
+    rows = places(ocp.given)
+    for name, control in ocp.lagged.items():
+        at, before = rows[name], horizon.U[controls[control], :]
+        P = ca.vertcat(P[: at.start, :], ca.horzcat(P[at, 0], before), P[at.stop :, :])
+    horizon.P = P
 
 
 def _equations(horizon: Horizon) -> None:
@@ -215,28 +188,24 @@ def _equations(horizon: Horizon) -> None:
     own = horizon.P[: model.size("parameter"), :]
     columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
     (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
-    name = horizon.name("equations at grid points")
-    horizon.assembly.constrain(name, rows, horizon.stages(points=True))
+    horizon.constrain("equations at grid points", rows, horizon.stages(points=True))
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
     """The rows that fix states at the start, and those that let them end as they began."""
-    places = ocp.model.places("state")
+    rows = ocp.model.places("state")
     for name, value in ocp.fixed.items():
         signal = ocp.model.signals["state"][name]
         default = horizon.guess[name][:, 0] if value is None else value
         numbers = matrix(default, signal.size, 1, f"initial {name!r}")
-        label = horizon.name(f"initial {name}")
-        parameter = horizon.assembly.parameter(label, numbers, signal.size, 1)
-        difference = horizon.X[places[name], 0] - parameter
-        horizon.assembly.constrain(label, difference, [horizon.first], scale=signal.scale)
+        label = f"initial {name}"
+        parameter = horizon.assembly.parameter(horizon.prefix + label, numbers, signal.size, 1)
+        difference = horizon.X[rows[name], 0] - parameter
+        horizon.constrain(label, difference, [horizon.first], scale=signal.scale)
     for name in ocp.cycles:
-        horizon.assembly.constrain(
-            horizon.name(f"periodic {name}"),
-            horizon.X[places[name], -1] - horizon.X[places[name], 0],
-            [horizon.first + horizon.N],
-            scale=ocp.model.signals["state"][name].scale,
-        )
+        difference = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
+        scale = ocp.model.signals["state"][name].scale
+        horizon.constrain(f"periodic {name}", difference, [horizon.first + horizon.N], scale=scale)
 
 
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
@@ -246,27 +215,20 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
         (rows,) = each(function, horizon.assembly.kind, columns)
         name = constraint.name + suffix
         if constraint.soft is None:
-            horizon.assembly.constrain(horizon.name(name), rows, stages, constraint.lower,
-                                       constraint.upper, scale=constraint.scale,
-                                       stride=stride)  # fmt: skip
+            horizon.constrain(name, rows, stages, constraint.lower, constraint.upper,
+                              scale=constraint.scale, stride=stride)  # fmt: skip
         else:
             _soften(horizon, constraint, name, rows, stages, stride)
 
 
 def _soften(
-    horizon: Horizon,
-    constraint: Constraint,
-    name: str,
-    rows: Any,
-    stages: list[int],
-    stride: int,
+    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int
 ) -> None:
     soft = constraint.soft
     assert soft is not None
-    size = int(rows.shape[0])
     violation = horizon.assembly.variable(
-        horizon.name(f"violation of {name}"), size, stages, lower=0.0, upper=soft.most,
-        scale=constraint.scale, stride=stride,
+        f"{horizon.prefix}violation of {name}", int(rows.shape[0]), stages, lower=0.0,
+        upper=soft.most, scale=constraint.scale, stride=stride,
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -275,9 +237,8 @@ def _soften(
         finite = np.flatnonzero(np.isfinite(limit)).tolist()
         if finite:
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
-            label = horizon.name(f"{name}, {side}")
-            horizon.assembly.constrain(label, shifted[finite, :], stages, *bounds,
-                                       scale=constraint.scale[finite], stride=stride)  # fmt: skip
+            horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
+                              scale=constraint.scale[finite], stride=stride)  # fmt: skip
     price = soft.linear * ca.sum1(ca.vec(violation)) + soft.quadratic * ca.sumsqr(violation)
     horizon.assembly.cost = horizon.assembly.cost + price
 

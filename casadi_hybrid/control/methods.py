@@ -14,10 +14,11 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.horizon import Horizon, each
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, between, lagrange
-from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
+from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta, plain_step
 
 Step = RungeKutta | Integrator | DiscreteMap
 
@@ -39,7 +40,24 @@ class Method(Protocol):
 
 
 @dataclass(frozen=True)
-class MultipleShooting:
+class _Shooting:
+    """What both ways of shooting have."""
+
+    step: RungeKutta | Integrator = field(default_factory=RungeKutta)
+    inner: int = 0
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.step, "function"):
+            raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {self.step!r}")
+        count(self.inner, "inner")
+
+    def graphs(self, model: Model) -> Any:
+        """See :class:`Method`."""
+        return _step(self.step, model).graphs
+
+
+@dataclass(frozen=True)
+class MultipleShooting(_Shooting):
     """x_{k+1} = step(x_k, u_k), with the states of all grid points as unknowns.
 
     Attributes:
@@ -49,17 +67,6 @@ class MultipleShooting:
     Source: H. G. Bock, K. J. Plitt, "A multiple shooting algorithm for direct solution of optimal
     control problems", IFAC World Congress 1984.
     """
-
-    step: RungeKutta | Integrator = field(default_factory=RungeKutta)
-    inner: int = 0
-
-    def __post_init__(self) -> None:
-        _steps(self.step)
-        _count(self.inner)
-
-    def graphs(self, model: Model) -> Any:
-        """See :class:`Method`."""
-        return _step(self.step, model).graphs
 
     def begin(self, horizon: Horizon) -> None:
         """See :class:`Method`."""
@@ -72,18 +79,14 @@ class MultipleShooting:
             horizon.assembly.kind,
             [horizon.X[:, :-1], *_columns(horizon)],
         )[:2]
-        horizon.assembly.constrain(
-            horizon.name("dynamics"),
-            horizon.X[:, 1:] - ends,
-            horizon.stages(),
-            scale=horizon.model.limits("state", "scale"),
-        )
+        horizon.constrain("dynamics", horizon.X[:, 1:] - ends, horizon.stages(),
+                          scale=horizon.model.limits("state", "scale"))  # fmt: skip
         _limit_between(horizon, *_shot(self.step, horizon, self.inner))
         return ca.sum2(integrals)
 
 
 @dataclass(frozen=True)
-class SingleShooting:
+class SingleShooting(_Shooting):
     """The same steps with the first state alone as an unknown; limits of states become rows.
 
     All derivatives are dense, so a solve grows with the cube of the intervals; for more than some
@@ -95,17 +98,7 @@ class SingleShooting:
             steps within steps grows faster than that of the step as a function.
     """
 
-    step: RungeKutta | Integrator = field(default_factory=RungeKutta)
-    inner: int = 0
     unrolled: ClassVar[int] = 30
-
-    def __post_init__(self) -> None:
-        _steps(self.step)
-        _count(self.inner)
-
-    def graphs(self, model: Model) -> Any:
-        """See :class:`Method`."""
-        return _step(self.step, model).graphs
 
     def begin(self, horizon: Horizon) -> None:
         """See :class:`Method`."""
@@ -122,17 +115,7 @@ class SingleShooting:
             states.append(after)
             total = total + integral
         horizon.X = ca.horzcat(*states)
-        for name, where in horizon.model.places("state").items():
-            signal = horizon.model.signals["state"][name]
-            if np.isfinite(np.append(signal.lower, signal.upper)).any():
-                horizon.assembly.constrain(
-                    horizon.name(name),
-                    horizon.X[where, 1:],
-                    horizon.stages(points=True)[1:],
-                    signal.lower,
-                    signal.upper,
-                    scale=signal.scale,
-                )
+        horizon.limit("state", horizon.X[:, 1:], "", horizon.stages(points=True)[1:])
         _limit_between(horizon, *_shot(self.step, horizon, self.inner))
         return total
 
@@ -162,9 +145,8 @@ class Collocation:
     def __post_init__(self) -> None:
         if not isinstance(self.degree, int) or not 1 <= self.degree <= 9:
             raise InputError(f"degree must be an integer from 1 to 9, got {self.degree!r}")
-        if self.points not in ("radau", "legendre"):
-            raise InputError(f"points must be 'radau' or 'legendre', got {self.points!r}")
-        _count(self.inner)
+        one_of(self.points, "points", ("radau", "legendre"))
+        count(self.inner, "inner")
         object.__setattr__(self, "coefficients", _coefficients(self.degree, self.points))
 
     def graphs(self, model: Model) -> Any:
@@ -186,33 +168,23 @@ class Collocation:
         at = between(horizon.fractions, taus)
         X = _points(horizon, "state", at.reshape(N, degree)[:, :inner].ravel(), inner)
         Z = _points(horizon, "algebraic", at, degree)
-        function = self._interval(model, horizon.integrand, inner)
         nx, nz = model.size("state"), model.size("algebraic")
         inside = ca.reshape(X, nx * inner, N) if inner else horizon.assembly.kind(0, N)
-        found = each(
-            function,
+        defects, gaps, equations, integrals = each(
+            self._interval(model, horizon.integrand, inner),
             horizon.assembly.kind,
             [horizon.X[:, :-1], inside, ca.reshape(Z, nz * degree, N), horizon.X[:, 1:],
              *_columns(horizon)[1:]],
         )  # fmt: skip
-        defects, gaps, equations, integrals = found
         scale = model.limits("state", "scale")
         if self.points == "legendre":
-            name = horizon.name("continuity")
-            horizon.assembly.constrain(name, gaps, horizon.stages(), scale=scale)
+            horizon.constrain("continuity", gaps, horizon.stages(), scale=scale)
         stages = np.repeat(horizon.stages(), degree).tolist()
-        horizon.assembly.constrain(
-            horizon.name("dynamics"),
-            ca.reshape(defects, nx, N * degree),
-            stages,
-            scale=scale,
-            stride=degree,
-        )
+        horizon.constrain("dynamics", ca.reshape(defects, nx, N * degree), stages, scale=scale,
+                          stride=degree)  # fmt: skip
         if nz:
-            horizon.assembly.constrain(
-                horizon.name("equations"), ca.reshape(equations, nz, N * degree), stages,
-                stride=degree,
-            )  # fmt: skip
+            equations = ca.reshape(equations, nz, N * degree)
+            horizon.constrain("equations", equations, stages, stride=degree)
         if inner or nz:
             horizon.inside = X, Z
         self._between(horizon, X, Z, inner)
@@ -280,9 +252,9 @@ def _step(step: Step, model: Model) -> Step:
     return DiscreteMap() if model.discrete else step
 
 
-def _inner(count: int) -> Array:
+def _inner(inner: int) -> Array:
     """Fractions of an interval of that many equally spaced points inside of it."""
-    return np.arange(1, count + 1) / (count + 1)
+    return np.arange(1, inner + 1) / (inner + 1)
 
 
 def _shot(step: Step, horizon: Horizon, inner: int) -> tuple[Array, list[Any], list[Any]]:
@@ -290,7 +262,7 @@ def _shot(step: Step, horizon: Horizon, inner: int) -> tuple[Array, list[Any], l
     model, taus = horizon.model, _inner(inner)
     if inner and model.discrete:
         raise InputError(f"{model.name} is discrete; there are no inner points between its steps")
-    function = _step(step, model).function(model, ca.Function("none", model.arguments, [ca.SX()]))
+    function = plain_step(_step(step, model), model)
     z, u, v, p, t, dt = _columns(horizon)
     own = p[: model.size("parameter"), :]
     found = [
@@ -310,23 +282,14 @@ def _limit_between(
 ) -> None:
     """Add the rows of the declared limits at inner points, and say where constraints hold.
 
-    Args:
-        horizon: with its unknowns.
-        taus, X, Z: fractions, states and algebraic states there, each of all intervals.
-        points: the same where the limits are those of unknowns.
+    The fractions, and the states and algebraic states there of all intervals; ``points`` are the
+    same where the limits are those of unknowns.
     """
-    model = horizon.model
-    count = taus.size
-    stages = np.repeat(horizon.stages(), count).tolist()
-    for of, parts in (("state", X), ("algebraic", Z)):
-        rows = _by_interval(parts, horizon, model.size(of))
-        for name, where in model.places(of).items():
-            signal = model.signals[of][name]
-            if count and np.isfinite(np.append(signal.lower, signal.upper)).any():
-                horizon.assembly.constrain(
-                    horizon.name(f"{name} between"), rows[where, :], stages, signal.lower,
-                    signal.upper, scale=signal.scale, stride=count,
-                )  # fmt: skip
+    model, several = horizon.model, taus.size
+    stages = np.repeat(horizon.stages(), several).tolist()
+    for kind, parts in (("state", X), ("algebraic", Z)) if several else ():
+        rows = _by_interval(parts, horizon, model.size(kind))
+        horizon.limit(kind, rows, " between", stages, several)
     if points is not None:
         taus, X, Z = np.append(points[0], taus), points[1] + X, points[2] + Z
     if taus.size:
@@ -339,20 +302,10 @@ def _limit_between(
 
 def _by_interval(parts: list[Any], horizon: Horizon, size: int) -> Any:
     """Columns of all intervals, one point after the other, as interval by interval."""
-    count, N = len(parts), horizon.N
-    if not size or not count:
-        return horizon.assembly.kind(size, count * N)
-    return ca.horzcat(*parts)[:, [j * N + k for k in range(N) for j in range(count)]]
-
-
-def _steps(step: Any) -> None:
-    if not hasattr(step, "function"):
-        raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {step!r}")
-
-
-def _count(inner: Any) -> None:
-    if isinstance(inner, bool) or not isinstance(inner, int) or inner < 0:
-        raise InputError(f"inner must be a number of points, 0 or more, got {inner!r}")
+    several, N = len(parts), horizon.N
+    if not size or not several:
+        return horizon.assembly.kind(size, several * N)
+    return ca.horzcat(*parts)[:, [j * N + k for k in range(N) for j in range(several)]]
 
 
 def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:
@@ -360,21 +313,10 @@ def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:
     rows = [horizon.assembly.kind(0, horizon.N * each_interval)]
     if not each_interval:
         return rows[0]
+    stages = np.repeat(horizon.stages(), each_interval).tolist()
     for name, signal in horizon.model.signals[kind].items():
-        guess = horizon.guess[name]
-        start = np.stack([np.interp(at, horizon.fractions, row) for row in guess])
-        rows.append(
-            horizon.assembly.variable(
-                horizon.name(f"{name} inside"),
-                signal.size,
-                np.repeat(horizon.stages(), each_interval).tolist(),
-                lower=signal.lower,
-                upper=signal.upper,
-                start=start,
-                scale=signal.scale,
-                stride=each_interval,
-            )
-        )
+        start = np.stack([np.interp(at, horizon.fractions, row) for row in horizon.guess[name]])
+        rows.append(horizon.unknown(f"{name} inside", signal, stages, start, each_interval))
     return ca.vertcat(*rows)
 
 

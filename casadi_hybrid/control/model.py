@@ -12,18 +12,22 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.signals import Guess, Signal, by_name, column, expression, known, numbers
+from casadi_hybrid.control.signals import (
+    Array,
+    Guess,
+    Signal,
+    by_name,
+    column,
+    expression,
+    known,
+    numbers,
+    places,
+)
 
 
 @dataclass(frozen=True)
 class Moves:
-    """The functions of a model, each of (x, z, u, p, t).
-
-    Attributes:
-        rate: dx/dt, or the next x of a discrete model.
-        equations: what is zero of a DAE.
-        outputs: all outputs, one below the other.
-    """
+    """The functions (x, z, u, p, t) of a model: dx/dt or the next x, what is zero, all outputs."""
 
     rate: ca.Function
     equations: ca.Function
@@ -41,6 +45,9 @@ class Model:
     Args:
         name: of the model, for messages.
         time_unit: of time, or of what stands in its place, for messages and axes.
+
+    Attributes:
+        discrete: whether :meth:`next` said how it moves.
 
     Raises:
         InputError: for a name used twice, bad limits, free symbols, a missing rate: by the
@@ -68,8 +75,7 @@ class Model:
         self._rates: dict[str, Any] = {}
         self._equations: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
-        self._discrete = False
-        self._places: dict[str, dict[str, slice]] = {}
+        self.discrete = False
 
     def __repr__(self) -> str:
         """What it has, by kind and name."""
@@ -127,7 +133,7 @@ class Model:
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare a number, or a column of numbers, that may change between solves."""
         values = numbers(value, f"value of {name!r}").ravel()
-        signal = Signal.of(name, values.size, -np.inf, np.inf, scale, 0.0, unit)
+        signal = Signal.of(name, values.size, scale=scale, unit=unit)
         self.values[name] = column(values, values.size, f"value of {name!r}")
         return self._declare("parameter", signal)
 
@@ -140,9 +146,8 @@ class Model:
             size: number of entries.
             unit: of it.
         """
-        signal = Signal.of(name, size, -np.inf, np.inf, 1.0, 0.0, unit, varying=True)
         self.values[name] = value
-        return self._declare("parameter", signal)
+        return self._declare("parameter", Signal.of(name, size, unit=unit, varying=True))
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say dx/dt of states by name; names that are no Python words come in a dictionary.
@@ -167,16 +172,11 @@ class Model:
         """Declare an output, what a sensor would show; return the expression."""
         value = ca.vec(self._expression(value, f"output {name!r}"))
         self._new(name)
-        size = int(value.numel())
-        self.signals["output"][name] = Signal.of(name, size, -np.inf, np.inf, scale, 0.0, unit)
+        signal = Signal.of(name, int(value.numel()), scale=scale, unit=unit)
+        self.signals["output"][name] = signal
         self._outputs[name] = value
         self._forget()
         return value
-
-    @property
-    def discrete(self) -> bool:
-        """Whether :meth:`next` said how it moves."""
-        return self._discrete
 
     def size(self, kind: str) -> int:
         """Number of entries of all ``state``, ``control``, … together."""
@@ -193,14 +193,13 @@ class Model:
 
     def places(self, kind: str) -> dict[str, slice]:
         """Where each of a kind stands in the column of all of them."""
-        known_here = self._places.get(kind)
-        if known_here is None:
-            known_here, at = {}, 0
-            for name, signal in self.signals[kind].items():
-                known_here[name] = slice(at, at + signal.size)
-                at += signal.size
-            self._places[kind] = known_here
-        return known_here.copy()
+        return places(self.signals[kind])
+
+    @property
+    def unknowns(self) -> dict[str, Signal]:
+        """States, algebraic states and controls by name."""
+        kinds = ("state", "algebraic", "control")
+        return {name: s for kind in kinds for name, s in self.signals[kind].items()}
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
@@ -227,6 +226,20 @@ class Model:
         sizes = {name: np.full(self.signals["state"][name].size, np.inf) for name in names}
         return self.limited({name: (-none, none) for name, none in sizes.items()})
 
+    def given_controls(self) -> Model:
+        """Return a model with the same symbols, whose controls are references and which rests."""
+        other = copy.copy(self)
+        controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
+                    for name, s in self.signals["control"].items()}  # fmt: skip
+        other.signals = {kind: {name: replace(s, moved=(None, None)) for name, s in signals.items()}
+                         for kind, signals in self.signals.items()}  # fmt: skip
+        other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
+        other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
+        other._symbols, other.discrete = dict(self._symbols), False
+        other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
+        other._forget()
+        return other
+
     @cached_property
     def limiting(self) -> tuple[dict[str, Signal], ca.Function]:
         """What has expressions as limits, and (p) → lower and upper of each in turn."""
@@ -238,6 +251,14 @@ class Model:
             for given, numbers in zip(signal.moved, (signal.lower, signal.upper), strict=True)
         ]
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
+
+    def numbers(self, values: Mapping[str, Any], time: float) -> Array:
+        """Return the parameters in one column at a time, of which a value may be a function."""
+        parts = [np.zeros(0)]
+        for name, signal in self.signals["parameter"].items():
+            value = values[name](time) if callable(values[name]) else values[name]
+            parts.append(column(value, signal.size, f"value of {name!r}"))
+        return np.concatenate(parts)
 
     def vector(self, kind: str, values: Any, what: str, default: Any = None) -> Any:
         """Return one column of numbers for all of a kind, from a column or from names.
@@ -257,13 +278,13 @@ class Model:
                     f"{', '.join(self.signals[kind])}"
                 )
             return column(given, total, what)
-        places = self.places(kind)
-        missing = [name for name in places if name not in values]
+        own = self.places(kind)
+        missing = [name for name in own if name not in values]
         if default is None and missing:
             raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         full = np.zeros(self.size(kind)) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
-            where = known(name, places, kind)
+            where = known(name, own, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
         return full
 
@@ -334,7 +355,7 @@ class Model:
             raise InputError(f"{self.name} has {name!r} already; give each its own name")
 
     def _move(self, named: Mapping[str, Any], *, discrete: bool) -> None:
-        if self._rates and discrete != self._discrete:
+        if self._rates and discrete != self.discrete:
             raise InputError(f"{self.name} has rates(…) and next(…); it is either or")
         for name, given in named.items():
             signal = known(name, self.signals["state"], "state")
@@ -344,7 +365,7 @@ class Model:
                     f"the rate of {name!r} has {value.numel()} entries; the state has {signal.size}"
                 )
             self._rates[name] = value
-        self._discrete = discrete
+        self.discrete = discrete
         self._forget()
 
     def _expression(self, value: Any, what: str) -> Any:
@@ -354,4 +375,3 @@ class Model:
     def _forget(self) -> None:
         self.__dict__.pop("moves", None)
         self.__dict__.pop("limiting", None)
-        self._places = {}

@@ -12,17 +12,13 @@ import numpy as np
 
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.laying import Laid, lay_out
-from casadi_hybrid.control.methods import Method
-from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.judging import labels, stated
-from casadi_hybrid.control.reading.moving import start_of
 from casadi_hybrid.control.reading.storing import renumbered
-from casadi_hybrid.control.signals import Array, by_name
+from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import start_values, with_numbers
+from casadi_hybrid.control.starting import start_of, start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.control.steps import Free
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
@@ -64,29 +60,6 @@ class OptimalControl(Statement):
         >>> round(ocp.solve().duration, 6)
         2.0
     """
-
-    def __init__(
-        self,
-        model: Model,
-        *,
-        duration: float | Free,
-        intervals: int,
-        method: Method | None = None,
-        mesh: Any = None,
-        unroll: bool | None = None,
-        name: str | None = None,
-        solver: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            model,
-            duration=duration,
-            intervals=intervals,
-            method=method,
-            mesh=mesh,
-            unroll=unroll,
-            name=name,
-        )
-        self.options = by_name(solver, "solver")
 
     @cached_property
     def laid(self) -> Laid:
@@ -207,13 +180,7 @@ class OptimalControl(Statement):
 
 
 def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
-    """Return the solver of a program, with its names in messages.
-
-    Args:
-        program: what it solves.
-        options: of the solver.
-        parts: each statement of the program by the prefix of its names.
-    """
+    """Return the solver of a program, with names; the parts are statements by their prefixes."""
     names = labels(program, parts, scaled=True)
     return nlpsol("solver", "hybrid", dict(program.nlp), {**names, **options})
 
@@ -221,12 +188,7 @@ def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, 
 def solved(
     solver: Any, program: Program, known: Mapping[str, Array]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
-    """Solve with the program's numbers.
-
-    Args:
-        solver: of :func:`solver_of`.
-        program: with the numbers.
-        known: ``lam_x0`` and ``lam_g0`` of a solution, with which the solve begins warm.
+    """Solve with the program's numbers, warm from ``lam_x0`` and ``lam_g0`` where they are known.
 
     Returns:
         CasADi's outputs, the statistics, and an explanation where the point is no solution.

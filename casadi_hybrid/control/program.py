@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.control.signals import Array, known, matrix
-
-
-class Limited(Protocol):
-    """What has limits, one number an entry."""
-
-    @property
-    def lower(self) -> Array:
-        """The least."""
-
-    @property
-    def upper(self) -> Array:
-        """The most."""
-
 
 _PLACES = "", " inside", " at begin", " at end"
 """What the names of the blocks of one quantity end with."""
@@ -124,6 +111,11 @@ class Program:
         """A name for every unknown, such as ``state[0,3]``."""
         return _entries(self.variables, self.n)
 
+    def sides(self, x: Array, g: Array) -> Iterator[tuple[str, Array, Array, Array, Any]]:
+        """Yield ``x`` and ``g`` with values, lower and upper bounds and blocks."""
+        yield "x", x, self.lbx, self.ubx, self.variables
+        yield "g", g, self.lbg, self.ubg, self.constraints
+
     def unpack(self, x: Any) -> dict[str, Array]:
         """Return every variable in physical units."""
         return {name: block.read(x) for name, block in self.variables.items()}
@@ -156,7 +148,7 @@ class Program:
         return replace(self, p=_written(self.p, self.parameters, values, "parameter"))
 
     def with_limits(
-        self, name: str, declared: Limited, lower: Array, upper: Array, prefix: str = ""
+        self, name: str, declared: Any, lower: Array, upper: Array, prefix: str = ""
     ) -> Program:
         """Return the program with other limits of a state, a control or a constraint.
 
@@ -165,7 +157,7 @@ class Program:
 
         Args:
             name: of it.
-            declared: what the program was laid out with.
+            declared: what the program was laid out with, a signal or a constraint.
             lower, upper: one number an entry, in physical units.
             prefix: of the part of the program that it is in.
         """
@@ -202,12 +194,13 @@ class Program:
             intervals: how many have gone by.
         """
         start = {"x0": x, "lam_x0": lam_x, "lam_g0": lam_g}
-        for _ in range(intervals):
-            start = {
-                key: _shifted(value, self.constraints if key == "lam_g0" else self.variables)
-                for key, value in start.items()
-            }
-        return {key: np.array(value, dtype=float).ravel() for key, value in start.items()}
+        for key, stacked in start.items():
+            moved = start[key] = np.array(stacked, dtype=float).ravel()
+            for _ in range(intervals):
+                before = moved.copy()
+                for block in (self.constraints if key == "lam_g0" else self.variables).values():
+                    moved[block.where] = before[block.after]
+        return start
 
 
 def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:
@@ -229,11 +222,3 @@ def _written(
         numbers = matrix(value, block.shape[0], block.shape[1], f"{kind} {name!r}") / block.scale
         written[block.where] = numbers.ravel(order="F")
     return written
-
-
-def _shifted(stacked: Any, blocks: Mapping[str, Block]) -> Array:
-    before = np.asarray(stacked, dtype=float).ravel()
-    moved = before.copy()
-    for block in blocks.values():
-        moved[block.where] = before[block.after]
-    return moved

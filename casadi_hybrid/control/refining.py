@@ -9,20 +9,20 @@ import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.reading.measures import entry_name, in_unit, warning
-from casadi_hybrid.control.reading.moving import sampled
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.statement import Statement, moved_to
+from casadi_hybrid.control.starting import sampled
+from casadi_hybrid.control.statement import moved_to
 
 _PIECES = 4
 """An interval is cut into that many at most in a round."""
 
 _AIM = 0.5
 """The next round aims at this part of the tolerance."""
-
 
 _APART = 2.0
 """By how many times what an interval changes a state two trajectories of one kind may differ."""
@@ -162,13 +162,23 @@ def refine(
     Source: J. T. Betts, "Practical Methods for Optimal Control and Estimation Using Nonlinear
     Programming", SIAM 2010, section 4.7, which estimates the errors and cuts likewise.
     """
-    _check(ocp, tolerance, most, rounds)
+    if not isinstance(ocp, OptimalControl):
+        raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
+    if ocp.model.discrete:
+        raise InputError(f"{ocp.model.name} is discrete; refinement is for models with rates")
+    positive(tolerance, "tolerance")
+    for name, value in (("most", most), ("rounds", rounds)):
+        count(value, name, at_least=1)
     fractions, now = ocp.fractions, ocp
     done: list[Round] = []
     last = best = None
     lost = 0
     while True:
-        given = {name: _held(now, name, value, fractions) for name, value in parameters.items()}
+        given = {
+            name: moved_to(value, now.given[name].size, fractions, now.fractions, held=True)
+            if name in now.given and now.given[name].varying else value
+            for name, value in parameters.items()
+        }  # fmt: skip
         new = _measured(now, now.solve(x0, time=time, guess=guess, **given), n, integrator)
         reason = _in_the_way(new.solution) if not new.round.success else ""
         if not reason and last is not None and last.round.success and not follow:
@@ -180,9 +190,10 @@ def refine(
             best = new
         if not reason or last is None or not last.round.success:
             last = new
-        mesh = (
-            _halved(last.ocp.fractions) if reason and last is not new else _finer(last, tolerance)
-        )
+        mesh = _finer(last, tolerance)
+        if reason and last is not new:
+            old = last.ocp.fractions
+            mesh = np.union1d(old, (old[:-1] + old[1:]) / 2)
         status = _why(best, done, reason, lost, tolerance, mesh.size - 1, most, rounds)
         if status:
             kept = best or last
@@ -236,12 +247,11 @@ def _why(
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:
     """Where the new trajectory is one of another kind, by which state and when; else nothing.
 
-    Compared at equal fractions of the duration, at the grid points of both; a free duration counts
-    as a state.
+    Compared at the grid points of both, in fractions of the duration; a free one counts as a state.
     """
     at = np.union1d(old.ocp.fractions, new.ocp.fractions)
     before, after = (sampled(mesh.solution, at) for mesh in (old, new))
-    states, model = old.solution.rows, old.ocp.model
+    states, model = old.solution.values, old.ocp.model
     compared = [
         (name, np.abs(after[name] - before[name]), states[name], signal.scale, signal.unit)
         for name, signal in model.signals["state"].items()
@@ -275,10 +285,6 @@ def _in_the_way(solution: Solution) -> str:
     return f"{said} In the way: {worst}." if worst else said
 
 
-def _halved(fractions: Array) -> Array:
-    return np.union1d(fractions, (fractions[:-1] + fractions[1:]) / 2)
-
-
 def _finer(mesh: _Mesh, tolerance: float) -> Array:
     """Cut the intervals whose error or violation is too large."""
     ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
@@ -292,22 +298,3 @@ def _finer(mesh: _Mesh, tolerance: float) -> Array:
     old = ocp.fractions
     parts = [np.linspace(old[k], old[k + 1], int(pieces[k]) + 1)[:-1] for k in range(error.size)]
     return np.append(np.concatenate(parts), 1.0)
-
-
-def _held(ocp: Statement, name: str, value: Any, fractions: Array) -> Any:
-    signal = {**ocp.model.signals["parameter"], **ocp.signals}.get(name)
-    if signal is None or not signal.varying:
-        return value
-    return moved_to(value, signal.size, fractions, ocp.fractions, held=True)
-
-
-def _check(ocp: Any, tolerance: Any, most: Any, rounds: Any) -> None:
-    if not isinstance(ocp, OptimalControl):
-        raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
-    if ocp.model.discrete:
-        raise InputError(f"{ocp.model.name} is discrete; refinement is for models with rates")
-    if not isinstance(tolerance, int | float) or not 0.0 < tolerance < np.inf:
-        raise InputError(f"tolerance must be a positive number, got {tolerance!r}")
-    for name, value in (("most", most), ("rounds", rounds)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{name} must be a positive integer, got {value!r}")

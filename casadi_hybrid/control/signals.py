@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import casadi as ca
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.inputs import count
 
 Array = NDArray[np.float64]
 Guess = Any
@@ -50,11 +52,11 @@ class Signal:
         cls,
         name: str,
         size: int,
-        lower: Any,
-        upper: Any,
-        scale: Any,
-        guess: Guess,
-        unit: str,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
         **rest: Any,
     ) -> Signal:
         """Check and spread the numbers over the entries.
@@ -64,30 +66,44 @@ class Signal:
         """
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
-        if not isinstance(size, int | np.integer) or size < 1:
-            raise InputError(f"size of {name!r} must be a positive integer, got {size!r}")
-        least = column(lower, size, f"lower of {name!r}")
-        most = column(upper, size, f"upper of {name!r}")
-        typical = column(scale, size, f"scale of {name!r}")
-        if (least > most).any():
-            at = int(np.argmax(least > most))
-            raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
-        if not (np.isfinite(typical) & (typical > 0)).all():
-            raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
+        size = count(size, f"size of {name!r}", at_least=1)
+        least, most = sides(name, size, lower, upper)
+        typical = sizes(name, size, scale)
         if not isinstance(unit, str):
             raise InputError(
                 f"unit of {name!r} must be a text such as 'm/s', got {unit!r}; "
                 "the typical size is called scale"
             )
-        return cls(name, int(size), least, most, typical, guess, unit, **rest)
+        return cls(name, size, least, most, typical, guess, unit, **rest)
+
+
+class ByName(Mapping[str, Any]):
+    """Matrices by name; one with a single row is read as a vector."""
+
+    rows: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> Any:
+        return plain(known(name, self.rows, "trajectory"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def plain(rows: Array) -> Array:
+    """Return a matrix, of one row that."""
+    return rows[0] if rows.shape[0] == 1 else rows
+
+
+def number(values: Array) -> Any:
+    """Return a vector, of one entry that."""
+    return float(values[0]) if values.size == 1 else values
 
 
 def numbers(value: Any, what: str) -> Array:
-    """Return the numbers as an array of the shape they have.
-
-    Raises:
-        InputError: where they are none: None, a text, an expression.
-    """
+    """Return numbers as an array of the shape they have; no None, text or expression."""
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         limit = what.startswith(("lower ", "upper "))
@@ -102,11 +118,7 @@ def numbers(value: Any, what: str) -> Array:
 
 
 def moment(time: Any) -> float:
-    """Return the time of a step as a number.
-
-    Raises:
-        InputError: where it is none, or not finite.
-    """
+    """Return the time of a step as a finite number."""
     try:
         given = float(time)
     except (TypeError, ValueError):
@@ -117,11 +129,7 @@ def moment(time: Any) -> float:
 
 
 def by_name(values: Any, what: str) -> dict[str, Any]:
-    """Return a dictionary by name as a new one; None is an empty one.
-
-    Raises:
-        InputError: where it is no dictionary.
-    """
+    """Return a dictionary by name as a new one; None is an empty one."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):
@@ -130,30 +138,61 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
 
 
 def column(value: Any, size: int, what: str) -> Array:
-    """Return the numbers as one column of the size.
-
-    Raises:
-        InputError: where they are no numbers, are NaN, or do not fit.
-    """
+    """Return numbers, none of them NaN, as one column of the size."""
     values = numbers(value, what).ravel()
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
     if values.size not in (1, size):
-        declared = f", or declare it with {values.size} entries" if size == 1 else ""
-        raise InputError(f"{what} has {values.size} entries; give {_how_many(size)}{declared}")
+        needed = (
+            f"one, or declare it with {values.size} entries" if size == 1 else f"one, or {size}"
+        )
+        raise InputError(f"{what} has {values.size} entries; give {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
 
 
-def _how_many(size: int) -> str:
-    return "one" if size == 1 else f"one, or {size}"
+def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
+    """Return limits as columns, the lower nowhere above the upper."""
+    least, most = (
+        column(lower, size, f"lower of {name!r}"),
+        column(upper, size, f"upper of {name!r}"),
+    )
+    if (least > most).any():
+        at = int(np.argmax(least > most))
+        raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
+    return least, most
+
+
+def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:
+    """Return limits given as a pair (lower, upper), in which None is no limit, as columns."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InputError(f"limits of {name!r} must be a pair (lower, upper), got {pair!r}")
+    lower, upper = pair
+    return sides(
+        name, size, -np.inf if lower is None else lower, np.inf if upper is None else upper
+    )
+
+
+def sizes(name: str, size: int, scale: Any) -> Array:
+    """Return typical sizes, which must be positive, as a column."""
+    typical = column(scale, size, f"scale of {name!r}")
+    if not (np.isfinite(typical) & (typical > 0)).all():
+        raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
+    return typical
+
+
+def places(signals: Mapping[str, Signal]) -> dict[str, slice]:
+    """Return where each stands in the column of all of them."""
+    return places_of({name: signal.size for name, signal in signals.items()})
+
+
+def places_of(sizes: Mapping[str, int]) -> dict[str, slice]:
+    """Return where parts of these sizes stand in the column of all of them."""
+    edges = pairwise(accumulate(sizes.values(), initial=0))
+    return {name: slice(*edge) for name, edge in zip(sizes, edges, strict=True)}
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:
-    """Return the numbers as a size × columns matrix: from a number, a column, a row or in full.
-
-    Raises:
-        InputError: where they are no numbers, are NaN, or do not fit.
-    """
+    """Return a size × columns matrix: from a number, a column, a row or in full; without NaN."""
     values = numbers(value, what)
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN")
@@ -176,8 +215,8 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
 def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool = False) -> Array:
     """Return a guess at each fraction of the horizon, one column for each.
 
-    Of a control that is ``held`` it may have a column an interval, as a solution has; the last one
-    stands at the end too.
+    Of a control that is ``held`` it may have a column an interval; the last one stands at the end
+    too.
     """
     if callable(guess):
         return _stacked([guess(s) for s in fractions.tolist()], size, what)
@@ -201,11 +240,7 @@ def _stacked(points: Sequence[Any], size: int, what: str) -> Array:
 
 
 def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
-    """Return what has the name.
-
-    Raises:
-        InputError: where nothing has; the message says which name is near.
-    """
+    """Return what has the name; the message about another says which is near."""
     try:
         return names[name]
     except (KeyError, TypeError):
@@ -213,16 +248,9 @@ def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
 
 
 def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) -> Any:
-    """Return an expression of these symbols and no others, as ``ca.SX``.
+    """Return an expression of these columns of symbols and no others, as ``ca.SX``.
 
-    Args:
-        value: of it.
-        what: its name for messages.
-        arguments: columns of the symbols that it may have.
-        unknown: the end of the sentence about a symbol that is none of them.
-
-    Raises:
-        InputError: for another type, and for a symbol that is none of them.
+    ``unknown`` is the end of the sentence about a symbol that is none of them.
     """
     try:
         value = ca.SX(value)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, known, places, plain
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 
 class Ended:
-    """How a solve ended, as the solver's ``stats`` say."""
+    """How a solve ended, as the solver's ``stats`` say, and its figure."""
 
     stats: Mapping[str, Any]
+    _curves: Mapping[str, Dense]
 
     @property
     def success(self) -> bool:
@@ -38,6 +40,37 @@ class Ended:
     def iterations(self) -> int:
         """Steps of the solver."""
         return int(self.stats["iter_count"])
+
+    @property
+    def _ending(self) -> str:
+        return f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
+
+    def plot(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        path: str | Path | None = None,
+        label: str | None = None,
+        tol: float = 1e-6,
+    ) -> Figure:
+        """Return a figure fit to publish, a panel for each quantity.
+
+        Lines run between the grid points, dots are the grid points, held controls are stairs,
+        limits are dashed and marked where they are active; of several parts each has a colour.
+
+        Args:
+            names: of quantities and path constraints; by default all states, algebraic states,
+                controls and path constraints.
+            path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
+            label: of the time axis; by default with the model's ``time_unit``.
+            tol: distance from a limit, divided by the scale, up to which it counts as active.
+
+        Raises:
+            InputError: for a name that is none.
+        """
+        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
+
+        return draw(self._curves, names, label, tol, path)
 
 
 @dataclass(frozen=True)
@@ -80,13 +113,12 @@ class Solution(Ended):
         Where it is no solution, what is wrong with it at all.
         """
         parts = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
-        said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
-        said += f": {self.ocp.name}, duration {self.duration:.6g}, objective {self.objective:.6g}"
-        said = f"{said} ({parts})" if parts else said
-        wrong = (
-            measures.warning(self.exceeded, self.ocp.method) if self.success else self.explanation
-        )
-        return "\n".join(filter(None, (said, wrong)))
+        said = f"{self._ending}: {self.ocp.name}, duration {self.duration:.6g}"
+        said += f", objective {self.objective:.6g}" + (f" ({parts})" if parts else "")
+        wrong = [measures.warning(self.exceeded, self.ocp.method)]
+        if not self.success:
+            wrong = [self.another_guess, self.explanation]
+        return "\n".join(filter(None, (said, *wrong)))
 
     @classmethod
     def of(
@@ -101,7 +133,7 @@ class Solution(Ended):
         explanation: str = "",
     ) -> Solution:
         """Read a point of the program."""
-        X, Z, U, _, P, T, costs = (
+        X, Z, U, _, P, T, costs, Y = (
             np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)
         )
         ocp = ocp.limited(program.limits)
@@ -113,10 +145,8 @@ class Solution(Ended):
                     block = program.variables.get(name)
                     linear = kind == "control" and model.signals[kind][name].linear
                     values[name] = block.read(x) if linear and block else rows[where]
-        at = 0
-        for name, signal in {**model.signals["parameter"], **ocp.signals}.items():
-            values[name] = P[at : at + signal.size]
-            at += signal.size
+        values |= {name: P[where] for name, where in places(ocp.given).items()}
+        values |= {name: Y[where] for name, where in model.places("output").items()}
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
         return cls(
             ocp,
@@ -135,13 +165,10 @@ class Solution(Ended):
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
-        outputs = self.ocp.model.signals["output"]
-        if name in outputs:
-            return _plain(self._output(name))
-        return _plain(known(name, {**outputs, **self.values}, "trajectory"))
+        return plain(known(name, self.values, "trajectory"))
 
     def __contains__(self, name: str) -> bool:
-        return name in self.values or name in self.ocp.model.signals["output"]
+        return name in self.values
 
     @property
     def duration(self) -> float:
@@ -171,24 +198,21 @@ class Solution(Ended):
 
         Positive where an upper limit holds the point back, negative where a lower one does.
         """
-        program = self.program
-        rows = {name: block.read(self.lam_g, dual=True)
-                for name, block in program.constraints.items()}  # fmt: skip
-        bounds = {name: block.read(self.lam_x, dual=True)
-                  for name, block in program.variables.items()}  # fmt: skip
-        return {name: _plain(value) for name, value in {**bounds, **rows}.items()}
-
-    @property
-    def rows(self) -> dict[str, Array]:
-        """Every trajectory and output by name, as matrices."""
-        outputs = self.ocp.model.signals["output"]
-        return {**self.values, **{name: self._output(name) for name in outputs}}
+        return {
+            name: plain(block.read(stacked, dual=True))
+            for _, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g)
+            for name, block in blocks.items()
+        }
 
     @property
     def units(self) -> dict[str, str]:
         """Of every quantity by name."""
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
+
+    @property
+    def _curves(self) -> dict[str, Dense]:  # type: ignore[override]
+        return {"": self.dense}
 
     @cached_property
     def dense(self) -> Dense:
@@ -210,7 +234,7 @@ class Solution(Ended):
 
     def sample(self, n: int = 10) -> Samples:
         """Return every quantity by name at n equally spaced times an interval, and at the end."""
-        n, N = checking.points(n), self.times.size - 1
+        n, N = count(n, "n", at_least=1), self.times.size - 1
         k = np.append(np.repeat(np.arange(N), n), N - 1)
         return self.dense.samples(k, np.append(np.tile(np.arange(n) / n, N), 1.0))
 
@@ -223,7 +247,7 @@ class Solution(Ended):
         Raises:
             InputError: for a discrete model, which has no rates.
         """
-        return checking.residual(self.dense, checking.points(n))
+        return checking.residual(self.dense, count(n, "n", at_least=1))
 
     def error(
         self, n: int = 4, *, whole: bool = False, integrator: str | None = None
@@ -241,7 +265,9 @@ class Solution(Ended):
         Raises:
             InputError: for a discrete model, and for an integrator that does not fit.
         """
-        return checking.error(self.dense, checking.points(n), whole=whole, integrator=integrator)
+        return checking.error(
+            self.dense, count(n, "n", at_least=1), whole=whole, integrator=integrator
+        )
 
     def violation(self, n: int = checking.POINTS) -> measures.Violations:
         """Return by how much hard limits are exceeded in between; printed, the largest and when.
@@ -252,7 +278,7 @@ class Solution(Ended):
         Args:
             n: number of times an interval, the midpoints of equal parts.
         """
-        return checking.violation(self.dense, checking.points(n))
+        return checking.violation(self.dense, count(n, "n", at_least=1))
 
     @cached_property
     def exceeded(self) -> tuple[measures.Excess, ...]:
@@ -263,6 +289,27 @@ class Solution(Ended):
     def unmet(self) -> list[measures.Excess]:
         """What is violated most where it should hold, the worst first; nothing of a solution."""
         return checking.unmet(self.program, self.x, self._rows(self.x), self.ocp, self.times)
+
+    @property
+    def another_guess(self) -> str:
+        """What to try before a limit is relaxed where a nonlinear path constraint is violated.
+
+        Empty where it does not, and where linear constraints alone contradict each other.
+        """
+        if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
+            return ""
+        contradiction = self.explanation.partition("Worst violations")[0]
+        x0 = self.program.x0
+        begun = checking.unmet(self.program, x0, self._rows(x0), self.ocp, self.times)
+        for excess in self.unmet:
+            name = checking.curved(self.ocp, excess.name)
+            if name and ("contradict" not in contradiction or name in contradiction):
+                too = ", as in the guess" if excess.name in {e.name for e in begun} else ""
+                return (
+                    f"First begin with another guess, solve(guess=…): {excess} where the solve "
+                    f"ended{too}. It is nonlinear, so that a feasible point may be elsewhere."
+                )
+        return ""
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
@@ -296,33 +343,6 @@ class Solution(Ended):
 
         return slopes(self, name, weak)
 
-    def plot(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        path: str | Path | None = None,
-        label: str | None = None,
-        tol: float = 1e-6,
-    ) -> Figure:
-        """Return a figure fit to publish, a panel for each quantity.
-
-        Lines run between the grid points, dots are the grid points, held controls are stairs,
-        limits are dashed and marked where they are active.
-
-        Args:
-            names: of quantities and path constraints; by default all states, algebraic states,
-                controls and path constraints.
-            path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
-            label: of the time axis; by default with the model's ``time_unit``.
-            tol: distance from a limit, divided by the scale, up to which it counts as active.
-
-        Raises:
-            InputError: for a name that is none.
-        """
-        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
-
-        return draw({"": self.dense}, names, label, tol, path)
-
     def to_pandas(self, n: int = 1) -> Any:
         """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.
 
@@ -336,7 +356,7 @@ class Solution(Ended):
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
         saved = storing.Saved.of(
-            self, self.ocp.name, self.rows, self.multipliers, self.units, self.costs
+            self, self.ocp.name, self.values, self.multipliers, self.units, self.costs
         )
         return saved.write(path)
 
@@ -363,16 +383,3 @@ class Solution(Ended):
 
     def _stacked(self, kind: str) -> Array:
         return np.vstack([self.values[name] for name in self.ocp.model.signals[kind]])
-
-    def _output(self, name: str) -> Array:
-        model = self.ocp.model
-        X, Z, U, V, P, T, _ = self.laid.trajectories(self.x, self.program.p)
-        W = ca.horzcat(U, V[:, -1])
-        Z = Z if Z.shape[0] else np.full((model.size("algebraic"), self.times.size), np.nan)
-        own = P[: model.size("parameter"), :]
-        rows = np.asarray(model.moves.outputs.map(self.times.size)(X, Z, W, own, T).full())
-        return rows[model.places("output")[name]]
-
-
-def _plain(rows: Array) -> Array:
-    return rows[0] if rows.shape[0] == 1 else rows

@@ -1,8 +1,11 @@
-"""The numbers of one solve: initial state, parameters, references, the point to begin at."""
+"""The numbers of one solve: initial state, parameters, references, the point to begin at.
+
+That may be a solution on another mesh or by another method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,20 +13,23 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
-from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.moving import start_of
-from casadi_hybrid.control.signals import Array, between, by_name, column, known, matrix, spread
+from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.signals import (
+    Array,
+    Signal,
+    between,
+    by_name,
+    column,
+    known,
+    matrix,
+    spread,
+)
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement
 
 
 def start_values(
-    ocp: Statement,
-    laid: Laid,
-    x0: Any,
-    time: float,
-    guess: Any,
-    parameters: Mapping[str, Any],
+    ocp: Statement, laid: Laid, x0: Any, time: float, guess: Any, parameters: Mapping[str, Any]
 ) -> Program:
     """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
     program, initial = with_numbers(ocp, laid, x0, time, parameters)
@@ -57,13 +63,8 @@ def _limited(ocp: Statement, program: Program) -> Program:
     model = ocp.model
     moving, function = model.limiting
     if moving:
-        p = [
-            program.parameters[name].read(program.p)[:, 0]
-            if name in program.parameters
-            else np.zeros(signal.size)  # a free one, which is in no limit
-            for name, signal in model.signals["parameter"].items()
-        ]
-        sides = [side.full().ravel() for side in function.call([np.concatenate(p)])]
+        p = _stacked(program, model.signals["parameter"], 0)  # what is free is in no limit
+        sides = [side.full().ravel() for side in function.call([p])]
         for (name, signal), lower, upper in zip(
             moving.items(), sides[::2], sides[1::2], strict=True
         ):
@@ -71,6 +72,14 @@ def _limited(ocp: Statement, program: Program) -> Program:
                 raise InputError(f"lower of {name!r} is {lower}, above its upper, {upper}")
             program = program.with_limits(name, signal, lower, upper)
     return program
+
+
+def _stacked(program: Program, signals: Mapping[str, Signal], column: int) -> Array:
+    """A column of these parameters as they are, zeros for those that the solver chooses."""
+    return np.concatenate([np.zeros(0), *(
+        program.parameters[name].read(program.p)[:, column] if name in program.parameters
+        else np.zeros(signal.size) for name, signal in signals.items()
+    )])  # fmt: skip
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:
@@ -95,9 +104,7 @@ def _parameters(
     ocp: Statement, given: Mapping[str, Any], time: float, program: Program
 ) -> dict[str, Any]:
     """The values by block; functions of time at the grid points, also those that were declared."""
-    signals = {**ocp.model.signals["parameter"], **ocp.signals}
-    declared = {**ocp.model.values, **ocp.values}
-    values = {}
+    signals, declared, values = ocp.given, ocp.declared, {}
     times = time + ocp.length * ocp.fractions
     for name, signal in signals.items():
         if signal.varying and callable(declared[name]) and name not in given:
@@ -125,28 +132,23 @@ def _guess(
     given = {**ocp.guesses, **by_name(guess, "guess")}
     fractions = ocp.fractions
     targets = _targets(ocp, program)
-    values: dict[str, Array] = {}
-    for kind in ("state", "algebraic", "control"):
-        for name, signal in ocp.model.signals[kind].items():
-            what = f"guess of {name!r}"
-            if name in given:
-                held = kind == "control" and not signal.linear
-                rows = spread(given[name], signal.size, fractions, what, held=held)
-            elif kind == "state" and name in initial:
-                begin = initial[name]
-                end = targets.get(name, begin)
-                rows = begin[:, None] + np.outer(end - begin, fractions)
-            else:
-                rows = spread(signal.guess, signal.size, fractions, what)
-            values |= _on_blocks(program, name, rows, fractions, ocp)
+    rows: dict[str, Array] = {}
+    for name, signal in ocp.model.unknowns.items():
+        if name in initial and name not in given:
+            begin = initial[name]
+            rows[name] = begin[:, None] + np.outer(targets.get(name, begin) - begin, fractions)
+        else:
+            rows[name] = ocp.guessed(name, given.get(name, signal.guess))
+    values = {
+        label: np.stack([np.interp(at, fractions, row) for row in rows[name]])
+        for name, label, at in _columns(ocp, program)
+    }
     for name in (*ocp.freed, "duration"):
         if name in given and name in program.variables:
             values[name] = given[name]
     for name in dict(guess or {}):
         if name not in values:
-            signals = {k: v for kind in ("state", "algebraic", "control")
-                       for k, v in ocp.model.signals[kind].items()}  # fmt: skip
-            known(name, {**signals, **ocp.freed}, "state, control or free one")
+            known(name, {**ocp.model.unknowns, **ocp.freed}, "state, control or free one")
     return values
 
 
@@ -158,13 +160,7 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
         return found
     model = ocp.model
     rows = ocp.expression_function([c.expression for c in wanted])
-    columns = [
-        program.parameters[name].read(program.p)[:, -1]
-        if name in program.parameters
-        else np.zeros(signal.size)
-        for name, signal in {**model.signals["parameter"], **ocp.signals}.items()
-    ]
-    numbers = np.concatenate([*columns, [ocp.length]])
+    numbers = np.append(_stacked(program, ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
     values = rows.call([*zero, numbers, ocp.length], False, False)
     for constraint, value in zip(wanted, values, strict=True):
@@ -174,17 +170,88 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
     return found
 
 
-def _on_blocks(
-    program: Program, name: str, rows: Array, fractions: Array, ocp: Statement
-) -> dict[str, Array]:
-    """The rows at the columns that the blocks of a trajectory have."""
-    values = {}
-    block = program.variables.get(name)
-    if block is not None:
-        values[name] = rows[:, : block.shape[1]]
-    points = program.variables.get(f"{name} inside")
-    if points is not None:
-        inner = points.shape[1] // (fractions.size - 1)
-        at = between(fractions, points_of(ocp.method)[:inner])
-        values[f"{name} inside"] = np.stack([np.interp(at, fractions, row) for row in rows])
-    return values
+def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array]]:
+    """A trajectory's name, that of a block of it, and where in the duration its columns are."""
+    for name in ocp.model.unknowns:
+        for label in (name, f"{name} inside"):
+            block = program.variables.get(label)
+            if block is not None:
+                at = ocp.fractions[: block.shape[1]]
+                if label != name:
+                    at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
+                yield name, label, at
+
+
+def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, Array]:
+    """Return ``x0``, ``lam_x0`` and ``lam_g0`` of a solution, moved where its mesh is another.
+
+    By another method, or of a problem with other constraints, it is ``x0`` alone: some multipliers
+    without the others lead away from it. States and controls are read from the trajectory at the
+    new points. Multipliers are those of the old interval that is there: the costates, of the
+    dynamics, as they are; those of limits in proportion to the interval's length, as parts of an
+    integral.
+    """
+    old = solution.program
+    alike = _shapes(old) == _shapes(program)
+    if alike and np.array_equal(solution.ocp.fractions, ocp.fractions):
+        return {"x0": solution.x, "lam_x0": solution.lam_x, "lam_g0": solution.lam_g}
+    had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
+                for one in (solution.ocp, ocp))  # fmt: skip
+    if had != has:
+        raise InputError(
+            f"guess is a solution of {solution.ocp.name}, whose states and controls are not those "
+            f"of {ocp.name}: {had}, not {has}"
+        )
+    fractions, before = ocp.fractions, solution.ocp.fractions
+    middles = (fractions[:-1] + fractions[1:]) / 2
+    k = np.searchsorted(before, middles, side="right") - 1
+    ratio = np.diff(fractions) / np.diff(before)[k]
+
+    def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
+        blocks: Mapping[str, Block] = getattr(program, of)
+        for name, block in blocks.items():
+            source = getattr(old, of).get(name)
+            if source is None or _shape(source) != _shape(block):
+                continue
+            rows = values[source.where].reshape(source.shape, order="F")
+            if block.stride:
+                stride = block.stride
+                columns = np.arange(block.shape[1])
+                last = columns >= fractions[:-1].size * stride
+                at = np.minimum(columns // stride, k.size - 1)
+                of_old = np.where(last, source.shape[1] - 1, k[at] * stride + columns % stride)
+                rows = rows[:, np.minimum(of_old, source.shape[1] - 1)]
+                if dual and name not in ("dynamics", "continuity") and block.shape[1] > 1:
+                    rows = rows * ratio[at]
+            found[block.where] = rows.ravel(order="F")
+        return found
+
+    values = {label: sampled(solution, at)[name] for name, label, at in _columns(ocp, program)}
+    begun = program.with_x0(moved("variables", solution.x, program.x0.copy(), dual=False))
+    start = begun.with_start(values).x0
+    if not alike:
+        return {"x0": start}
+    return {
+        "x0": start,
+        "lam_x0": moved("variables", solution.lam_x, np.zeros(program.n), dual=True),
+        "lam_g0": moved("constraints", solution.lam_g, np.zeros(program.m), dual=True),
+    }
+
+
+def sampled(solution: Solution, fractions: Array) -> Mapping[str, Array]:
+    """Return every quantity at fractions of the duration, as matrices by name."""
+    dense = solution.dense
+    times = solution.times[0] + fractions * solution.duration
+    return dense.samples(*dense.locate(np.clip(times, *solution.times[[0, -1]]))).rows
+
+
+def _shapes(program: Program) -> list[dict[str, tuple[int, int]]]:
+    """What does not depend on the mesh: names, entries and points an interval of the blocks."""
+    return [
+        {name: _shape(block) for name, block in blocks.items()}
+        for blocks in (program.variables, program.constraints)
+    ]
+
+
+def _shape(block: Block) -> tuple[int, int]:
+    return block.shape[0], block.stride

@@ -11,9 +11,11 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import (
+    Array,
     Guess,
     Signal,
     by_name,
@@ -32,6 +34,7 @@ class Statement:
 
     Attributes:
         model, method, name: as given.
+        options: of the solver.
         length: the duration, or where a free one begins.
         fractions: of the grid points, from 0 to 1.
         signals, values: parameters and references of the problem by name.
@@ -56,25 +59,18 @@ class Statement:
         mesh: Any = None,
         unroll: bool | None = None,
         name: str | None = None,
+        solver: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
-        if not isinstance(intervals, int | np.integer) or intervals < 1:
-            raise InputError(f"intervals must be a positive integer, got {intervals!r}")
         self.model = model
         self.name = name or model.name
         self.free_duration = duration if isinstance(duration, Free) else None
-        if self.free_duration is None:
-            try:
-                length = float(duration)  # type: ignore[arg-type]
-            except (TypeError, ValueError):
-                length = np.nan
-            if not 0.0 < length < np.inf:
-                raise InputError(f"duration must be a positive number or Free(…), got {duration!r}")
-            self.length = length
+        if isinstance(duration, Free):
+            self.length = duration.guess
         else:
-            self.length = self.free_duration.guess
-        self.intervals = int(intervals)
+            self.length = positive(duration, "duration")
+        self.intervals = count(intervals, "intervals", at_least=1)
         self.method: Method = MultipleShooting() if method is None else method
         calls = (getattr(self.method, call, None) for call in ("begin", "connect"))
         if isinstance(self.method, type) or not all(map(callable, calls)):
@@ -99,6 +95,7 @@ class Statement:
         self.softened: list[str] = []
         self._symbols: dict[str, Any] = {}
         self.closed = False
+        self.options = by_name(solver, "solver")
 
     def __repr__(self) -> str:
         """What it says, by name."""
@@ -111,16 +108,24 @@ class Statement:
             said.append(f"at the start {', '.join(self.fixed)} fixed")
         return f"<{type(self).__name__} {self.name!r}: {'; '.join(said)}>"
 
+    @property
+    def given(self) -> dict[str, Signal]:
+        """Parameters and references by name, the model's first."""
+        return {**self.model.signals["parameter"], **self.signals}
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """Their declared values by name."""
+        return {**self.model.values, **self.values}
+
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "") -> Any:
         """Add numbers for costs and constraints that may change between solves."""
         values = numbers(value, f"value of {name!r}").ravel()
-        return self._declare(Signal.of(name, values.size, -np.inf, np.inf, 1.0, 0.0, unit), values)
+        return self._declare(Signal.of(name, values.size, unit=unit), values)
 
     def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
         """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
-        return self._declare(
-            Signal.of(name, size, -np.inf, np.inf, 1.0, 0.0, unit, varying=True), value
-        )
+        return self._declare(Signal.of(name, size, unit=unit, varying=True), value)
 
     def previous(self, control: str) -> Any:
         """Return a control as it is on the interval before, to price or to limit its changes.
@@ -332,10 +337,15 @@ class Statement:
         the model says.
         """
         for name, value in {**by_name(values, "guess"), **named}.items():
-            kinds = ("state", "algebraic", "control")
-            signals = {k: v for kind in kinds for k, v in self.model.signals[kind].items()}
-            known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")
+            names = {**self.model.unknowns, **self.freed, "duration": None}
+            known(name, names, "state, control or free one")
             self.guesses[name] = value
+
+    def guessed(self, name: str, value: Any) -> Array:
+        """Return a guess of a state, algebraic state or control at the grid points."""
+        signal = self.model.unknowns[name]
+        held = name in self.model.signals["control"] and not signal.linear
+        return spread(value, signal.size, self.fractions, f"guess of {name!r}", held=held)
 
     def limited(self, limits: Mapping[str, Any]) -> Self:
         """Return the problem as it is with other limits (lower, upper), to read a solution by."""
@@ -347,6 +357,17 @@ class Statement:
             replace(c, lower=limits[c.name][0], upper=limits[c.name][1]) if c.name in limits else c
             for c in self.constraints
         ]
+        return made
+
+    def reopened(self) -> Self:
+        """Return the same problem without its program, to be changed; this one stays as it is."""
+        made = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(made, name, value.copy())
+        for name in ("laid", "solver"):  # made at the first use
+            vars(made).pop(name, None)
+        made.closed = False
         return made
 
     def on_mesh(self, fractions: Any) -> Self:
@@ -362,23 +383,17 @@ class Statement:
             InputError: for fractions that are none.
         """
         mesh = _fractions(fractions, np.size(fractions) - 1)
-        made = copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, dict | list):
-                setattr(made, name, value.copy())
-        for name in ("laid", "solver"):  # made at the first use, for the mesh of then
-            vars(made).pop(name, None)
-        made.fractions, made.intervals, made.closed = mesh, mesh.size - 1, False
+        made = self.reopened()
+        made.fractions, made.intervals = mesh, mesh.size - 1
         old = self.fractions
-        for name, signal in {**self.model.signals["parameter"], **self.signals}.items():
+        for name, signal in self.given.items():
             if signal.varying:
-                value = {**self.model.values, **self.values}[name]
+                value = self.declared[name]
                 made.values[name] = moved_to(value, signal.size, old, mesh, held=True)
-        for kind in ("state", "algebraic", "control"):
-            for name, signal in self.model.signals[kind].items():
-                guess = self.guesses.get(name, signal.guess)
-                if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:
-                    made.guesses[name] = moved
+        for name, signal in self.model.unknowns.items():
+            guess = self.guesses.get(name, signal.guess)
+            if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:
+                made.guesses[name] = moved
         return made
 
     def expression_function(self, expressions: list[Any], name: str = "expression") -> ca.Function:

@@ -14,7 +14,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, by_name, column, known, numbers
+from casadi_hybrid.control.signals import Array, by_name, column, known, number, numbers
 
 KINDS = ("state", "algebraic", "control")
 
@@ -73,7 +73,7 @@ def steady(
         >>> steady(tank, level=0.44)["inflow"]
         1.2
     """
-    signals = {name: signal for kind in KINDS for name, signal in model.signals[kind].items()}
+    signals = model.unknowns
     start = {name: begin[where] for kind in KINDS for begin in [first_guess(model, kind)]
              for name, where in model.places(kind).items()}  # fmt: skip
     for name, value in by_name(guess, "guess").items():
@@ -110,8 +110,9 @@ def steady(
     point = scale * found["x"].full().ravel()
     parts, at = [], 0
     for kind in KINDS:
-        own = {name: point[at:][where] for name, where in model.places(kind).items()}
-        parts.append({name: v if v.size > 1 else float(v[0]) for name, v in own.items()})
+        parts.append(
+            {name: number(point[at:][where]) for name, where in model.places(kind).items()}
+        )
         at += model.size(kind)
     return Steady(*parts)
 

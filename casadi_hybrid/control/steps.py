@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.model import Model
 
 
@@ -53,8 +54,7 @@ class RungeKutta:
     graphs = ca.SX
 
     def __post_init__(self) -> None:
-        if not isinstance(self.steps, int) or self.steps < 1:
-            raise InputError(f"steps must be a positive integer, got {self.steps!r}")
+        count(self.steps, "steps", at_least=1)
 
     def function(self, model: Model, integrand: ca.Function) -> ca.Function:
         """Return the step of the model with an integrand (x, z, u, p, t), a column."""
@@ -63,7 +63,7 @@ class RungeKutta:
                 f"{model.name} has algebraic states; Runge-Kutta steps cannot find them. Take "
                 "Collocation(), or MultipleShooting(Integrator('idas'))"
             )
-        x, z, u, v, p, t, dt = symbols = _symbols(model, integrand)
+        x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
         h = 1.0 / self.steps
 
         def slope(at: Any, s: float) -> Any:
@@ -96,26 +96,34 @@ class Integrator:
     graphs = ca.MX
 
     def __post_init__(self) -> None:
-        if self.plugin not in ("cvodes", "idas"):
-            raise InputError(f"plugin must be 'cvodes' or 'idas', got {self.plugin!r}")
+        one_of(self.plugin, "plugin", ("cvodes", "idas"))
 
     def function(self, model: Model, integrand: ca.Function) -> ca.Function:
         """Return the step of the model with an integrand (x, z, u, p, t), a column."""
         if model.size("algebraic") and self.plugin == "cvodes":
             raise InputError(f"{model.name} has algebraic states; take Integrator('idas')")
-        x, z, u, v, p, t, dt = symbols = _symbols(model, integrand)
-        s = ca.SX.sym("s")
-        here = (x, z, u + s * (v - u), p, t + s * dt)
-        dae = {
-            "x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt),
-            "ode": dt * _own(model, model.moves.rate, here), "quad": dt * integrand(*here),
-        }  # fmt: skip
-        if model.size("algebraic"):
-            dae |= {"z": z, "alg": _own(model, model.moves.equations, here)}
+        symbols, dae = dae_of(model, integrand)
         solve = ca.integrator("integrate", self.plugin, dae, 0.0, 1.0, dict(self.options))
         at = [ca.MX.sym("at", *symbol.shape) for symbol in symbols]
         found = solve(x0=at[0], z0=at[1], p=ca.vertcat(*at[2:]))
         return ca.Function("step", at, [found["xf"], found["qf"], found["zf"]])
+
+
+def dae_of(model: Model, integrand: ca.Function) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a step, and an interval from 0 to 1 as CasADi's integrators take it.
+
+    Its parameters are (u, v, p, t, dt).
+    """
+    x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
+    s = ca.SX.sym("s")
+    here = (x, z, u + s * (v - u), p, t + s * dt)
+    dae = {
+        "x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt),
+        "ode": dt * _own(model, model.moves.rate, here), "quad": dt * integrand(*here),
+    }  # fmt: skip
+    if model.size("algebraic"):
+        dae |= {"z": z, "alg": _own(model, model.moves.equations, here)}
+    return symbols, dae
 
 
 class DiscreteMap:
@@ -129,16 +137,34 @@ class DiscreteMap:
             raise InputError(f"{model.name} is discrete and has algebraic states; solve for them")
         if integrand.numel_out(0):
             raise InputError(f"{model.name} is discrete; a cost of it is a sum, not an integral")
-        symbols = _symbols(model, integrand)
+        symbols = symbols_of(model, integrand)
         x, z, u, _, p, t, _ = symbols
         after = _own(model, model.moves.rate, (x, z, u, p, t))
         return ca.Function("step", symbols, [after, ca.SX(0, 1), z])
 
 
-def _symbols(model: Model, integrand: ca.Function) -> list[Any]:
-    sizes = [model.size(kind) for kind in ("state", "algebraic", "control", "control")]
+def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator) -> Any:
+    """Return the step of a model: a discrete one's own, the one given, IDAS of a DAE, another."""
+    if model.discrete:
+        return DiscreteMap()
+    return step or (Integrator("idas") if model.size("algebraic") else otherwise)
+
+
+def plain_step(step: Any, model: Model) -> ca.Function:
+    """Return the step of a model without an integrand."""
+    return step.function(model, nothing(model))
+
+
+def nothing(model: Model) -> ca.Function:
+    """Return the integrand of no cost at all."""
+    return ca.Function("nothing", model.arguments, [ca.SX(0, 1)])
+
+
+def symbols_of(model: Model, integrand: ca.Function, kind: Any = ca.SX) -> list[Any]:
+    """Return the arguments of a step."""
+    sizes = [model.size(part) for part in ("state", "algebraic", "control", "control")]
     sizes += [integrand.numel_in(3), 1, 1]
-    return [ca.SX.sym(name, size) for name, size in zip("xzuvpth", sizes, strict=True)]
+    return [kind.sym(name, size) for name, size in zip("xzuvpth", sizes, strict=True)]
 
 
 def _own(model: Model, function: ca.Function, here: tuple[Any, ...]) -> Any:

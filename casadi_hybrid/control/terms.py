@@ -8,19 +8,15 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.signals import Array, column
+from casadi_hybrid.basics.inputs import one_of
+from casadi_hybrid.control.signals import Array, pair_of, sizes
 
 AT = ("points", "ends", "inside", "intervals")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A named cost: ∫ integral dt + Σ_{k<N} sum(k) + start(0) + end(N).
-
-    Attributes:
-        name: of it.
-        integral, sum, start, end: scalar expressions.
-    """
+    """A named cost: ∫ integral dt + Σ_{k<N} sum(k) + start(0) + end(N), scalar expressions."""
 
     name: str
     integral: Any = 0
@@ -56,6 +52,24 @@ class Soft:
             )
         if not self.most > 0:
             raise InputError(f"most must be a positive number, got {self.most!r}")
+
+    @classmethod
+    def of(cls, price: Any, what: str) -> Soft | None:
+        """Return a price as it may be given: one of these, a linear weight, or None.
+
+        Raises:
+            InputError: for another one.
+        """
+        if price is None or isinstance(price, Soft):
+            return price
+        try:
+            if isinstance(price, bool):
+                raise TypeError  # says no price
+            return cls(linear=float(price))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{what} must be a Soft(…), a linear weight or None, got {price!r}"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -115,25 +129,7 @@ class Constraint:
                 f"{name!r} has no limit; give lower, upper or equal (a comparison "
                 "in the expression is none)"
             )
-        least = column(-np.inf if lower is None else lower, size, f"lower of {name!r}")
-        most = column(np.inf if upper is None else upper, size, f"upper of {name!r}")
-        if (least > most).any():
-            at_entry = int(np.argmax(least > most))
-            raise InputError(
-                f"lower of {name!r} is {least[at_entry]:g}, above its upper, {most[at_entry]:g}"
-            )
-        typical = column(scale, size, f"scale of {name!r}")
-        if not (np.isfinite(typical) & (typical > 0)).all():
-            raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
-        if at not in AT:
-            raise InputError(f"at of {name!r} must be one of {', '.join(AT)}, got {at!r}")
-        if soft is not None and not isinstance(soft, Soft):
-            try:
-                if isinstance(soft, bool):
-                    raise TypeError  # says no price
-                soft = Soft(linear=float(soft))
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"soft of {name!r} must be a Soft(…) or a linear weight, got {soft!r}"
-                ) from None
-        return cls(name, place, expression, least, most, typical, soft, at, unit)
+        least, most = pair_of(name, size, (lower, upper))
+        one_of(at, f"at of {name!r}", AT)
+        typical, price = sizes(name, size, scale), Soft.of(soft, f"soft of {name!r}")
+        return cls(name, place, expression, least, most, typical, price, at, unit)

@@ -15,8 +15,7 @@ from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
-from casadi_hybrid.control.predictive.softening import prices, violations
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, prices, violations
 from casadi_hybrid.control.predictive.spare import Spare
 from casadi_hybrid.control.program import Program
 
@@ -42,8 +41,7 @@ def exported(
     parameters: Mapping[str, Any],
 ) -> Export:
     """See :meth:`MPC.export`."""
-    from casadi_hybrid.control.controller.ahead import Ahead  # noqa: PLC0415 - only for this
-    from casadi_hybrid.control.controller.softened import Softened  # noqa: PLC0415
+    from casadi_hybrid.control.controller.softened import Ahead, Softened  # noqa: PLC0415 - only here
     from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
 
     problem, limits = answers.search.problem, answers.limits

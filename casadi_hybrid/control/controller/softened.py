@@ -1,4 +1,4 @@
-"""The softened problem in the C of a controller: its solver, and what it shares with the other."""
+"""What a controller in C has beside its solver: the softened problem, a prediction over a delay."""
 
 from __future__ import annotations
 
@@ -9,11 +9,64 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.controller.names import after, enumeration, quantities, table
+from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.signals import Array
 from casadi_hybrid.engine.export.export import Export
+from casadi_hybrid.engine.export.functions import named, text_of_functions
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The state one delay later, where a step is an interval; see :meth:`Delay.by_intervals`."""
+
+    model: Model
+    seconds: float
+    function: ca.Function
+    sent: int
+    start: Array
+
+    def write(self, folder: Path, name: str) -> str:
+        """Write it into the folder of an export; return the file's name."""
+        name = f"{name}_ahead"
+        text = text_of_functions([named(self.function, name)], name)
+        (folder / f"{name}.c").write_text(text, encoding="utf-8")
+        return f"{name}.c"
+
+    def words(self, program: Program, prefix: str) -> dict[str, Any]:
+        """What the templates ask for; the prefix is that of the part which has the parameters."""
+        of: list[int] = []
+        values: list[float] = []
+        scales: list[float] = []
+        for name, signal in self.model.signals["parameter"].items():
+            block = program.parameters.get(prefix + name)
+            rows = signal.size
+            of += [-1] * rows if block is None else block.where[:rows].tolist()
+            scales += [1.0] * rows if block is None else block.scale[:, 0].tolist()
+            values += np.ravel(self.model.values[name]).tolist() if block is None else rows * [0.0]
+        sizes = {kind: getattr(self.function, f"sz_{kind}")() for kind in ("arg", "res")}
+        sizes |= {kind: max(1, getattr(self.function, f"sz_{kind}")()) for kind in ("iw", "w")}
+        return {
+            "delay": True, "delay_seconds": repr(self.seconds), "sent": self.sent,
+            "sent_first": table(np.tile(self.start, self.sent).tolist()),
+            "ahead_p": table(of), "ahead_p_count": len(of),
+            "ahead_places": max(1, len(of)),
+            "ahead_values": table([float(v) for v in values]),
+            "ahead_scales": table([float(v) for v in scales]),
+            **{f"ahead_{kind}": size for kind, size in sizes.items()},
+        }  # fmt: skip
+
+    @property
+    def bytes(self) -> int:
+        """Of the memory of a prediction on this machine."""
+        f = self.function
+        integers = (max(1, f.sz_iw()) + 1) // 2
+        return 8 * int(f.sz_arg() + f.sz_res() + max(1, f.sz_w()) + integers)
+
 
 _SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c", "_static.c"
 """What the export of the problem itself has too."""
@@ -24,8 +77,7 @@ class Softened:
     """The softened problem of a controller.
 
     Attributes:
-        solver: of it.
-        program: with the numbers of the export.
+        solver, program: of it, with the numbers of the export.
         amounts: its unknowns that are violations, with the names of limits.
         before: names of limits that were soft in the problem itself.
     """
@@ -38,11 +90,7 @@ class Softened:
     def write(
         self, folder: Path, name: str, *, loops: bool | None, cold: bool
     ) -> tuple[Export, list[str]]:
-        """Write its solver into the folder of an export; return it and the files' names.
-
-        Raises:
-            InputError, OSError: as :meth:`NlpSolver.export`.
-        """
+        """Write its solver into the folder of an export; return it and the files' names."""
         with tempfile.TemporaryDirectory() as apart:
             written: Export = self.solver.export(
                 apart, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
@@ -56,12 +104,7 @@ class Softened:
         return written, own
 
     def words(self, name: str, program: Program) -> dict[str, Any]:
-        """What the templates ask for.
-
-        Args:
-            name: of the export.
-            program: of the problem itself.
-        """
+        """What the templates ask for; the program is that of the problem itself."""
         own = self.program
         if program.p.size != own.p.size:
             raise AssertionError("the softened problem has other parameters")

@@ -12,9 +12,8 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.controller.ahead import Ahead
-from casadi_hybrid.control.controller.limits import LimitsInC
 from casadi_hybrid.control.controller.names import (
+    LimitsInC,
     Quantity,
     after,
     enumeration,
@@ -23,7 +22,7 @@ from casadi_hybrid.control.controller.names import (
     table,
     total,
 )
-from casadi_hybrid.control.controller.softened import Softened
+from casadi_hybrid.control.controller.softened import Ahead, Softened
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, Signal
@@ -39,19 +38,15 @@ class Law:
     """What is written.
 
     Attributes:
-        ocp: the problem, of scenarios the one that they have in common.
-        program: with the numbers of the export.
-        parts: for each part of the program the prefix of its names and the parameters that are its
-            own.
+        ocp, program: the problem, of scenarios the one in common, with the numbers of the export.
+        parts: by the prefix of each part of the program the parameters that are its own.
         limits: by name.
-        default: the controls where there is no plan.
-        words: the same in words.
+        default, words: the controls where there is no plan, and the same in words.
         applied: the controls before the first step.
         tolerance: the largest violation of a plan that is used, in scaled units.
         shifted: whether a step is an interval after the one before.
-        softened: the softened problem; None for none.
-        ahead: the prediction over a delay; None for none.
-        deadline: seconds for a step, where there is a clock; infinite for no limit.
+        softened, ahead: the softened problem and the prediction over a delay, where there are any.
+        deadline: seconds for a step, where there is a clock.
     """
 
     ocp: Statement
@@ -88,19 +83,9 @@ def export_law(
     loops: bool | None = None,
     cold: bool = True,
 ) -> Export:
-    """Write the solver and its controller; see :meth:`NlpSolver.export` for what is raised.
+    """Write the solver and its controller; see :meth:`MPC.export`.
 
-    Args:
-        solver: of the program.
-        law: what is written.
-        folder: where.
-        name: what names begin with; that of the problem by default.
-        loop: solves to compare and to count by.
-        loops, cold: as there.
-
-    Raises:
-        InputError: for two names that are one in C, and a state that is free at the start.
-        OSError: where the folder cannot be written to.
+    ``loop`` are solves to compare and to count by.
     """
     if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
@@ -280,9 +265,8 @@ def _timed(law: Law) -> bool:
 
 def _given(ocp: Statement) -> dict[str, Signal]:
     """What a step is given by name; controls applied before the controller knows itself."""
-    signals = {**ocp.model.signals["parameter"], **ocp.signals}
     unknown = {*ocp.freed, *ocp.lagged}
-    return {name: signal for name, signal in signals.items() if name not in unknown}
+    return {name: signal for name, signal in ocp.given.items() if name not in unknown}
 
 
 def _from(

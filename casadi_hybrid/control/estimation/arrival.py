@@ -21,10 +21,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.estimation.window import plain_step
-from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.loop.plant import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.steps import plain_step
 
 LEAST = 1e-6
 """A deviation below this part of the scale is taken as this, where a covariance is singular."""
@@ -32,21 +32,13 @@ LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A normal distribution of ξ.
-
-    Attributes:
-        mean, covariance: of it.
-    """
+    """A normal distribution of ξ."""
 
     mean: Array
     covariance: Array
 
     def whitening(self, scale: Array) -> Array:
-        """Return S with SᵀS = P⁻¹; where P is nearly singular, of P with its least directions up.
-
-        Args:
-            scale: typical sizes of ξ.
-        """
+        """Return S with SᵀS = P⁻¹; of P that is nearly singular with its least directions up."""
         scaled = self.covariance / np.outer(scale, scale)
         values, vectors = np.linalg.eigh(scaled)
         if values[0] < LEAST**2:
@@ -60,11 +52,8 @@ class Gaussian:
 class Place:
     """A grid point of a window and the interval after it.
 
-    Attributes:
-        x, z, p: at the point; p the model's own parameters, free ones as estimated.
-        before, held: controls before and after the point.
-        time: of it.
-        y: measured; NaN for what was lost.
+    p has the model's own parameters, free ones as estimated; ``before`` and ``held`` are the
+    controls before and after the point; y is NaN for what was lost.
     """
 
     x: Array
@@ -79,14 +68,7 @@ class Place:
 class Filter:
     """The recursion of the module's docstring for one model.
 
-    Args:
-        model: of the plant.
-        sensors: what is measured.
-        step: of the model.
-        period: of the steps.
-        free: places of the free parameters in the model's parameters.
-        noise: covariance R.
-        process: covariance Q of ξ.
+    ``free`` are places of the free parameters in the model's, ``noise`` is R, ``process`` Q.
     """
 
     def __init__(
@@ -99,7 +81,7 @@ class Filter:
         noise: Array,
         process: Array,
     ) -> None:
-        self._free = free
+        self.free = free
         self._noise = noise
         self._process = process
         self._move = _linear_step(model, step, period)
@@ -111,7 +93,7 @@ class Filter:
         if not there.size:
             return now
         seen, by_x, by_p = (part.full() for part in self._see(at.x, at.z, at.before, at.p, at.time))
-        H = np.hstack((by_x, by_p[:, self._free]))[there]
+        H = np.hstack((by_x, by_p[:, self.free]))[there]
         R = self._noise[np.ix_(there, there)]
         P, m = now.covariance, now.mean
         gain = np.linalg.solve(H @ P @ H.T + R, H @ P).T
@@ -122,9 +104,9 @@ class Filter:
     def moved(self, at: Place, now: Gaussian) -> Gaussian:
         """Return the distribution one period later."""
         after, by_x, by_p = (part.full() for part in self._move(at.x, at.z, at.held, at.p, at.time))
-        n, free = at.x.size, len(self._free)
+        n, free = at.x.size, len(self.free)
         A = np.eye(n + free)
-        A[:n, :n], A[:n, n:] = by_x, by_p[:, self._free]
+        A[:n, :n], A[:n, n:] = by_x, by_p[:, self.free]
         here = self.estimate(at)
         moved = np.concatenate((after.ravel(), here[n:]))
         mean = moved + A @ (now.mean - here)
@@ -137,7 +119,7 @@ class Filter:
 
     def estimate(self, at: Place) -> Array:
         """Return ξ at a point."""
-        return np.concatenate((at.x, at.p[self._free]))
+        return np.concatenate((at.x, at.p[self.free]))
 
 
 def _even(matrix: Array) -> Array:

@@ -10,11 +10,9 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.estimation.arrival import Gaussian, Place
-from casadi_hybrid.control.estimation.beliefs import Beliefs
-from casadi_hybrid.control.estimation.estimator import Estimator
-from casadi_hybrid.control.estimation.record import Record
+from casadi_hybrid.control.estimation.estimator import Estimator, Record
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column, moment
+from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
 
@@ -70,26 +68,21 @@ class EKF(Estimator):
         free: Mapping[str, Any] | None = None,
         step: RungeKutta | Integrator | None = None,
     ) -> None:
-        believed = Beliefs.of(model, period, noise=noise, prior=prior, process=process,
-                              outputs=outputs, u0=u0, free=free, step=step)  # fmt: skip
-        if model.size("algebraic"):
+        if isinstance(model, Model) and model.size("algebraic"):
             raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
-        super().__init__(believed, x0)
+        super().__init__(model, period, noise=noise, prior=prior, process=process,
+                         outputs=outputs, x0=x0, u0=u0, free=free, step=step)  # fmt: skip
 
     def reset(self, x0: Any = None) -> None:
-        """Forget all measurements; the next step is the first.
-
-        Args:
-            x0: mean of the prior from now on, a column or by name.
-        """
+        """Forget all measurements; the next step is the first. See :meth:`Estimator.reset`."""
         super().reset(x0)
-        self._now = Gaussian(self._mean, self._believed.prior)
-        self._before = self._believed.u0
+        self._last = Gaussian(self._mean, self._prior)
+        self._before = self._u0
 
     @property
     def covariance(self) -> Array:
         """Of the states and, below them, the free parameters now."""
-        return self._now.covariance.copy()
+        return self._last.covariance.copy()
 
     def step(self, y: Any, u: Any = None, time: float | None = None) -> Array:
         """Take a measurement, and return the estimate of the state now.
@@ -106,19 +99,12 @@ class EKF(Estimator):
         began = clock.perf_counter()
         seen = self.sensors.column(y)
         control = self._before if u is None else np.asarray(self.model.vector("control", u, "u"))
-        now, kalman = self._now, self._believed.filter
-        at = 0.0 if time is None else moment(time)
+        at, now = self._now(time), self._last
         if self.records:
-            last = self.records[-1].time
-            at = last + self.period if time is None else at
-            if abs(at - last - self.period) > 1e-6 * self.period:
-                raise InputError(
-                    f"time is {at:g}; one period after the step before is {last + self.period:g}. "
-                    "Call reset() to begin anew"
-                )
-            now = kalman.moved(self._place(now.mean, control, last, seen), now)
-        now = kalman.measured(self._place(now.mean, control, at, seen), now)
-        self._now, self._mean, self._before = now, now.mean, control
+            before = self._place(now.mean, control, self.records[-1].time, seen)
+            now = self._filter.moved(before, now)
+        now = self._filter.measured(self._place(now.mean, control, at, seen), now)
+        self._last, self._mean, self._before = now, now.mean, control
         success = bool(np.isfinite(now.mean).all())
         self.records.append(Record(
             at, success, "filtered" if success else "not finite", 0, clock.perf_counter() - began,
@@ -128,11 +114,7 @@ class EKF(Estimator):
 
     def _place(self, xi: Array, control: Array, time: float, seen: Array) -> Place:
         """Return a point at which the filter linearizes."""
-        model = self.model
-        free, at = self._believed.parameters(xi), model.size("state")
-        parts = [np.zeros(0)]
-        for name, signal in model.signals["parameter"].items():
-            value = free.get(name, model.values[name])
-            value = value(time) if callable(value) else value
-            parts.append(column(value, signal.size, f"value of {name!r}"))
-        return Place(xi[:at], np.zeros(0), np.concatenate(parts), control, control, time, seen)
+        n = self.model.size("state")
+        p = self.model.numbers(self.model.values, time)
+        p[self._filter.free] = xi[n:]
+        return Place(xi[:n], np.zeros(0), p, control, control, time, seen)

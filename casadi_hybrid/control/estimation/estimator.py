@@ -1,24 +1,71 @@
-"""What all estimators of states and parameters have in common."""
+"""What all estimators have in common: what they are told, and the record of their steps."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.estimation.beliefs import Beliefs
-from casadi_hybrid.control.estimation.record import Record
-from casadi_hybrid.control.loop.plant import first_guess
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.inputs import positive
+from casadi_hybrid.control.estimation.arrival import Filter
+from casadi_hybrid.control.loop.noise import covariance
+from casadi_hybrid.control.loop.plant import Sensors, first_guess
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.signals import Array, by_name, column, known, moment, number, places_of
+from casadi_hybrid.control.steps import Integrator, RungeKutta, step_of
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A parameter of the model that is estimated; every number is one, or one an entry.
+
+    Attributes:
+        std: standard deviation of the prior.
+        guess: mean of the prior; the model's value by default.
+        lower, upper: limits.
+        scale: typical size; the model's by default.
+        drift: standard deviation of its change over a period, which keeps it from being believed
+            for ever; it enters when the window moves on, within a window the parameter is constant.
+    """
+
+    std: Any
+    guess: Any = None
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    scale: Any = None
+    drift: Any = 0.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """One step of an estimator.
+
+    Attributes:
+        time: of it.
+        success: whether the window was solved; without it the estimate is a prediction.
+        status: the solver's word.
+        iterations: of the solver.
+        seconds: of the whole step.
+        measured: number of measured numbers in the window.
+        costs: measurements, disturbance, arrival.
+        parameters: the free ones by name, as estimated.
+    """
+
+    time: float
+    success: bool
+    status: str
+    iterations: int
+    seconds: float
+    measured: int
+    costs: Mapping[str, float] = field(repr=False)
+    parameters: Mapping[str, Any] = field(repr=False)
 
 
 class Estimator:
-    """An estimate that is asked for by name, and the records of its steps.
-
-    Args:
-        believed: of the plant, its sensors and the noise.
-        x0: mean of the prior, a column or by name; by default the guesses of the model.
+    """An estimate that is asked for by name, and the records of its steps; arguments as of MHE.
 
     Attributes:
         model, period, sensors: of the plant.
@@ -26,10 +73,46 @@ class Estimator:
             them, but for the last: ``del mhe.records[:-1]``.
     """
 
-    def __init__(self, believed: Beliefs, x0: Any) -> None:
-        self._believed = believed
-        self.model, self.period, self.sensors = believed.model, believed.period, believed.sensors
-        self._start = first_guess(self.model, "state")
+    def __init__(
+        self,
+        model: Model,
+        period: float,
+        *,
+        noise: Any,
+        prior: Any,
+        process: Any,
+        outputs: Sequence[str] | None,
+        x0: Any,
+        u0: Any,
+        free: Mapping[str, Any] | None,
+        step: RungeKutta | Integrator | None,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"model must be a Model, got {type(model).__name__}")
+        self.model, self.period = model, positive(period, "period")
+        self.sensors = Sensors(model, outputs)
+        states, n = model.places("state"), model.size("state")
+        self._noise = covariance(noise, self.sensors.places, "noise")
+        if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
+            raise InputError("noise must be positive for all that is measured")
+        missing = [name for name in states if name not in prior] if isinstance(
+            prior, Mapping) else []  # fmt: skip
+        if missing:
+            raise InputError(f"prior lacks {', '.join(map(repr, missing))}")
+        self._unknowns = _unknowns(model, free)
+        # Covariances of ξ: the states, below them the free parameters.
+        self._prior, drift = (
+            np.diag(np.append(np.zeros(n), self._stacked(key) ** 2)) for key in ("std", "drift")
+        )
+        self._prior[:n, :n] = covariance(prior, states, "prior")
+        self._process = drift[:n, :n] = covariance(process, states, "process")
+        self._start, self._u0 = first_guess(model, "state"), first_guess(model, "control")
+        if u0 is not None:
+            self._u0 = np.asarray(model.vector("control", u0, "u0"))
+        self._step = step_of(model, step, RungeKutta())
+        places = model.places("parameter")
+        at = [i for name in self._unknowns for i in range(places[name].start, places[name].stop)]
+        self._filter = Filter(model, self.sensors, self._step, self.period, at, self._noise, drift)
         self.reset(x0)
 
     def reset(self, x0: Any = None) -> None:
@@ -40,7 +123,7 @@ class Estimator:
         """
         if x0 is not None:
             self._start = np.asarray(self.model.vector("state", x0, "x0", self._start))
-        self._mean = self._believed.mean(self._start)
+        self._mean = np.append(self._start, self._stacked("guess"))
         self.records: list[Record] = []
 
     @property
@@ -63,4 +146,60 @@ class Estimator:
     @property
     def parameters(self) -> dict[str, Any]:
         """The free parameters by name, as estimated: numbers, or columns."""
-        return self._believed.parameters(self._mean)
+        places = places_of({name: unknown.std.size for name, unknown in self._unknowns.items()})
+        free = self._mean[self.model.size("state") :].copy()
+        return {name: number(free[where]) for name, where in places.items()}
+
+    def _stacked(self, key: str) -> Array:
+        """An attribute of all unknowns, one below the other."""
+        return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self._unknowns.values())])
+
+    def _now(self, time: float | None) -> float:
+        """The time of a step.
+
+        Raises:
+            InputError: where it is not one period after that of the step before.
+        """
+        if not self.records:
+            return 0.0 if time is None else moment(time)
+        expected = self.records[-1].time + self.period
+        now = expected if time is None else moment(time)
+        if abs(now - expected) > 1e-6 * self.period:
+            raise InputError(
+                f"time is {now:g}; one period after the step before is {expected:g}. Call reset() "
+                "to begin anew"
+            )
+        return now
+
+
+def _unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknown]:
+    """The unknown parameters by name, in the model's order, their defaults filled in."""
+    keys = [part.name for part in fields(Unknown)]
+    found: dict[str, Unknown] = {}
+    for name, entry in by_name(given, "free").items():
+        value = entry
+        signal = known(name, model.signals["parameter"], "parameter")
+        if signal.varying:
+            raise InputError(f"free[{name!r}] is a reference; only a parameter can be free")
+        if isinstance(value, Mapping):
+            strange = [key for key in value if key not in keys]
+            if strange or "std" not in value:
+                hint = suggest(str(strange[0]), keys) if strange else ""
+                said = f"has {strange[0]!r}{hint or '.'}" if strange else "lacks 'std'."
+                raise InputError(f"free[{name!r}] {said} It takes {', '.join(keys)}")
+            value = Unknown(**value)
+        if not isinstance(value, Unknown):
+            raise InputError(f"free[{name!r}] must be a dictionary with 'std', got {value!r}")
+        defaults = {"guess": model.values[name], "scale": signal.scale}
+        numbers = {key: getattr(value, key) for key in keys}
+        columns = {
+            key: column(defaults[key] if n is None and key in defaults else n, signal.size,
+                        f"free[{name!r}][{key!r}]")
+            for key, n in numbers.items()
+        }  # fmt: skip
+        if not (columns["std"] > 0).all() or not (columns["drift"] >= 0).all():
+            raise InputError(
+                f"free[{name!r}] takes a positive std and a drift that is not negative"
+            )
+        found[name] = Unknown(**columns)
+    return {name: found[name] for name in model.signals["parameter"] if name in found}

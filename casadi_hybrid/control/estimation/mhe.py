@@ -12,16 +12,12 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.estimation.arrival import Gaussian
-from casadi_hybrid.control.estimation.beliefs import Beliefs
-from casadi_hybrid.control.estimation.estimator import Estimator
-from casadi_hybrid.control.estimation.given import stacked
-from casadi_hybrid.control.estimation.memory import Memory
-from casadi_hybrid.control.estimation.record import Record
-from casadi_hybrid.control.estimation.window import FACTOR, MEAN, window_problem
+from casadi_hybrid.control.estimation.estimator import Estimator, Record
+from casadi_hybrid.control.estimation.window import FACTOR, MEAN, Memory, window_problem
 from casadi_hybrid.control.loop.noise import factor
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, by_name, moment
+from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
@@ -60,7 +56,7 @@ class MHE(Estimator):
         x0: mean of the prior, a column or by name; by default the guesses of the model.
         u0: the control before the first step; by default the guesses of the model.
         free: parameters to be estimated: by name a dictionary with ``std`` and what else
-            :class:`~casadi_hybrid.control.estimation.given.Unknown` has.
+            :class:`~casadi_hybrid.control.estimation.Unknown` has.
         arrival: see above.
         step: :class:`RungeKutta` (the default) or :class:`Integrator`; IDAS by default where the
             model has algebraic states; a discrete model has its own.
@@ -108,27 +104,19 @@ class MHE(Estimator):
         self.delay = count(delay, "delay")
         if self.delay > self.N:
             raise InputError(f"delay is {delay}, more than the {window} periods of the window")
-        believed = Beliefs.of(model, period, noise=noise, prior=prior, process=process,
-                              outputs=outputs, u0=u0, free=free, step=step)  # fmt: skip
-        self._filter = believed.filter
-        self._scale = np.concatenate(
-            (model.limits("state", "scale"), stacked(believed.unknowns, "scale"))
-        )
+        super().__init__(model, period, noise=noise, prior=prior, process=process,
+                         outputs=outputs, x0=x0, u0=u0, free=free, step=step)  # fmt: skip
+        self._scale = np.append(model.limits("state", "scale"), self._stacked("scale"))
         self.ocp = window_problem(
-            model, believed.sensors, believed.step, believed.period, self.N,
-            factor(believed.disturbance), believed.unknowns, by_name(solver, "solver"),
+            model, self.sensors, self._step, self.period, self.N, factor(self._process),
+            self._unknowns, by_name(solver, "solver"),
         )  # fmt: skip
-        super().__init__(believed, x0)
 
     def reset(self, x0: Any = None) -> None:
-        """Forget all measurements; the next step is the first.
-
-        Args:
-            x0: mean of the prior from now on, a column or by name.
-        """
+        """Forget all measurements; the next step is the first. See :meth:`Estimator.reset`."""
         super().reset(x0)
-        self._given: Gaussian | None = Gaussian(self._mean, self._believed.prior)
-        self._memory = Memory(self.N, self._believed.noise, self._believed.u0)
+        self._given: Gaussian | None = Gaussian(self._mean, self._prior)
+        self._memory = Memory(self.N, self._noise, self._u0)
         self._last: tuple[Array, Array, Array] | None = None
         self.solution: Solution | None = None
 
@@ -141,8 +129,7 @@ class MHE(Estimator):
         Raises:
             InputError: before the first step, and for a window without a term at arrival.
         """
-        if not self.records:
-            raise InputError("there was no step yet; call step(y, u)")
+        _ = self.record
         if self._given is None:
             raise InputError("a window without a term at arrival has no covariance of its own")
         now = self._given
@@ -170,13 +157,7 @@ class MHE(Estimator):
         memory = copy(self._memory)
         seen = self.sensors.column(y)
         control = None if u is None else np.asarray(self.model.vector("control", u, "u"))
-        expected = memory.time + self.period if memory.steps else 0.0
-        now = expected if time is None else moment(time)
-        if memory.steps and abs(now - expected) > 1e-6 * self.period:
-            raise InputError(
-                f"time is {now:g}; one period after the step before is {expected:g}. Call reset() "
-                "to begin anew"
-            )
+        now = self._now(time)
         given = self._left() if memory.full else self._given
         memory.advance(control, now)
         memory.note(seen, self.delay)
@@ -206,7 +187,7 @@ class MHE(Estimator):
         if self.arrival == "none" or self._given is None:
             return None
         if self.arrival == "fixed" or not self.success:  # a window that failed estimates nothing
-            return Gaussian(self._filter.step(first), self._believed.prior)
+            return Gaussian(self._filter.step(first), self._prior)
         return self._filter.moved(first, self._filter.measured(first, self._given))
 
     def _program(

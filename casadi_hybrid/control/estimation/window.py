@@ -1,4 +1,4 @@
-"""The optimal control problem of one window: the disturbance is its control."""
+"""The problem of a window, whose control is the disturbance, and what is remembered of it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.estimation.given import Unknown
-from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.estimation.arrival import Place
+from casadi_hybrid.control.loop.plant import Sensors
 from casadi_hybrid.control.methods import MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.steps import plain_step, symbols_of
 
 DISTURBANCE = "unknown disturbance"
 ACTIVE = "interval is active"
@@ -23,16 +24,97 @@ MEAN = "mean at arrival"
 FACTOR = "whitening at arrival"
 
 
+class Memory:
+    """The data at the grid points 0 … N of a window; the last point is now.
+
+    Attributes:
+        y: measured, a column a point; NaN for what was lost or is not there yet.
+        before: the control before each point, u0 before the first step.
+        steps, time: number of steps so far, and now.
+    """
+
+    def __init__(self, N: int, noise: Array, u0: Array) -> None:
+        self.N = N
+        self._noise = noise
+        self.y = np.full((noise.shape[0], N + 1), np.nan)
+        self.before = np.tile(u0[:, None], (1, N + 1))
+        self.steps = 0
+        self.time = 0.0
+        self._read: tuple[Array, ...] = ()
+        self._weights: dict[bytes, Array] = {}
+
+    @property
+    def active(self) -> int:
+        """Number of intervals that lie after the first step."""
+        return min(max(self.steps - 1, 0), self.N)
+
+    @property
+    def full(self) -> bool:
+        """Whether the next shift leaves a measurement behind."""
+        return self.steps > self.N
+
+    def advance(self, u: Array | None, time: float) -> None:
+        """Move on by one period, over which the control was u; None for the one before."""
+        if self.steps:
+            self.y = np.hstack((self.y[:, 1:], np.full((self.y.shape[0], 1), np.nan)))
+            last = self.before[:, -1] if u is None else u
+            self.before = np.hstack((self.before[:, 1:], last[:, None]))
+        elif u is not None:
+            self.before = np.tile(u[:, None], (1, self.N + 1))
+        self.steps += 1
+        self.time = time
+
+    def note(self, y: Array, delay: int) -> None:
+        """Keep a measurement of so many periods ago."""
+        if delay < self.steps:
+            self.y = self.y.copy()
+            self.y[:, self.N - delay] = y
+
+    def references(self, model: Model) -> dict[str, Array]:
+        """Return the references of the window's problem by name."""
+        found = {}
+        after = np.hstack((self.before[:, 1:], self.before[:, -1:]))
+        for name, where in model.places("control").items():
+            found[name], found[held(name)] = self.before[where], after[where]
+        found[ACTIVE] = (np.arange(self.N + 1) >= self.N - self.active).astype(float)[None, :]
+        found[MEASURED] = np.nan_to_num(self.y)
+        found[WHITENING] = np.array([self._whitening(there) for there in np.isfinite(self.y).T]).T
+        return found
+
+    def keep(self, ocp: OptimalControl, x: Array, p: Array) -> None:
+        """Read the trajectories of a point of the window's program."""
+        X, Z, _, _, P, T, *_ = (part.full() for part in ocp.laid.trajectories(x, p))
+        self._read = (X, Z, P, T.ravel())
+
+    def place(self, j: int, model: Model) -> Place:
+        """Return a grid point with what was last found there."""
+        X, Z, P, T = self._read
+        z = Z[:, j] if Z.shape[0] else np.zeros(0)
+        own = P[: model.size("parameter"), j]
+        after = self.before[:, min(j + 1, self.N)]
+        return Place(X[:, j], z, own, self.before[:, j], after, float(T[j]), self.y[:, j])
+
+    def _whitening(self, there: Any) -> Array:
+        """W, WᵀW being the inverse covariance of what is there, zeros for the rest, by columns.
+
+        The same few sensors are there again and again.
+        """
+        key = there.tobytes()
+        if key not in self._weights:
+            weight = np.zeros((there.size, there.size))
+            at = np.ix_(there, there)
+            if there.any():
+                weight[at] = np.linalg.inv(np.linalg.cholesky(self._noise[at]))
+            self._weights[key] = weight.ravel(order="F")
+        return self._weights[key]
+
+
 @dataclass(frozen=True)
 class Disturbed:
     """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1.
 
-    An interval with a = 0 lies before the first measurement: the state stays what it is.
-
-    Attributes:
-        model: whose step F is.
-        inner: how it is made.
-        root: G, so that G ω has the covariance of the disturbance where ω has the identity.
+    G is such that G ω has the covariance of the disturbance where ω has the identity. An interval
+    with a = 0 lies before the first measurement: the state stays what it is.
     """
 
     model: Model
@@ -47,55 +129,12 @@ class Disturbed:
     def function(self, window: Model, integrand: ca.Function) -> ca.Function:
         """Return the step of the window's model."""
         model, kind = self.model, self.graphs
-        n, q, own, nu = (
-            model.size("state"), window.size("control"), model.size("parameter"),
-            model.size("control"),
-        )  # fmt: skip
-        sizes = [n, model.size("algebraic"), q, q, integrand.numel_in(3), 1, 1]
-        x, z, w, _, p, t, dt = symbols = [
-            kind.sym(name, size) for name, size in zip("xzwvpth", sizes, strict=True)
-        ]
+        n, own, nu = (model.size(part) for part in ("state", "parameter", "control"))
+        x, z, w, _, p, t, dt = symbols = symbols_of(window, integrand, kind)
         held, active = p[own + nu : own + 2 * nu], p[own + 2 * nu]
         after = plain_step(self.inner, model).call([x, z, held, held, p[:own], t, dt])[0]
-        noise = ca.mtimes(ca.DM(self.root), w) if q else ca.DM.zeros(n)
+        noise = ca.mtimes(ca.DM(self.root), w) if w.numel() else ca.DM.zeros(n)
         return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
-
-
-def plain_step(step: Any, model: Model) -> ca.Function:
-    """Return the step of a model without an integrand."""
-    return step.function(model, ca.Function("nothing", model.arguments, [ca.SX(0, 1)]))
-
-
-def window_model(model: Model, disturbances: int) -> Model:
-    """Return the model of a window.
-
-    Its controls are the disturbances; each control of the model is a reference with the value just
-    before a grid point, which is what a sensor there sees, and another with the value after it.
-    """
-    window = Model(model.name)
-    for kind in ("state", "algebraic"):
-        for name, s in model.signals[kind].items():
-            declare = getattr(window, kind)
-            declare(name, s.size, lower=s.lower, upper=s.upper, scale=s.scale, guess=s.guess,
-                    unit=s.unit)  # fmt: skip
-    for name, s in model.signals["parameter"].items():
-        if s.varying:
-            window.reference(name, model.values[name], s.size, unit=s.unit)
-        else:
-            window.parameter(name, model.values[name], unit=s.unit, scale=s.scale)
-    controls = model.signals["control"]
-    for name, s in controls.items():
-        window.reference(name, 0.0, s.size, unit=s.unit)
-    for name, s in controls.items():
-        window.reference(held(name), 0.0, s.size, unit=s.unit)
-    window.reference(ACTIVE, 1.0)
-    if disturbances:
-        window.control(DISTURBANCE, disturbances)
-    # The step is Disturbed's; the rates of this model are not used.
-    window.rates({name: ca.SX.zeros(s.size) for name, s in model.signals["state"].items()})
-    if model.size("algebraic"):
-        window.equations({"equations": model.moves.equations(*_arguments(model, window))})
-    return window
 
 
 def held(name: str) -> str:
@@ -110,26 +149,31 @@ def window_problem(
     period: float,
     intervals: int,
     root: Array,
-    free: dict[str, Unknown],
+    free: dict[str, Any],
     solver: dict[str, Any],
 ) -> OptimalControl:
-    """Return the problem of a window; see :class:`MHE` for its cost."""
-    window = window_model(model, root.shape[1])
-    method: Any = Disturbed(model, step, root)
+    """Return the problem of a window; see :class:`MHE` for its cost.
+
+    Its controls are the disturbances. Each control of the model is a reference with the value just
+    before a grid point, which is what a sensor there sees, and another with the value after it.
+    """
+    window = model.given_controls()  # the step is Disturbed's; its rates are not used
+    for name, s in model.signals["control"].items():
+        window.reference(held(name), 0.0, s.size, unit=s.unit)
+    window.reference(ACTIVE, 1.0)
+    if root.shape[1]:
+        window.control(DISTURBANCE, root.shape[1])
+    disturbed: Any = Disturbed(model, step, root)
     ocp = OptimalControl(
-        window,
-        duration=intervals * period,
-        intervals=intervals,
-        method=MultipleShooting(method),
-        name=f"window of {model.name}",
-        solver=solver,
-    )
+        window, duration=intervals * period, intervals=intervals, solver=solver,
+        method=MultipleShooting(disturbed), name=f"window of {model.name}",
+    )  # fmt: skip
     for name, unknown in free.items():
         ocp.free(name, lower=unknown.lower, upper=unknown.upper, scale=unknown.scale,
                  guess=unknown.guess)  # fmt: skip
     y = ocp.reference(MEASURED, 0.0, sensors.size)
     weight = ocp.reference(WHITENING, 0.0, sensors.size**2)
-    error = y - sensors.function(*_arguments(model, window))
+    error = y - sensors.function(*model.arguments)
     whitened = ca.mtimes(ca.reshape(weight, sensors.size, sensors.size), error)
     fit = 0.5 * ca.sumsqr(whitened)
     ocp.minimize("measurements", sum=fit, end=fit)
@@ -141,16 +185,3 @@ def window_problem(
     factor = ca.reshape(ocp.parameter(FACTOR, np.zeros(size**2)), size, size)
     ocp.minimize("arrival", start=0.5 * ca.sumsqr(ca.mtimes(factor, unknown - mean)))
     return ocp
-
-
-def _arguments(model: Model, window: Model) -> list[Any]:
-    """(x, z, u, p, t) of the model in the window's symbols."""
-    controls = [window.symbol(name) for name in model.signals["control"]]
-    own = [window.symbol(name) for name in model.signals["parameter"]]
-    return [
-        window.stacked("state"),
-        window.stacked("algebraic"),
-        ca.vertcat(ca.SX(0, 1), *controls),
-        ca.vertcat(ca.SX(0, 1), *own),
-        window.time,
-    ]

@@ -27,10 +27,9 @@ from casadi_hybrid.control.feedback.baselines import (
     IntegralFeedback,
 )
 from casadi_hybrid.control.feedback.closed_loop import ClosedLoop, FeedbackLaw, Prediction, predict
-from casadi_hybrid.control.feedback.controller import FeedbackController
+from casadi_hybrid.control.feedback.controller import FeedbackController, Measured, measure
 from casadi_hybrid.control.feedback.design import FeedbackDesign, design
 from casadi_hybrid.control.feedback.hybrid import HybridFeedback, HybridState
-from casadi_hybrid.control.feedback.measure import Measured, measure
 
 __all__ = [
     "ClosedLoop",

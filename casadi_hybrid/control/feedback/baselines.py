@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector, positive
+from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector
 from casadi_hybrid.control.feedback.closed_loop import ClosedLoop, predict
-from casadi_hybrid.control.feedback.geometry import Geometry, geometry
+from casadi_hybrid.control.feedback.geometry import Geometry, below_one, geometry
 from casadi_hybrid.control.feedback.hybrid import objective_gradient
 
 
@@ -22,13 +22,6 @@ class GainState:
 
     u: Vector
     filtered: Vector | None = None
-
-
-def _below_one(rate: float) -> float:
-    rho = positive(rate, "rate")
-    if rho >= 1:
-        raise InputError(f"rate must be below 1, got {rate!r}: the error shrinks by it in a step")
-    return rho
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,41 +38,6 @@ class _Baseline:
     def start(self, u0: Vector) -> GainState:
         """Return the state before the first measurement."""
         return GainState(u0)
-
-
-@dataclass(frozen=True, eq=False)
-class IntegralFeedback(_Baseline):
-    """u_{t+1} = u_t − κ E ĥ_t: integral feedback along the cheapest lift E.
-
-    Started at the optimum for other set points or disturbances it stays at optima; inputs in ker B
-    do not move. Its one pole is 1 − κ, its variance κ/(2 − κ) that of the sensor, so the best gain
-    for a rate ρ is κ = 1 − ρ.
-    """
-
-    gain: float
-
-    @classmethod
-    def tuned(cls, sensitivity: Any, hessian: Any, rate: float) -> IntegralFeedback:
-        """Return the law of the least variance with the spectral radius ``rate``.
-
-        Raises:
-            InputError: for bad arguments, as :func:`design` has them.
-        """
-        rho = _below_one(rate)
-        return cls(geometry(sensitivity, hessian), 1 - rho)
-
-    def advance(self, state: GainState, measured: Vector) -> GainState:
-        """Take one step with a measurement, (m,) or m×k."""
-        return GainState(state.u - self.gain * self.geometry.lift @ measured)
-
-    def closed_loop(self, sensitivity: Matrix) -> ClosedLoop:
-        """Return the loop in the m coordinates that the law moves, u − u* = E z.
-
-        The inputs in ker B are held where they started, so they are no part of the rate.
-        """
-        E, one = self.geometry.lift, np.eye(len(sensitivity))
-        moved = self.geometry.moved(sensitivity)
-        return ClosedLoop(one - self.gain * sensitivity @ E, -self.gain * one, moved, E)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +58,7 @@ class FilteredIntegralFeedback(_Baseline):
         Raises:
             InputError: for bad arguments, as :func:`design` has them.
         """
-        rho = _below_one(rate)
+        rho = below_one(rate)
         return cls(geometry(sensitivity, hessian), (1 - rho) / (1 + rho), rho**2)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
@@ -110,7 +68,10 @@ class FilteredIntegralFeedback(_Baseline):
         return GainState(state.u - self.gain * self.geometry.lift @ filtered, filtered)
 
     def closed_loop(self, sensitivity: Matrix) -> ClosedLoop:
-        """Return the loop in z = (the m coordinates that the law moves, f)."""
+        """Return the loop in z = (y, f), u − u* = E y: the m coordinates that the law moves.
+
+        The inputs in ker B are held where they started, so they are no part of the rate.
+        """
         E, one = self.geometry.lift, np.eye(len(sensitivity))
         kept, taken = self.memory * one, (1 - self.memory) * one
         seen = taken @ sensitivity @ E
@@ -118,6 +79,28 @@ class FilteredIntegralFeedback(_Baseline):
         G = np.vstack((-self.gain * taken, taken))
         F = np.vstack((self.geometry.moved(sensitivity), np.zeros_like(one)))
         return ClosedLoop(A, G, F, np.hstack((E, np.zeros_like(E))))
+
+
+@dataclass(frozen=True, eq=False)
+class IntegralFeedback(FilteredIntegralFeedback):
+    """u_{t+1} = u_t − κ E ĥ_t: integral feedback along the cheapest lift E.
+
+    Started at the optimum for other set points or disturbances it stays at optima; inputs in ker B
+    do not move. Its one pole is 1 − κ, its variance κ/(2 − κ) that of the sensor, so the best gain
+    for a rate ρ is κ = 1 − ρ.
+    """
+
+    memory: float = 0.0
+
+    @classmethod
+    def tuned(cls, sensitivity: Any, hessian: Any, rate: float) -> IntegralFeedback:
+        """Return the law of the least variance with the spectral radius ``rate``.
+
+        Raises:
+            InputError: for bad arguments, as :func:`design` has them.
+        """
+        rho = below_one(rate)
+        return cls(geometry(sensitivity, hessian), 1 - rho)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +140,7 @@ class GradientFeedback(_Baseline):
         Raises:
             InputError: for bad arguments, as :func:`design` has them, and when no η does it.
         """
-        rho = _below_one(rate)
+        rho = below_one(rate)
         of = geometry(sensitivity, hessian)
         if preferred is not None:
             preferred = as_vector(preferred, of.B.shape[1], "preferred")

@@ -112,16 +112,9 @@ def predict(
 
 
 def as_columns(value: Any, size: int, name: str, runs: tuple[int, ...] | None = None) -> Vector:
-    """Return ``(size,)`` numbers, or size×k with one column a run.
+    """Return finite numbers: ``(size,)``, or size×k with one column a run.
 
-    Args:
-        value: the numbers.
-        size: how many one run has.
-        name: of the argument, for the message.
-        runs: ``()`` for one run, ``(k,)`` for k of them; either where it is left out.
-
-    Raises:
-        InputError: for a wrong shape and for NaN or Inf; the message names the entry.
+    ``runs`` is ``()`` for one run, ``(k,)`` for k of them; either where it is left out.
     """
     array = np.array(real_array(value, name))
     if array.ndim not in (1, 2) or len(array) != size or runs not in (None, array.shape[1:]):

@@ -39,9 +39,14 @@ import numpy as np
 from scipy.linalg import eigh
 
 from casadi_hybrid.basics.calls import checked_call
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
-from casadi_hybrid.control.feedback.geometry import ROUNDING, Geometry, covariance, geometry
+from casadi_hybrid.control.feedback.geometry import (
+    ROUNDING,
+    Geometry,
+    below_one,
+    covariance,
+    geometry,
+)
 from casadi_hybrid.iterations.law import Correction
 
 SplitName = Literal["designed", "augmentation", "memory"]
@@ -88,16 +93,12 @@ class FeedbackDesign:
         Raises:
             InputError: for another word, and another number of shares.
         """
-        m = len(self.noise)
+        one = np.eye(len(self.noise))
         if isinstance(split, str):
             one_of(split, "split", get_args(SplitName))
-            share = {
-                "designed": np.eye(m) - self.noisy,
-                "augmentation": np.zeros((m, m)),
-                "memory": np.eye(m),
-            }[split]
+            share = {"designed": one - self.noisy, "augmentation": 0 * one, "memory": one}[split]
         else:
-            share = np.diag(as_vector(split, m, "split"))
+            share = np.diag(as_vector(split, len(one), "split"))
         memory = self.M @ share
         return replace(
             self, correction=replace(self.correction, C_aug=self.M - memory, C_opt=memory)
@@ -132,9 +133,7 @@ def design(
             ker B, R with a negative eigenvalue, a rate outside (0, 1) or another split.
     """
     one_of(split, "split", get_args(SplitName))
-    rho = positive(rate, "rate")
-    if rho >= 1:
-        raise InputError(f"rate must be below 1, got {rate!r}: the error shrinks by it in a step")
+    rho = below_one(rate)
     floor = positive(quiet, "quiet", allow_zero=True) ** 2
     of = geometry(sensitivity, hessian)
     m = len(of.B)

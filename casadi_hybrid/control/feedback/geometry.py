@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import null_space
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, as_matrix, real_array
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, positive, real_array
 
 ROUNDING = 1e-10
 """A singular value or an eigenvalue below this share of the largest counts as zero."""
@@ -45,8 +45,7 @@ class Geometry:
     @property
     def least_norm(self) -> Matrix:
         """B†, n×m: the lift of the least norm."""
-        pinv: Matrix = self.B.T @ np.linalg.inv(self.B @ self.B.T)
-        return pinv
+        return _least_norm(self.B)
 
     def moved(self, sensitivity: Matrix) -> Matrix:
         """T, m×m: the optimal inputs move by −E T w where a plant of that sensitivity moves by w.
@@ -57,16 +56,7 @@ class Geometry:
 
 
 def geometry(sensitivity: Any, hessian: Any) -> Geometry:
-    """Check B and H and return what follows from them.
-
-    Args:
-        sensitivity: B, m×n.
-        hessian: H, n×n and symmetric; a number c stands for c·I.
-
-    Raises:
-        InputError: for B that is no matrix or lacks full row rank, for H that is not symmetric or
-            not positive definite on ker B.
-    """
+    """Check B, m×n, and H, n×n and symmetric (a number c stands for c·I); return what follows."""
     B = real_array(sensitivity, "sensitivity")
     if B.ndim != 2 or not B.size:
         raise InputError(
@@ -89,9 +79,17 @@ def geometry(sensitivity: Any, hessian: Any) -> Geometry:
             f"hessian has the curvature {least:.3g} along inputs that do not move the constraints; "
             "it must be positive there: add a cost on these inputs"
         )
-    pinv = B.T @ np.linalg.inv(B @ B.T)
+    pinv = _least_norm(B)
     lift = pinv - N @ np.linalg.solve(inside, N.T @ H @ pinv) if n > m else pinv
     return Geometry(B, H, N, lift, inside)
+
+
+def below_one(rate: float) -> float:
+    """Return a rate, refusing one outside (0, 1)."""
+    rho = positive(rate, "rate")
+    if rho >= 1:
+        raise InputError(f"rate must be below 1, got {rate!r}: the error shrinks by it in a step")
+    return rho
 
 
 def symmetric(value: Any, size: int, name: str) -> Matrix:
@@ -118,6 +116,10 @@ def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
             f"{name} has the eigenvalue {values[0]:.3g}; a covariance has none below zero"
         )
     return array
+
+
+def _least_norm(B: Matrix) -> Matrix:
+    return np.asarray(B.T @ np.linalg.inv(B @ B.T))
 
 
 def root(cov: Matrix) -> Matrix:

@@ -164,10 +164,7 @@ class HybridFeedback:
 
 
 def objective_gradient(
-    H: Matrix,
-    preferred: Vector | None,
-    gradient: Callable[[Vector], Vector] | None,
-    u: Vector,
+    H: Matrix, preferred: Vector | None, gradient: Callable[[Vector], Vector] | None, u: Vector
 ) -> Vector:
     """Return ∇f(u): of the given function, or H(u − u_r)."""
     if gradient is not None:

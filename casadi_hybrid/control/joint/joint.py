@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 
@@ -17,13 +17,11 @@ from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -52,16 +50,14 @@ class JointSolution(Ended):
     def __str__(self) -> str:
         """Whether it is a solution, what each part costs, and what is wrong where it is none."""
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
-        said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
-        said += f": objective {self.objective:.6g} ({parts})"
-        wrong = [self.explanation]
-        if self.success:
-            noted = {
-                name: measures.warning(part.exceeded, part.ocp.method)
-                for name, part in self.parts.items()
-            }
-            wrong = [f"{name}: {text}" for name, text in noted.items() if text]
-        return "\n".join(filter(None, (said, *wrong)))
+        said = f"{self._ending}: objective {self.objective:.6g} ({parts})"
+        noted = {
+            name: measures.warning(part.exceeded, part.ocp.method)
+            if self.success else part.another_guess
+            for name, part in self.parts.items()
+        }  # fmt: skip
+        wrong = [f"{name}: {text}" for name, text in noted.items() if text]
+        return "\n".join(filter(None, (said, *wrong, self.explanation)))
 
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")
@@ -93,23 +89,9 @@ class JointSolution(Ended):
         times = [part.times for part in self.parts.values()]
         return float(max(t[-1] for t in times) - min(t[0] for t in times))
 
-    def plot(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        path: str | Path | None = None,
-        label: str | None = None,
-        tol: float = 1e-6,
-    ) -> Figure:
-        """Return a figure with a colour for each part; see :meth:`Solution.plot`.
-
-        Raises:
-            InputError: for a name that is one of no part.
-        """
-        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
-
-        dense = {name: part.dense for name, part in self.parts.items()}
-        return draw(dense, names, label, tol, path)
+    @property
+    def _curves(self) -> dict[str, Dense]:  # type: ignore[override]
+        return {name: part.dense for name, part in self.parts.items()}
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path.
@@ -120,7 +102,7 @@ class JointSolution(Ended):
         units: dict[str, str] = {}
         multipliers = dict(self.links)
         for name, part in self.parts.items():
-            shown = {"times": part.times[None], **part.rows}
+            shown = {"times": part.times[None], **part.values}
             rows |= {f"{name}/{key}": values for key, values in shown.items()}
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
@@ -221,19 +203,17 @@ class Joint:
         if isinstance(guess, JointSolution):
             return self.with_numbers(x0, time, parameters).with_x0(guess.x)
         own = by_name(guess, "guess")
-
-        def start(label: str, laid: Laid, begin: Any, values: Mapping[str, Any]) -> Program:
-            return start_values(self.parts[label], laid, begin, time, own.get(label), values)
-
-        return self._numbered(x0, parameters, start)
+        return self._numbered(
+            x0, parameters, lambda label, laid, begin, values: start_values(
+                self.parts[label], laid, begin, time, own.get(label), values)
+        )  # fmt: skip
 
     def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program as :meth:`numbers` does, but with the start that it has."""
-
-        def write(label: str, laid: Laid, begin: Any, values: Mapping[str, Any]) -> Program:
-            return with_numbers(self.parts[label], laid, begin, time, values)[0]
-
-        return self._numbered(x0, parameters, write)
+        return self._numbered(
+            x0, parameters, lambda label, laid, begin, values: with_numbers(
+                self.parts[label], laid, begin, time, values)[0]
+        )  # fmt: skip
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -258,17 +238,14 @@ class Joint:
         x, lam_x, lam_g = point_of(found)
         parts = {
             label: Solution.of(part, self.laid[label], program.part(f"{label}/"),
-                               x, lam_x, lam_g, dict(stats))
+                               x, lam_x, lam_g, dict(stats), explanation)
             for label, part in self.parts.items()
         }  # fmt: skip
         objective = float(found["f"])
         return JointSolution(parts, program, x, lam_x, lam_g, objective, dict(stats), explanation)
 
     def _numbered(
-        self,
-        x0: Any,
-        parameters: Mapping[str, Any],
-        write: Callable[[str, Laid, Any, Mapping[str, Any]], Program],
+        self, x0: Any, parameters: Mapping[str, Any], write: Callable[..., Program]
     ) -> Program:
         """The program after the numbers of every part were written into it, one by one."""
         program = self.program
@@ -288,7 +265,7 @@ class Joint:
 
     def _begins(self, label: str) -> bool:
         """Whether ``x0`` is the part's."""
-        raise NotImplementedError
+        return True
 
     def _fixed(self, label: str) -> Mapping[str, Any]:
         """Values of the part's parameters that it brings along."""
@@ -296,12 +273,8 @@ class Joint:
 
     def _parameters(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
         values = dict(self._fixed(label))
-        own = [*self.parts[label].model.signals["parameter"], *self.parts[label].signals]
-        everyones = {
-            name
-            for part in self.parts.values()
-            for name in (*part.model.signals["parameter"], *part.signals)
-        }
+        own = self.parts[label].given
+        everyones = {name for part in self.parts.values() for name in part.given}
         for name, value in given.items():
             if name in self.parts:
                 if name == label:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -76,23 +77,16 @@ class Phases(Joint):
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         laid: dict[str, tuple[Horizon, Any]] = {}
-        before: tuple[str, Horizon] | None = None
+        first, start = 0, None
         for label, part in self.parts.items():
-            first, start = 0, None
-            if before is not None:
-                first = before[1].first + before[1].N + 1
-                start = before[1].T[-1]
-            horizon, costs = lay_phase(part, assembly, first=first, prefix=f"{label}/", start=start)
-            if before is not None:
-                self._link(assembly, before, (label, horizon))
-            laid[label] = horizon, costs
-            before = label, horizon
+            laid[label] = lay_phase(part, assembly, first=first, prefix=f"{label}/", start=start)
+            horizon = laid[label][0]
+            first, start = horizon.first + horizon.N + 1, horizon.T[-1]
+        for one, other in pairwise(laid):
+            self._link(assembly, one, laid[one][0], other, laid[other][0])
         return laid
 
-    def _link(
-        self, assembly: Assembly, before: tuple[str, Horizon], after: tuple[str, Horizon]
-    ) -> None:
-        (one, h), (other, g) = before, after
+    def _link(self, assembly: Assembly, one: str, h: Horizon, other: str, g: Horizon) -> None:
         source, target = self.parts[one], self.parts[other]
         places = target.model.places("state")
         linked = 0

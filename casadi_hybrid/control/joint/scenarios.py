@@ -62,10 +62,9 @@ class Scenarios(Joint):
         given = {label: by_name(values, f"scenario {label!r}") for label, values in
                  by_name(scenarios, "scenarios").items()}  # fmt: skip
         super().__init__(dict.fromkeys(given, ocp), name or ocp.name, options)
-        signals = {**ocp.model.signals["parameter"], **ocp.signals}
         for values in given.values():
             for parameter in values:
-                known(parameter, signals, "parameter")
+                known(parameter, ocp.given, "parameter")
                 if parameter in ocp.freed:
                     raise InputError(f"{parameter!r} is free: it cannot differ by scenario")
         count = len(self.parts)
@@ -78,9 +77,6 @@ class Scenarios(Joint):
         self.weights = dict(zip(self.parts, (shares / shares.sum()).tolist(), strict=True))
         self.shared = int(shared)
         self.ocp = ocp
-
-    def _begins(self, label: str) -> bool:
-        return True
 
     def _fixed(self, label: str) -> Mapping[str, Any]:
         return self.scenarios[label]
@@ -130,8 +126,8 @@ class Scenarios(Joint):
     def _course(self, name: str, values: Mapping[str, Any], k: int) -> Array:
         """The values of a parameter on the intervals before k."""
         ocp = self.ocp
-        signal = {**ocp.model.signals["parameter"], **ocp.signals}[name]
-        value = values.get(name, {**ocp.model.values, **ocp.values}[name])
+        signal = ocp.given[name]
+        value = values.get(name, ocp.declared[name])
         at = ocp.length * ocp.fractions if signal.varying else np.zeros(1)
         course = spread(value, signal.size, at, f"value of {name!r}")
         return course[:, :k] if signal.varying else course

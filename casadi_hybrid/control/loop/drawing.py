@@ -8,38 +8,24 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.reading.drawing import labelled, listed, stacked_axes
 from casadi_hybrid.control.signals import Array, known
-from casadi_hybrid.plotting import DASHES, PALETTE, figure
-
-LABELS = ("true", "estimate", "measured", "applied", "limit")
-"""Order of the legend."""
-ACROSS = 4
-"""With more panels than this they stand in two columns."""
+from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend_below
 
 
 def draw_run(run: Any, names: Sequence[str] | None, title: str) -> Any:
     """Return the figure of a run; see :meth:`Run.plot`."""
     tables = {name: table for table in (run.outputs, run.controls, run.states) for name in table}
-    if isinstance(names, str):
-        raise InputError(f"names must be a list of names, got the text {names!r}")
-    chosen = [*run.states, *run.controls] if names is None else list(names)
+    chosen = [*run.states, *run.controls] if names is None else listed(names)
     for name in chosen:
         known(name, tables, "trajectory")
     if not chosen:
         raise InputError("names is empty; name at least one trajectory")
-    columns = 2 if len(chosen) > ACROSS else 1
-    rows = -(-len(chosen) // columns)
-    fig, axes = figure(rows, columns, height=1.7, sharex=True)
-    for ax, name in zip(axes.T.flat, chosen, strict=False):
+    fig, axes = stacked_axes(len(chosen), labelled("time", run.time_unit), height=1.7)
+    for ax, name in zip(axes, chosen, strict=True):
         _panel(ax, run, name, tables[name])
-    for ax in axes.T.flat[len(chosen) :]:
-        ax.set_visible(False)
-    for column in axes.T:
-        last = [ax for ax in column if ax.get_visible()][-1]
-        last.set_xlabel(f"time ({run.time_unit})" if run.time_unit else "time")
-        last.tick_params(labelbottom=True)
-    fig.align_ylabels(axes)
-    _legend(fig, axes)
+    if len({label for ax in axes for label in ax.get_legend_handles_labels()[1]}) > 1:
+        legend_below(fig, *axes, columns=5)
     if title or run.stopped:
         fig.suptitle(title or run.stopped, fontsize=10)
     return fig
@@ -84,8 +70,7 @@ def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
             ax.plot(run.estimates.times, run.estimates.rows(name)[i], color=PALETTE[7],
                     linestyle=":", linewidth=1.3, label="estimate")  # fmt: skip
     ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))
-    unit = run.unit(name)
-    ax.set_ylabel(f"{name} ({unit})" if unit else name)
+    ax.set_ylabel(labelled(name, run.unit(name)))
     if name in run.limits:
         _limits(ax, run.limits[name], values)
 
@@ -97,16 +82,3 @@ def _limits(ax: Any, limit: Any, values: Any) -> None:
     for bound in sorted({*limit.lower.tolist(), *limit.upper.tolist()}):
         if least - room <= bound <= most + room:
             ax.axhline(bound, color=PALETTE[6], linestyle="--", linewidth=1.0, label="limit")
-
-
-def _legend(fig: Any, axes: Any) -> None:
-    """One legend for all panels, each label once, and only those of several meanings."""
-    found: dict[str, Any] = {}
-    for ax in axes.T.flat:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if len(found) > 1:
-        order = sorted(found, key=lambda label: [label.startswith(word) for word in LABELS],
-                       reverse=True)  # fmt: skip
-        fig.legend([found[label] for label in order], order, loc="outside lower center",
-                   ncols=min(5, len(order)), fontsize=9, frameon=False)  # fmt: skip

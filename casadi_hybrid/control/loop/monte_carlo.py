@@ -17,6 +17,7 @@ from casadi_hybrid.basics.record.cells import Columns
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.signals import Array, known
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -39,10 +40,10 @@ class Trial:
     """
 
     seed: int
-    cost: float
-    violation: float
-    failed: float
-    steps: int
+    cost: float = np.nan
+    violation: float = np.nan
+    failed: float = np.nan
+    steps: int = 0
     error: str = ""
 
 
@@ -86,8 +87,7 @@ class Summary:
         values = self.column(name)
         there = np.flatnonzero(np.isfinite(values))
         if not there.size:
-            nothing = float("nan")
-            return Statistic(0, nothing, nothing, (nothing,) * 3, nothing, None)
+            return Statistic(0, np.nan, np.nan, (np.nan,) * 3, np.nan, None)
         kept = values[there]
         worst = int(there[np.argmax(kept)])
         low, middle, high = (float(q) for q in np.quantile(kept, QUANTILES))
@@ -102,8 +102,7 @@ class Summary:
 
     def table(self) -> str:
         """Return the statistics as a table in plain text, then the seeds that came to no end."""
-        heads = ("", "runs", "mean", "std", "5 %", "median", "95 %", "worst", "seed")
-        rows: list[tuple[str, ...]] = [heads]
+        rows: list[Any] = [("", "runs", "mean", "std", "5 %", "median", "95 %", "worst", "seed")]
         for name, label in (
             ("cost", "cost"), ("violation", "violation / scale"), ("failed", "failed steps")
         ):  # fmt: skip
@@ -111,14 +110,8 @@ class Summary:
             numbers = (s.mean, s.std, *s.quantiles, s.worst)
             seed = "" if s.seed is None else str(s.seed)
             rows.append((label, str(s.count), *(f"{value:.4g}" for value in numbers), seed))
-        widths = [max(len(row[j]) for row in rows) for j in range(len(heads))]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]),
-                       *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-            for row in rows
-        ]  # fmt: skip
-        lines += [f"seed {seed}: {error}" for seed, error in self.errors.items()]
-        return "\n".join(line.rstrip() for line in lines)
+        ended = [f"seed {seed}: {error}" for seed, error in self.errors.items()]
+        return "\n".join([aligned(rows, right=True), *ended])
 
     def plot(self, *, title: str = "") -> Any:
         """Draw the share of runs at or below each cost and each violation.
@@ -201,13 +194,8 @@ def monte_carlo(
     return collect(
         partial(_trial, run_one), chosen, lambda found: Summary(tuple(found.values.values())),
         keeping, workers=workers, cluster=cluster, label="Monte Carlo" if progress else "",
-        lost=_nothing,
+        lost=lambda seed, sentence: Trial(seed, error=sentence),
     )  # fmt: skip
-
-
-def _nothing(seed: int, sentence: str) -> Trial:
-    nothing = float("nan")
-    return Trial(seed, nothing, nothing, nothing, 0, sentence)
 
 
 def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
@@ -215,8 +203,8 @@ def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
     try:
         run = run_one(seed)
     except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
-        return _nothing(seed, in_a_sentence(error))
+        return Trial(seed, error=in_a_sentence(error))
     if not isinstance(run, Run):
         raise InputError(f"run_one must return a Run, got {type(run).__name__}")
-    cost = float("nan") if run.stopped else run.cost
+    cost = np.nan if run.stopped else run.cost
     return Trial(seed, cost, run.violation, run.failed, run.control_times.size, run.stopped)

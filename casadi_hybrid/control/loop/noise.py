@@ -1,13 +1,15 @@
-"""Covariances as users give them, and random numbers that have them."""
+"""Covariances as users give them, random numbers that have them, and what comes of measurements."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.loop.table import Places
 from casadi_hybrid.control.signals import Array, column, known
 
@@ -15,15 +17,8 @@ from casadi_hybrid.control.signals import Array, column, known
 def covariance(value: Any, places: Places, what: str) -> Array:
     """Return a covariance matrix.
 
-    Args:
-        value: a standard deviation for all entries, one an entry, a dictionary of them by name
-            (names left out have none), or a covariance matrix. None is no noise.
-        places: the rows of each name.
-        what: the argument, for messages.
-
-    Raises:
-        InputError: for numbers that do not fit, that are negative or infinite, and for a matrix
-            that is not symmetric positive semidefinite.
+    The value is a standard deviation for all entries, one an entry, a dictionary of them by name
+    (names left out have none), or a covariance matrix; None is no noise.
     """
     size = sum(where.stop - where.start for where in places.values())
     if isinstance(value, Mapping):
@@ -71,3 +66,28 @@ def factor(matrix: Array) -> Array:
 def draw(rng: np.random.Generator, root: Array) -> Array:
     """Return a normal sample with the covariance root rootᵀ."""
     return np.asarray(root @ rng.standard_normal(root.shape[1]))
+
+
+class Channel:
+    """Adds noise to measurements, loses some and hands the others on some steps late.
+
+    There is a seed of the noise and one of the losses, so that neither changes the other.
+    """
+
+    def __init__(
+        self, places: Places, noise: Any, dropout: float, delay: int, seeds: list[Any]
+    ) -> None:
+        if not isinstance(dropout, int | float) or not 0.0 <= dropout <= 1.0:
+            raise InputError(f"dropout must be a probability from 0 to 1, got {dropout!r}")
+        self._root = factor(covariance(noise, places, "noise"))
+        self._dropout = dropout
+        self._late: deque[Array | None] = deque([None] * count(delay, "measurement_delay"))
+        self._noise, self._losses = (np.random.default_rng(seed) for seed in seeds)
+
+    def send(self, shown: Array) -> Array | None:
+        """Take what the sensors show now; return what arrives now, or None."""
+        # Both are drawn at every step: a loss does not move the noise of later steps.
+        seen = shown + draw(self._noise, self._root)
+        lost = self._losses.random() < self._dropout
+        self._late.append(None if lost else seen)
+        return self._late.popleft()

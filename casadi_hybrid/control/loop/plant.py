@@ -10,10 +10,64 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
-from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.loop.table import Places
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column, known
-from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
+from casadi_hybrid.control.signals import Array, column, known, places_of
+from casadi_hybrid.control.steps import Integrator, RungeKutta, plain_step, step_of
+
+
+class Sensors:
+    """The measured quantities of a model, one below the other.
+
+    Attributes:
+        names, places: of what is measured: states (all by default), algebraic states or outputs.
+        function: (x, z, u, p, t) → the column.
+    """
+
+    def __init__(self, model: Model, outputs: Sequence[str] | None = None) -> None:
+        if isinstance(outputs, str):
+            raise InputError(f"outputs must be a list of names, got the text {outputs!r}")
+        self.model = model
+        self.names = tuple(model.signals["state"] if outputs is None else outputs)
+        if not self.names:
+            raise InputError("outputs is empty; name at least one quantity that is measured")
+        values: dict[str, Any] = {}
+        for name in self.names:
+            if name in values:
+                raise InputError(f"outputs names {name!r} twice")
+            values[name] = ca.vec(ca.SX(model.symbol(name)))
+        self.places: Places = places_of({name: value.numel() for name, value in values.items()})
+        column = ca.vertcat(*values.values())
+        self.size = int(column.numel())
+        self.function = ca.Function("sensors", model.arguments, [column])
+
+    def column(self, y: Any, what: str = "y") -> Array:
+        """Return a measurement (a column, by name, or None) as a column; NaN for what was lost."""
+        values = np.full(self.size, np.nan)
+        if y is None:
+            return values
+        if isinstance(y, dict):
+            strange = [name for name in y if name not in self.places]
+            if strange:
+                raise InputError(f"{what} has {strange[0]!r}; measured are {', '.join(self.names)}")
+            for name, value in y.items():
+                where = self.places[name]
+                if value is not None:
+                    values[where] = _numbers(value, where.stop - where.start, f"{what}[{name!r}]")
+            return values
+        return _numbers(y, self.size, what)
+
+
+def _numbers(value: Any, size: int, what: str) -> Array:
+    """One column in which NaN is allowed."""
+    try:
+        numbers = np.asarray(value, dtype=float).ravel()
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers, got {value!r}") from None
+    if numbers.size != size or np.isinf(numbers).any():
+        raise InputError(f"{what} must have {size} finite entries, or NaN for what was lost")
+    lost = np.isnan(numbers)
+    return np.where(lost, np.nan, column(np.where(lost, 0.0, numbers), size, what))
 
 
 class Plant:
@@ -63,13 +117,7 @@ class Plant:
             if not callable(value):
                 column(value, signal.size, f"parameters[{name!r}]")
             self.parameters[name] = value
-        method: Any = step
-        if model.discrete:
-            method = DiscreteMap()
-        elif step is None:
-            method = Integrator("idas" if model.size("algebraic") else "cvodes")
-        nothing = ca.Function("nothing", model.arguments, [ca.SX(0, 1)])
-        self._step = method.function(model, nothing)
+        self._step = plain_step(step_of(model, step, Integrator()), model)
         self._algebraic = _algebraic(model) if model.size("algebraic") else None
         self.reset()
 
@@ -130,12 +178,7 @@ class Plant:
     def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array]:
         x = self.model.vector("state", x, "x")
         u = self.model.vector("control", u, "u")
-        parts = [np.zeros(0)]
-        for name, signal in self.model.signals["parameter"].items():
-            value = self.parameters[name]
-            value = value(time) if callable(value) else value
-            parts.append(column(value, signal.size, f"parameter {name!r} of the plant"))
-        return x, u, np.concatenate(parts)
+        return x, u, self.model.numbers(self.parameters, time)
 
     def _solved(self, x: Array, u: Array, p: Array, time: float) -> Array:
         if self._algebraic is not None:

@@ -1,16 +1,157 @@
-"""Collects what happens in a closed loop, and makes the run of it."""
+"""What a loop needs of a plant, and what it keeps of its steps.
+
+A :class:`Plant` and a plain function look the same to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.loop.run import Limit, Run
-from casadi_hybrid.control.loop.table import Table
-from casadi_hybrid.control.loop.wiring import Move, Wiring
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.basics.inputs import positive
+from casadi_hybrid.control.loop.plant import Plant
+from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.loop.table import Places, Table
+from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places_of
+
+Move = Callable[[Array, Array, float], Array]
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The names and the functions (x, u, time) of a plant.
+
+    Attributes:
+        states, outputs, measured: rows of each name.
+        controls: the same; None of a function until the first control tells its size.
+        move, show, measure: the state one period later, all outputs, what the sensors show.
+        control: a control as a column, from a column or by name.
+        u0: the control before any was computed; None where it is not known.
+    """
+
+    period: float
+    states: Places
+    outputs: Places
+    measured: Places
+    controls: Places | None
+    move: Move
+    show: Move
+    measure: Move
+    control: Callable[[Any, str], Array]
+    x0: Array
+    u0: Array | None
+    time_unit: str = ""
+
+
+def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
+    """Return the wiring of a plant."""
+    if isinstance(plant, Plant):
+        return _of_plant(plant, period, x0, u0)
+    if not callable(plant):
+        raise InputError(
+            f"plant must be a Plant or a function (x, u) → next x, got {type(plant).__name__}"
+        )
+    if period is None:
+        raise InputError("period is needed where the plant is a function")
+    start = column(x0, np.size(x0), "x0")
+    places = {"x": slice(0, start.size)}
+    before = None if u0 is None else column(u0, np.size(u0), "u0")
+
+    def move(x: Array, u: Array, time: float) -> Array:
+        after = plant(x, u)
+        after = np.array(after.full() if isinstance(after, ca.DM) else after, dtype=float).ravel()
+        if after.size != start.size:
+            raise InputError(
+                f"plant returned {after.size} entries; the state has {start.size}, as x0"
+            )
+        return after
+
+    return Wiring(
+        period=positive(period, "period"),
+        states=places,
+        outputs={},
+        measured=places,
+        controls=None if before is None else {"u": slice(0, before.size)},
+        move=move,
+        show=lambda x, u, time: np.zeros(0),
+        measure=lambda x, u, time: x,
+        control=_plain,
+        x0=start,
+        u0=before,
+    )
+
+
+def _plain(value: Any, what: str) -> Array:
+    return column(value, np.size(value), what)
+
+
+def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
+    model = plant.model
+    if period is not None and not np.isclose(period, plant.period, rtol=1e-12, atol=0.0):
+        raise InputError(f"period is {period:g}, the plant's is {plant.period:g}; leave it out")
+    return Wiring(
+        period=plant.period,
+        states=model.places("state"),
+        outputs=model.places("output"),
+        measured=plant.sensors.places,
+        controls=model.places("control"),
+        move=plant.step,
+        show=plant.outputs,
+        measure=plant.measure,
+        control=lambda value, what: np.asarray(model.vector("control", value, what)),
+        x0=np.asarray(model.vector("state", x0, "x0")),
+        u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
+        time_unit=model.time_unit,
+    )
+
+
+def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
+    """Return the limits of states, controls and outputs by name: those given, else the model's."""
+    found: dict[str, Signal] = {}
+    if isinstance(plant, Plant):
+        for kind in ("state", "control", "output"):
+            found |= plant.model.signals[kind]
+    elif given:
+        raise InputError("limits are for a Plant; a plain function has no names")
+    for name, pair in dict(given or {}).items():
+        old = known(name, found, "state, control or output")
+        lower, upper = pair_of(name, old.size, pair)
+        found[name] = replace(old, lower=lower, upper=upper)
+    return found
+
+
+def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
+    """Return the costs of a step by name, each a function (x, u, time) → number."""
+    if cost is None:
+        return {}
+    named = dict(cost) if isinstance(cost, Mapping) else {"cost": cost}
+    found: dict[str, Any] = {}
+    for name, value in named.items():
+        if callable(value) and not isinstance(value, ca.SX):
+            found[name] = value
+            continue
+        if not isinstance(plant, Plant):
+            raise InputError(f"cost {name!r} must be a function (x, u, time) → number")
+        try:
+            function = ca.Function("cost", plant.model.arguments, [ca.SX(value)])
+        except (NotImplementedError, RuntimeError) as error:
+            raise InputError(
+                f"cost {name!r} must be an expression of the plant's model: {last_line(error)}"
+            ) from None
+        if function.numel_out(0) != 1:
+            raise InputError(f"cost {name!r} must be a scalar, it has {function.numel_out(0)}")
+        found[name] = _cost(plant, function)
+    return found
+
+
+def _cost(plant: Plant, function: ca.Function) -> Move:
+    return lambda x, u, time: plant.evaluate(function, x, u, time)
+
 
 NOT_ASKED = "no measurement yet"
 COMPUTED = "computed"
@@ -19,66 +160,30 @@ WITHOUT_PLAN = ("last plan", "fallback", "default")
 
 
 class Recorder:
-    """One list an attribute of :class:`Run`.
-
-    Args:
-        wiring: of the plant.
-        limits: by name.
-        costs: of a step, by name.
-    """
+    """The steps of a loop, and what they are measured by."""
 
     def __init__(
-        self, wiring: Wiring, limits: Mapping[str, Limit], costs: Mapping[str, Move]
+        self, wiring: Wiring, limits: Mapping[str, Signal], costs: Mapping[str, Move]
     ) -> None:
-        self.wiring = wiring
-        self.limits = dict(limits)
+        self.wiring, self.limits, self.costs = wiring, limits, costs
         self.stopped = ""
-        self._of_cost = dict(costs)
-        self._times: list[float] = []
-        self._rows: dict[str, list[Array | None]] = {
-            key: [] for key in ("x", "outputs", "applied", "command", "arrived", "estimate")
-        }
-        self._costs: dict[str, list[float]] = {name: [] for name in costs}
-        self._answers: list[Any] = []
-        self._seconds: list[float] = []
+        self._steps: list[dict[str, Any]] = []
 
-    def step(
-        self,
-        t: float,
-        x: Array,
-        before: Array | None,
-        applied: Array,
-        command: Array | None,
-        arrived: Array | None,
-        estimate: Array | None,
-        answer: Any,
-        seconds: float,
-    ) -> None:
-        """Note one step; see :func:`simulate` for the order of things."""
-        shown = self.wiring.show(x, applied if before is None else before, t)
-        found = {"x": x, "outputs": shown, "applied": applied, "command": command,
-                 "arrived": arrived, "estimate": estimate}  # fmt: skip
-        for key, value in found.items():
-            self._rows[key].append(value)
-        for name, cost in self._of_cost.items():
-            self._costs[name].append(float(np.ravel(cost(x, applied, t))[0]))
-        self._times.append(t)
-        self._answers.append(answer)
-        self._seconds.append(seconds)
+    def step(self, time: float, x: Array, applied: Array, before: Array, **rest: Any) -> None:
+        """Note one step, ``before`` being the control that held until then."""
+        shown = self.wiring.show(x, before, time)
+        costs = {name: np.ravel(cost(x, applied, time))[0] for name, cost in self.costs.items()}
+        self._steps.append({"time": time, "x": x, "applied": applied, "outputs": shown, **rest,
+                            "costs": costs})  # fmt: skip
 
     def run(self, x: Array, time: float) -> Run:
         """Return the run that ends at the state x."""
-        wiring, rows = self.wiring, self._rows
-        K = len(self._times)
-        applied = rows["applied"][-1]
-        assert applied is not None
-        end = time + K * wiring.period
-        rows["x"].append(x if not self.stopped else np.full(x.size, np.nan))
-        rows["outputs"].append(
-            wiring.show(x, applied, end) if not self.stopped
-            else np.full(sum(w.stop - w.start for w in wiring.outputs.values()), np.nan)
-        )  # fmt: skip
-        begins = np.array(self._times)
+        wiring, K = self.wiring, len(self._steps)
+        rows = {key: [step[key] for step in self._steps] for key in self._steps[0]}
+        applied, end = rows["applied"][-1], time + K * wiring.period
+        rows["x"].append(None if self.stopped else x)
+        rows["outputs"].append(None if self.stopped else wiring.show(x, applied, end))
+        begins = np.array(rows["time"])
         times = np.append(begins, end)
         controls = wiring.controls or {"u": slice(0, applied.size)}
         estimates = _matrix(rows["estimate"], K)
@@ -94,13 +199,13 @@ class Recorder:
             commanded=Table(controls, _matrix(rows["command"], K, applied.size), begins),
             measured=Table(wiring.measured, _matrix(rows["arrived"], K, _size(wiring)), begins),
             estimates=Table(of_states if estimates.shape[0] else {}, estimates, begins),
-            costs={name: np.array(values) for name, values in self._costs.items()},
+            costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             violations=_violations(tables, self.limits, times),
             limits=self.limits,
-            status=tuple(_status(answer) for answer in self._answers),
-            success=np.array([_succeeded(answer) for answer in self._answers]),
-            seconds=np.array(self._seconds),
-            steps=tuple(self._answers),
+            status=tuple(map(_status, rows["answer"])),
+            success=np.array([_succeeded(answer) for answer in rows["answer"]]),
+            seconds=np.array(rows["seconds"]),
+            steps=tuple(rows["answer"]),
             stopped=self.stopped,
             time_unit=wiring.time_unit,
         )
@@ -110,7 +215,7 @@ def _size(wiring: Wiring) -> int:
     return sum(where.stop - where.start for where in wiring.measured.values())
 
 
-def _matrix(columns: list[Array | None], count: int, size: int | None = None) -> Array:
+def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
     """The columns side by side, NaN for None; without any but None no rows, or ``size`` of NaN."""
     there = [column.size for column in columns if column is not None]
     rows = there[0] if there else size or 0
@@ -119,21 +224,16 @@ def _matrix(columns: list[Array | None], count: int, size: int | None = None) ->
     return np.array(full, dtype=float).T.reshape(rows, count)
 
 
-def _violations(tables: list[Table], limits: Mapping[str, Limit], times: Array) -> Table:
-    places: dict[str, slice] = {}
-    rows = []
-    at = 0
+def _violations(tables: list[Table], limits: Mapping[str, Signal], times: Array) -> Table:
+    found: dict[str, Array] = {}
     for name, limit in limits.items():
-        if not np.isfinite(np.append(limit.lower, limit.upper)).any():
-            continue
-        values = next(table.rows(name) for table in tables if name in table)
-        outside = np.maximum(limit.lower[:, None] - values, values - limit.upper[:, None])
-        full = np.full((values.shape[0], times.size), np.nan)
-        full[:, : values.shape[1]] = np.maximum(outside, 0.0)
-        places[name] = slice(at, at + values.shape[0])
-        at += values.shape[0]
-        rows.append(full)
-    return Table(places, np.vstack(rows) if rows else np.zeros((0, times.size)), times)
+        if np.isfinite([limit.lower, limit.upper]).any():
+            values = next(table.rows(name) for table in tables if name in table)
+            outside = np.maximum(limit.lower[:, None] - values, values - limit.upper[:, None])
+            found[name] = np.full((values.shape[0], times.size), np.nan)
+            found[name][:, : values.shape[1]] = np.maximum(outside, 0.0)
+    places = places_of({name: rows.shape[0] for name, rows in found.items()})
+    return Table(places, np.vstack([np.zeros((0, times.size)), *found.values()]), times)
 
 
 def _status(answer: Any) -> str:

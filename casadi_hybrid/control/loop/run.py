@@ -11,25 +11,14 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.loop.keeping import to_frame, unpacked, written
+from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.control.loop.table import Table
-from casadi_hybrid.control.reading.measures import Excess, entry_name, in_unit
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.reading.measures import Excess, in_unit, worst_excess
+from casadi_hybrid.control.reading.storing import packed, unpacked
+from casadi_hybrid.control.signals import Array, Signal
 
-
-@dataclass(frozen=True)
-class Limit:
-    """Between what a quantity should stay, with its typical size and unit.
-
-    Attributes:
-        lower, upper, scale: one an entry.
-        unit: for axes.
-    """
-
-    lower: Array
-    upper: Array
-    scale: Array
-    unit: str = ""
+FORMAT = "casadi_hybrid run 1"
+TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "violations")
 
 
 @dataclass(frozen=True)
@@ -49,7 +38,7 @@ class Run:
         costs: by name, one number a step.
         violations: how far each limited quantity was outside its limits at each time; of controls
             NaN at the last.
-        limits: by name.
+        limits: what has limits, by name.
         status: what the controller said of each step; a plain function says "computed".
         success: whether its solver found what to act on: ``success`` of what it returned; without
             that, a status that is none of "last plan", "fallback" and "default".
@@ -67,7 +56,7 @@ class Run:
     estimates: Table
     costs: Mapping[str, Array]
     violations: Table
-    limits: Mapping[str, Limit] = field(repr=False)
+    limits: Mapping[str, Signal] = field(repr=False)
     status: tuple[str, ...] = field(repr=False)
     success: Array = field(repr=False)
     seconds: Array = field(repr=False)
@@ -125,7 +114,10 @@ class Run:
     @property
     def worst(self) -> Excess | None:
         """The largest violation of a limit relative to its scale: of what, and when."""
-        found = [self._most(name) for name in self.violations]
+        found = [
+            worst_excess(name, self._rows(name), self.limits[name], self.times, self.time_unit)[1]
+            for name in self.violations
+        ]
         most = max(found, key=lambda excess: excess.scaled, default=None)
         return most if most and most.scaled > 0.0 else None
 
@@ -155,11 +147,46 @@ class Run:
         Raises:
             InputError: where pandas is not installed.
         """
-        return to_frame(self)
+        pd = pandas()
+        columns: dict[str, Any] = {}
+        for table, suffix in (
+            (self.states, ""), (self.outputs, ""), (self.controls, ""),
+            (self.measured, " measured"), (self.estimates, " estimated"),
+        ):  # fmt: skip
+            for label, row in zip(table.labels, table.values, strict=True):
+                full = np.full(self.times.size, np.nan)
+                full[: row.size] = row
+                columns[label + suffix] = full
+        for name, values in self.costs.items():
+            columns[f"cost {name}"] = np.append(values, np.nan)
+        return pd.DataFrame(columns, index=pd.Index(self.times, name="time"))
 
     def save(self, path: str | Path) -> Path:
         """Write a file of NumPy's format ``.npz`` without :attr:`steps`; return its path."""
-        return written(self, path)
+        head: dict[str, Any] = {
+            "format": FORMAT,
+            "tables": {
+                name: {key: [w.start, w.stop] for key, w in getattr(self, name).places.items()}
+                for name in TABLES
+            },
+            "costs": list(self.costs),
+            "limits": {
+                name: {
+                    "lower": limit.lower.tolist(), "upper": limit.upper.tolist(),
+                    "scale": limit.scale.tolist(), "unit": limit.unit,
+                }
+                for name, limit in self.limits.items()
+            },
+            "status": list(self.status),
+            "stopped": self.stopped,
+            "time_unit": self.time_unit,
+        }  # fmt: skip
+        arrays = {"success": self.success, "seconds": self.seconds}
+        for name in TABLES:
+            table = getattr(self, name)
+            arrays |= {f"{name} values": table.values, f"{name} times": table.times}
+        arrays |= {f"cost {i}": values for i, values in enumerate(self.costs.values())}
+        return packed(path, "head", head, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
@@ -168,10 +195,24 @@ class Run:
         Raises:
             InputError: where the file is no such file.
         """
-        parts = unpacked(path)
+        head, arrays = unpacked(path, "head", "run")
         try:
-            limits = {name: Limit(**limit) for name, limit in parts.pop("limits").items()}
-            return cls(**parts, limits=limits)
+            if head["format"] != FORMAT:
+                raise InputError(f"{path} has the format {head['format']!r}, not {FORMAT!r}")
+            parts: dict[str, Any] = {
+                name: Table(
+                    {key: slice(*place) for key, place in head["tables"][name].items()},
+                    arrays[f"{name} values"],
+                    arrays[f"{name} times"],
+                )
+                for name in TABLES
+            }
+            parts["costs"] = {name: arrays[f"cost {i}"] for i, name in enumerate(head["costs"])}
+            parts["limits"] = {name: Signal.of(name, len(limit["scale"]), **limit)
+                               for name, limit in head["limits"].items()}  # fmt: skip
+            parts |= {"status": tuple(head["status"]), "stopped": head["stopped"]}
+            parts["time_unit"] = head.get("time_unit", "")  # older files have none
+            return cls(**parts, success=arrays["success"], seconds=arrays["seconds"])
         except (KeyError, TypeError) as error:
             raise InputError(f"{path} holds no run: {error}") from None
 
@@ -185,16 +226,9 @@ class Run:
             for name, rows in ((name, table.rows(name)) for name in table)
         )
 
-    def _most(self, name: str) -> Excess:
-        """The largest violation of one name's limits."""
-        limit, rows = self.limits[name], np.nan_to_num(self.violations.rows(name), posinf=np.inf)
-        scaled = rows / limit.scale[:, None]
-        i, k = np.unravel_index(int(scaled.argmax()), rows.shape)
-        side = "lower" if self[name].reshape(rows.shape[0], -1)[i, k] < limit.lower[i] else "upper"
-        return Excess(
-            entry_name(name, int(i), rows), float(rows[i, k]), float(scaled[i, k]),
-            float(getattr(limit, side)[i]), side, float(self.times[k]), limit.unit, self.time_unit,
-        )  # fmt: skip
+    def _rows(self, name: str) -> Array:
+        tables = (self.states, self.controls, self.outputs)
+        return next(table.rows(name) for table in tables if name in table)
 
     def estimation_error(self) -> Array:
         """Return the estimate minus the true state, by state and step.

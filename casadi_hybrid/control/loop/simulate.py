@@ -13,11 +13,9 @@ from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
-from casadi_hybrid.control.loop.channel import Channel
-from casadi_hybrid.control.loop.noise import covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder
+from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
+from casadi_hybrid.control.loop.record import Recorder, Wiring, costs_of, limits_of, wire
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.loop.wiring import Wiring, costs_of, limits_of, wire
 from casadi_hybrid.control.signals import Array, by_name, column
 
 
@@ -122,7 +120,8 @@ def simulate(
     for k in range(steps):
         t = time + k * wiring.period
         x = pushed(k, t, x)
-        arrived = channel.send(wiring.measure(x, _or_empty(before), t))
+        shown = wiring.measure(x, np.zeros(0) if before is None else before, t)
+        arrived = channel.send(shown)
         began = clock.perf_counter()
         if estimator is None:
             heard = heard if arrived is None else arrived
@@ -131,12 +130,15 @@ def simulate(
         answer, command = None, None
         if heard is not None:
             answer = ask(heard, t, given(t))
-            command = wiring.control(_control(answer), f"the control of step {k}")
+            said = getattr(answer, "control", answer)
+            command = wiring.control(said, f"the control of step {k}")
         seconds = clock.perf_counter() - began
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
-        record.step(t, x, before, applied, command, arrived,
-                    heard if estimator is not None else None, answer, seconds)  # fmt: skip
+        record.step(
+            t, x, applied, applied if before is None else before, command=command, arrived=arrived,
+            estimate=None if estimator is None else heard, answer=answer, seconds=seconds,
+        )  # fmt: skip
         after = wiring.move(x, applied, t) + draw(rng, root)
         before = applied
         line.advance()
@@ -157,14 +159,6 @@ def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
         "controller must have step(x, time=) or be a function (time, x) → control, got "
         f"{type(controller).__name__}"
     )
-
-
-def _control(answer: Any) -> Any:
-    return getattr(answer, "control", answer)
-
-
-def _or_empty(control: Array | None) -> Array:
-    return np.zeros(0) if control is None else control
 
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
@@ -191,18 +185,14 @@ def _pusher(
             return np.asarray(plant.model.vector("state", value, what, np.zeros(size)))
         return column(value, size, what)
 
-    if push is None:
-        return lambda k, t, x: x
-    if callable(push):
-
-        def called(k: int, t: float, x: Array) -> Array:
-            value = push(k, t, x)
-            return x if value is None else x + numbers(value, f"push at step {k}")
-
-        return called
     table: dict[int, Array] = {}
-    for k, value in by_name(push, "push").items():
+    for k, value in ({} if callable(push) else by_name(push, "push")).items():
         if not isinstance(k, int | np.integer) or not 0 <= k < steps:
             raise InputError(f"push has the step {k!r}; steps count from 0 to {steps - 1}")
         table[int(k)] = numbers(value, f"push[{k}]")
-    return lambda k, t, x: x + table[k] if k in table else x
+
+    def pushed(k: int, t: float, x: Array) -> Array:
+        value = push(k, t, x) if callable(push) else table.get(k)
+        return x if value is None else x + numbers(value, f"push at step {k}")
+
+    return pushed

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, known, plain
 
 Places = Mapping[str, slice]
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
+    """Return rows of words as lines, columns aligned; with ``right`` to the right but the first."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = ["<", *(">" if right else "<" for _ in widths[1:])]
+    lines = (
+        "  ".join(f"{word:{side}{w}}" for word, side, w in zip(row, sides, widths, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
 
 
 @dataclass(frozen=True)
@@ -32,8 +43,7 @@ class Table:
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, str):
-            rows = self.rows(key)
-            return rows[0] if rows.shape[0] == 1 else rows
+            return plain(self.rows(key))
         return np.asarray(self.values[key])
 
     def __contains__(self, name: object) -> bool:

@@ -6,48 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.limits import Limits
-from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
-from casadi_hybrid.control.predictive.search import Found, Search
-from casadi_hybrid.control.predictive.softening import prices, said, softened, violated
-from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.predictive.problem import (
+    Problem,
+    nominal,
+    parts,
+    prices,
+    said,
+    softened,
+    violated,
+)
+from casadi_hybrid.control.predictive.search import Found, Question, Search
 from casadi_hybrid.control.terms import Soft
-
-
-@dataclass(frozen=True)
-class Question:
-    """What a step asks.
-
-    Attributes:
-        program: the problem with the numbers of the step.
-        state, at, parameters: as measured and given.
-        far: by how much the state exceeds its hard limits, by name.
-        before: the plan that a solve begins at.
-        until, reserve: when it has to end, and how much before for what comes after.
-        iterations: its most, None for no limit.
-    """
-
-    program: Program
-    state: Array
-    at: float
-    parameters: Mapping[str, Any]
-    far: Mapping[str, float]
-    before: Plan | None = None
-    until: float = np.inf
-    reserve: float = 0.0
-    iterations: int | None = None
-
-    def put_to(self, search: Search, program: Program, before: Plan | None) -> Found:
-        """The solve of a problem that is asked so."""
-        return search.run(
-            program, self.state, self.at, self.parameters, before, until=self.until,
-            reserve=self.reserve, iterations=self.iterations,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,22 +45,12 @@ class Answers:
     The softened one is first where the state is outside its limits, or where limits could not be
     kept a step before, for to find that out again may take all the time there is. What exceeds no
     limit there is where the solve of the problem itself begins.
-
-    Args:
-        ocp: the problem.
-        soft: the price of violations, None for no softened problem.
-        tolerance: the largest violation of a plan that is used, in scaled units.
-
-    Attributes:
-        limits: those that are not as declared.
     """
 
     def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
         self.limits = Limits(nominal(ocp), parts(ocp))
         self.search = Search(ocp, tolerance, self.limits)
-        self._ocp, self._soft, self._tolerance = ocp, soft, tolerance
-        self._one = nominal(ocp)
-        self._soft_before = prices(ocp)
+        self._soft = soft
         self._aid: Search | None = None
         self.reset()
 
@@ -101,7 +62,8 @@ class Answers:
     def aid(self) -> Search | None:
         """For the softened problem, made when first asked for; None where there is none."""
         if self._aid is None and self._soft is not None:
-            self._aid = Search(softened(self._ocp, self._soft), self._tolerance, self.limits)
+            other = softened(self.search.problem, self._soft)
+            self._aid = Search(other, self.search.tolerance, self.limits)
         return self._aid
 
     def to(self, question: Question) -> Answer:
@@ -110,9 +72,10 @@ class Answers:
         if self._soft is not None and (question.far or self._strained):
             why = "a step before no plan was found that keeps all limits"
             if question.far:
-                why = f"the state is outside its limits ({said(question.far, self._one)})"
+                far = said(question.far, nominal(self.search.problem))
+                why = f"the state is outside its limits ({far})"
             eased = self._softened(question, why)
-            over = eased.violated.keys() - self._soft_before
+            over = eased.violated.keys() - prices(self.search.problem)
             if over or question.far:
                 if eased.status:
                     self._strained = not over <= question.far.keys()
@@ -122,7 +85,7 @@ class Answers:
     def _kept(self, question: Question, eased: Answer) -> Answer:
         """By a plan that keeps all limits; else the softened answer, which may be there."""
         near = eased.all_found[0].plan if eased.status else question.before
-        found = question.put_to(self.search, question.program, near)
+        found = self.search.run(replace(question, before=near))
         # Where there is no feasible point one within the tolerance is any, the best of none.
         given_up = found.infeasible and self._soft is not None
         if found.usable and not given_up:
@@ -144,10 +107,10 @@ class Answers:
         aid = self.aid
         assert aid is not None
         program = aid.numbers(question.state, question.at, question.parameters)
-        found = question.put_to(aid, program, question.before)
+        found = aid.run(replace(question, program=program))
         why = f"{why}; {found.reason}" if found.reason else why
         if not found.usable or found.plan is None:
             return Answer([found], "", why)
-        over = violated(aid.problem, program, found.plan.x, self._tolerance)
-        why += f"; limits exceeded: {said(over, self._one)}" if over else ""
+        over = violated(aid.problem, program, found.plan.x, aid.tolerance)
+        why += f"; limits exceeded: {said(over, nominal(aid.problem))}" if over else ""
         return Answer([found], words.SOFTENED, why, over)

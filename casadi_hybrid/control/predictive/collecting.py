@@ -16,10 +16,7 @@ class CollectingLater:
     """Lets no collection of garbage begin inside, which may take longer than a deadline.
 
     What is due is done afterwards, when memory is next asked for. Where collection was off it stays
-    so.
-
-    Args:
-        wanted: whether there is a deadline at all.
+    so, and without a deadline nothing is put off.
     """
 
     def __init__(self, wanted: bool) -> None:

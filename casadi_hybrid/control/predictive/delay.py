@@ -13,7 +13,7 @@ from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import DiscreteMap, RungeKutta
+from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
 
 _SAME = 1e-9
 """Part of the delay by which times may differ and still be the same."""
@@ -25,19 +25,8 @@ class Delay:
     """Predicts the state at which a control takes effect.
 
     A control that is sent at t acts from t + d on, until the next one does. So the state at t + d
-    follows from that at t and the controls sent before; of none it is the model's guess.
-
-    Args:
-        ocp: the problem.
-        delay: d in seconds; a whole number (of type int) counts periods.
-        period: of the steps; the first interval of the problem by default.
-
-    Attributes:
-        seconds: d.
-
-    Raises:
-        InputError: for a delay that is no such number, that is not shorter than the horizon, or
-            of a discrete model no whole number of its steps.
+    follows from that at t and the controls sent before; of none it is the model's guess. ``delay``
+    is d, :attr:`seconds`, or of type int a number of periods.
     """
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
@@ -87,9 +76,6 @@ class Delay:
         Returns:
             (x, sent, p, t) → x one delay later, with the controls sent, a column each, the oldest
             first; how many of these; and each before the first step.
-
-        Raises:
-            InputError: for algebraic states.
         """
         assert self._plant is not None
         model = self._plant.model
@@ -97,8 +83,7 @@ class Delay:
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
-        step = DiscreteMap() if model.discrete else RungeKutta(self._steps)
-        f = step.function(model, ca.Function("nothing", model.arguments, [ca.SX(0, 1)]))
+        f = plain_step(step_of(model, RungeKutta(self._steps), RungeKutta()), model)
         whole = int(np.floor(self.seconds / self._step + _SAME))
         rest = self.seconds - whole * self._step
         lengths = whole * [self._step]
@@ -113,13 +98,7 @@ class Delay:
         return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths), self._plant.start()
 
     def ahead(self, x: Array, time: float, program: Program) -> Array:
-        """Return the state one delay after ``time``.
-
-        Args:
-            x: the state at ``time``.
-            time: of the measurement.
-            program: with the parameters of the model, which are held over the delay.
-        """
+        """Return the state one delay after ``time``, the program's parameters held."""
         if self._plant is None:
             return x
         for name in self._plant.model.signals["parameter"]:

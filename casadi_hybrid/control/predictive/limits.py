@@ -1,4 +1,4 @@
-"""Limits that change between the steps of a controller; the program stays as it is."""
+"""What a step of a controller is given: limits that may change between steps, and measurements."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, column, known
+from casadi_hybrid.control.signals import Array, known, pair_of
 from casadi_hybrid.control.statement import Statement
 
 Sides = tuple[Array, Array]
 
 
 class Limits:
-    """The limits of a problem that are not as declared.
+    """The limits of a problem, of scenarios the one in common, that are not as declared.
 
-    Args:
-        ocp: whose these are, of scenarios the problem that they have in common.
-        prefixes: of the parts of its program.
-
-    Attributes:
-        declared: what has limits, by name.
+    ``declared`` is what has limits, by name.
     """
 
     def __init__(self, ocp: Statement, prefixes: Iterable[str] = ("",)) -> None:
@@ -31,7 +26,7 @@ class Limits:
         kinds = ("state", "algebraic", "control")
         self.declared: dict[str, Any] = {
             **{constraint.name: constraint for constraint in ocp.constraints},
-            **{name: s for kind in kinds for name, s in ocp.model.signals[kind].items()},
+            **ocp.model.unknowns,
         }
         self._changed: dict[str, Sides] = {}
         self._sides: dict[str, Sides] = {
@@ -47,16 +42,20 @@ class Limits:
             if pair is None:
                 changed.pop(name, None)
                 continue
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise InputError(f"limits of {name!r} must be a pair (lower, upper), got {pair!r}")
-            changed[name] = _checked(name, declared, *pair)
+            changed[name] = pair_of(name, declared.lower.size, pair)
+            for side, limit in zip(("lower", "upper"), changed[name], strict=True):
+                if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
+                    raise InputError(
+                        f"{name!r} was declared without {side}=, so that there is no {side} limit "
+                        "to change; declare one, as wide as you like"
+                    )
         self._changed = changed
 
     def put_into(self, program: Program) -> Program:
         """Return the program with the limits that have changed."""
         for prefix in self._prefixes if self._changed else ():
-            for name, sides in self._changed.items():
-                program = program.with_limits(name, self.declared[name], *sides, prefix)
+            for name, pair in self._changed.items():
+                program = program.with_limits(name, self.declared[name], *pair, prefix)
         return program
 
     def now(self, name: str) -> Sides:
@@ -84,28 +83,58 @@ class Limits:
         return lower, upper
 
 
-def _checked(name: str, declared: Any, lower: Any, upper: Any) -> Sides:
-    """The pair as columns.
+def measured(
+    ocp: Statement, x: Any, parameters: Mapping[str, Any]
+) -> tuple[Array, dict[str, Any], str]:
+    """Return the state as a column, the parameters, and what is not finite in them, in words.
 
-    Raises:
-        InputError: for what does not fit.
+    Zeros stand where numbers are not finite, so that the shapes can be checked all the same.
     """
-    size = declared.lower.size
-    sides = (
-        column(-np.inf if lower is None else lower, size, f"lower limit of {name!r}"),
-        column(np.inf if upper is None else upper, size, f"upper limit of {name!r}"),
-    )
-    for side, limit, was in zip(
-        ("lower", "upper"), sides, (declared.lower, declared.upper), strict=True
-    ):
-        if (np.isfinite(limit) & ~np.isfinite(was)).any():
-            raise InputError(
-                f"{name!r} was declared without {side}=, so that there is no {side} limit to "
-                "change; declare one, as wide as you like"
-            )
-    if (sides[0] > sides[1]).any():
-        at = int(np.argmax(sides[0] > sides[1]))
-        raise InputError(
-            f"the lower limit of {name!r} is {sides[0][at]:g}, above its upper, {sides[1][at]:g}"
-        )
-    return sides
+    flaws: list[str] = []
+    if isinstance(x, Mapping):
+        x = {name: _clean(value, f"the measured {name}", flaws) for name, value in x.items()}
+    else:
+        x = _clean(x, "the measured state", flaws)
+    state: Array = ocp.model.vector("state", x, "x")
+    given = {
+        name: _clean(value, f"the parameter {name}", flaws) for name, value in parameters.items()
+    }
+    return state, given, "; ".join(flaws)
+
+
+def limited(
+    ocp: Statement, state: Array, limits: Sides, tolerance: float
+) -> tuple[Array, dict[str, float]]:
+    """Return the state, and by how much it exceeds each of its hard limits that it does.
+
+    What exceeds a limit by no more than the tolerance begins at the limit: of a problem that has no
+    feasible point by as little the solver would look for one for long, and in vain.
+    """
+    amounts, state = {}, state.copy()
+    for name, where in ocp.model.places("state").items():
+        if name in ocp.softened:
+            continue
+        signal, values = ocp.model.signals["state"][name], state[where]
+        lower, upper = (side[where] for side in limits)
+        over = np.maximum(lower - values, values - upper)
+        if (over > tolerance * signal.scale).any():
+            amounts[name] = float(over.max())
+        else:
+            state[where] = np.clip(values, lower, upper)
+    return state, amounts
+
+
+def _clean(value: Any, what: str, flaws: list[str]) -> Any:
+    if isinstance(value, Mapping):  # of one scenario
+        return {name: _clean(own, f"{what}: {name}", flaws) for name, own in value.items()}
+    if callable(value):
+        return value
+    try:
+        numbers = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        return value  # whoever reads it says what is wrong with it
+    wrong = ~np.isfinite(numbers)
+    if wrong.any():
+        flaws.append(f"{what} has {numbers[wrong].ravel()[0]:g}")
+        numbers[wrong] = 0.0
+    return numbers

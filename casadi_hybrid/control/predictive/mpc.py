@@ -15,17 +15,15 @@ from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.answer import Answer, Answers, Question
+from casadi_hybrid.control.predictive.answer import Answer, Answers
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
-from casadi_hybrid.control.predictive.gain import Gain, Gains
-from casadi_hybrid.control.predictive.measured import limited, measured
+from casadi_hybrid.control.predictive.limits import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, refuse
-from casadi_hybrid.control.predictive.search import Found
+from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
-from casadi_hybrid.control.predictive.step import Record, Step
-from casadi_hybrid.control.predictive.telemetry import arrays, table
+from casadi_hybrid.control.predictive.step import Gain, Gains, Record, Step, arrays, table
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
@@ -134,7 +132,7 @@ class MPC:
         self._spare = Spare(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
-        self._answers = Answers(ocp, _soft(soften), tolerance)
+        self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
         self._places = ocp.model.places("control")
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
@@ -192,12 +190,12 @@ class MPC:
         question, flaw = self._question(x, at, parameters)
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs a state")
-        search, aid = self._answers.search, self._answers.aid
-        found = question.put_to(search, question.program, None)
-        self._prepared = found
+        aid = self._answers.aid
+        found = self._prepared = self._answers.search.run(question)
         self._keep(found)
         if aid is not None:  # what it makes at its first solve is there then
-            question.put_to(aid, aid.numbers(question.state, at, parameters), None)
+            softened = aid.numbers(question.state, question.at, parameters)
+            aid.run(replace(question, program=softened))
         return None if found.plan is None else found.plan.solution(found.stats)
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
@@ -340,8 +338,6 @@ class MPC:
         """Return all records as text, one line a step."""
         return table(self.records)
 
-    # --- numbers ------------------------------------------------------------------------------
-
     def _next(self) -> float:
         """A period after the last step."""
         if self._time is None:
@@ -382,8 +378,6 @@ class MPC:
         """The program itself, or its nominal scenario."""
         return program.part(next(iter(parts(self.ocp))))
 
-    # --- plans --------------------------------------------------------------------------------
-
     def _keep(self, found: Found) -> None:
         if found.usable:
             self._latest, self._left = found.plan, np.inf
@@ -400,12 +394,3 @@ class MPC:
             return 0.0
         needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * self.deadline)
         return min(_MOST_RESERVE * self.deadline, needed)
-
-
-def _soft(soften: Any) -> Soft | None:
-    if soften is None or isinstance(soften, Soft):
-        return soften
-    try:
-        return Soft(linear=float(soften))
-    except (TypeError, ValueError):
-        raise InputError(f"soften must be a Soft(…), a weight or None, got {soften!r}") from None

@@ -23,14 +23,9 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Plan:
-    """What was found for one measurement.
+    """A point for one measurement, in the program's scaled unknowns.
 
-    Attributes:
-        problem: what was solved.
-        program: with the numbers of the solve.
-        x, lam_x, lam_g: the point and its multipliers, in the program's scaled unknowns.
-        time: at the start.
-        objective: f; NaN where nothing was solved.
+    ``time`` is at its start, ``objective`` NaN where nothing was solved.
     """
 
     problem: Problem
@@ -58,6 +53,10 @@ class Plan:
         times: Array = self.time + self.duration * self.ocp.fractions
         return times
 
+    @cached_property
+    def _slack(self) -> float:
+        return _SAME * float(self.times[1] - self.times[0])
+
     def solution(self, stats: Mapping[str, Any]) -> Solution | JointSolution:
         """Return the plan by name."""
         found = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
@@ -81,9 +80,7 @@ class Plan:
 
     def covers(self, time: float) -> bool:
         """Whether it has a control for a time."""
-        times = self.times
-        slack = _SAME * float(times[1] - times[0])
-        return bool(times[0] - slack <= time < times[-1] - slack)
+        return bool(self.times[0] - self._slack <= time < self.times[-1] - self._slack)
 
     def control(self, time: float) -> Array | None:
         """Return all controls at a time, one below the other; None where the plan is over.
@@ -93,8 +90,7 @@ class Plan:
         if not self.covers(time):
             return None
         times = self.times
-        slack = _SAME * float(times[1] - times[0])
-        k = int(np.searchsorted(times, time + slack, side="right")) - 1
+        k = int(np.searchsorted(times, time + self._slack, side="right")) - 1
         rows, prefix = [], next(iter(parts(self.problem)))
         for name, signal in self.ocp.model.signals["control"].items():
             values = self.program.variables[prefix + name].read(self.x)
@@ -129,13 +125,25 @@ class Plan:
         length = self.ocp.length
         if free is not None:
             length = max(free.lower, min(free.upper, self.duration - (time - self.time)))
-        new = time + length * self.ocp.fractions
+        old, new = self.times, time + length * self.ocp.fractions
+        middle, N = (new[:-1] + new[1:]) / 2, self.ocp.intervals
 
         def read(stacked: Array, blocks: Mapping[str, Block], smooth: bool) -> Array:
             moved = stacked.copy()
             for block in blocks.values():
+                stride, columns = block.stride, block.shape[1]
+                if stride == 0 or columns == 1 or columns not in (N + 1, N * stride):
+                    continue
                 values = stacked[block.where].reshape(block.shape, order="F")
-                values = self._at(values, block, new, smooth)
+                if columns == N and stride == 1:  # one for each interval
+                    values = values[:, _interval(old, middle)]
+                else:
+                    here, there = (self._points(times, stride) for times in (old, new))
+                    if smooth:
+                        values = np.stack([np.interp(there, here, row) for row in values])
+                    else:
+                        edges = (here[:-1] + here[1:]) / 2
+                        values = values[:, np.searchsorted(edges, there, side="right")]
                 moved[block.where] = values.ravel(order="F")
             return moved
 
@@ -149,22 +157,6 @@ class Plan:
             start["x0"][block.where] = length / block.scale.ravel()
         return start
 
-    def _at(self, values: Array, block: Block, new: Array, smooth: bool) -> Array:
-        """The columns of a block at the new times."""
-        old, stride, N = self.times, block.stride, self.ocp.intervals
-        columns = block.shape[1]
-        if stride == 0 or columns not in (N + 1, N * stride) or columns == 1:
-            return values
-        if columns == N * stride and stride == 1:  # one for each interval
-            middle = (new[:-1] + new[1:]) / 2
-            picked: Array = values[:, _interval(old, middle)]
-            return picked
-        here, there = (self._points(times, stride) for times in (old, new))
-        if smooth:
-            return np.stack([np.interp(there, here, row) for row in values])
-        nearest: Array = values[:, _interval((here[:-1] + here[1:]) / 2, there, first=True)]
-        return nearest
-
     def _points(self, times: Array, stride: int) -> Array:
         """The times of the columns of a block that has them at points."""
         if stride == 1:
@@ -172,10 +164,9 @@ class Plan:
         return between(times, points_of(self.ocp.method)[:stride])
 
 
-def _interval(edges: Array, times: Array, *, first: bool = False) -> Array:
-    """Between which edges times lie; with ``first`` there is one more before the first edge."""
-    found = np.searchsorted(edges, times, side="right") - (0 if first else 1)
-    return np.clip(found, 0, edges.size - (0 if first else 2))
+def _interval(edges: Array, times: Array) -> Array:
+    """Between which edges times lie."""
+    return np.clip(np.searchsorted(edges, times, side="right") - 1, 0, edges.size - 2)
 
 
 def beginning(
@@ -187,12 +178,7 @@ def beginning(
 
 
 def transferred(plan: Plan, problem: Problem) -> Plan:
-    """Return the plan as one of a problem with the same horizon: what both have by name.
-
-    Args:
-        plan: of any of both.
-        problem: the same problem with limits made soft, or the one that it was made of.
-    """
+    """Return the plan as one of the softened problem, or back: what both have by name."""
     if plan.problem is problem:
         return plan
     source, target = plan.program, problem.program
@@ -208,12 +194,9 @@ def transferred(plan: Plan, problem: Problem) -> Plan:
         return found
 
     variables = source.variables, target.variables
-    constraints = source.constraints, target.constraints
-    return Plan(
-        problem,
-        target,
+    x, lam_x = (
         taken(plan.x, target.x0, *variables),
         taken(plan.lam_x, np.zeros(target.n), *variables),
-        taken(plan.lam_g, np.zeros(target.m), *constraints),
-        plan.time,
     )
+    lam_g = taken(plan.lam_g, np.zeros(target.m), source.constraints, target.constraints)
+    return Plan(problem, target, x, lam_x, lam_g, plan.time)

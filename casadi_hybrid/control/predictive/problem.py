@@ -1,12 +1,26 @@
-"""What a predictive controller solves: one problem, or scenarios of one side by side."""
+"""What a predictive controller solves: one problem or scenarios of one, as it is or softened.
+
+In the softened one limits may be exceeded at a price.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading.measures import in_unit
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.terms import Soft
 
 Problem = OptimalControl | Scenarios
+_PREFIX, _LIMITS = "violation of ", "limits of "
 
 
 def parts(problem: Problem) -> dict[str, OptimalControl]:
@@ -22,12 +36,7 @@ def nominal(problem: Problem) -> OptimalControl:
 
 
 def refuse(problem: Problem) -> None:
-    """Refuse what no predictive controller can be made of.
-
-    Raises:
-        InputError: for another type, no control, a state that is free at the start, and scenarios
-            whose intervals would differ.
-    """
+    """Refuse what no predictive controller can be made of."""
     if not isinstance(problem, OptimalControl | Scenarios):
         raise InputError(
             f"ocp must be an OptimalControl or Scenarios, got {type(problem).__name__}"
@@ -45,3 +54,81 @@ def refuse(problem: Problem) -> None:
             f"the duration of {problem.name} is free, so that the first interval, whose control is "
             "applied, would be as long as each scenario likes; give the problem a fixed duration"
         )
+
+
+def softened(problem: Problem, soft: Soft) -> Problem:
+    """Return the problem with limits of states and all constraints soft, priced by their scale.
+
+    Limits of controls and of their moves stay hard; constraints that are soft already keep their
+    price. In scenarios it counts with the weight of each, as all costs do.
+    """
+    if isinstance(problem, OptimalControl):
+        return _softened(problem, soft)
+    return Scenarios(
+        _softened(problem.ocp, soft),
+        problem.scenarios,
+        weights=list(problem.weights.values()),
+        shared=problem.shared,
+        name=f"{problem.name}, softened",
+        solver=problem.options,
+    )
+
+
+def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
+    other = ocp.reopened()
+    other.name = f"{ocp.name}, softened"
+    other.constraints = [
+        constraint
+        if constraint.soft or constraint.name in ocp.slewed
+        else replace(constraint, soft=_priced(soft, constraint.scale))
+        for constraint in ocp.constraints
+    ]
+    for name, signal in ocp.model.signals["state"].items():
+        limited = np.isfinite(np.append(signal.lower, signal.upper)).any()
+        if limited and name not in ocp.softened:
+            other.soften(name, _priced(soft, signal.scale))
+    return other
+
+
+def violated(problem: Problem, program: Program, x: Array, near: float) -> dict[str, float]:
+    """Return the largest violation of each limit of a softened program, in its own units.
+
+    Of scenarios the worst counts; up to ``near``, in scaled units, it counts as none.
+    """
+    found: dict[str, float] = {}
+    for label, block in violations(problem, program):
+        amounts = block.read(x)
+        if (amounts > near * block.scale).any():
+            found[label] = max(found.get(label, 0.0), float(amounts.max()))
+    return found
+
+
+def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
+    """Return the unknowns that are violations, each with the name of its limit."""
+    found = []
+    for prefix in parts(problem):
+        for name, block in program.part(prefix).variables.items():
+            if name.startswith(_PREFIX):
+                label = name.removeprefix(_PREFIX)
+                for suffix in (" inside", " at begin", " at end"):
+                    label = label.removesuffix(suffix)
+                found.append((label.removeprefix(_LIMITS), block))
+    return found
+
+
+def prices(problem: Problem) -> set[str]:
+    """Return the names of states and constraints whose limits may be exceeded at a price."""
+    ocp = nominal(problem)
+    return {*ocp.softened, *(c.name for c in ocp.constraints if c.soft)}
+
+
+def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:
+    """Return the violations as words, with the units of states."""
+    states: Mapping[str, Any] = ocp.model.signals["state"]
+    units = {name: states[name].unit if name in states else "" for name in amounts}
+    return ", ".join(f"{name} by {in_unit(amounts[name], unit)}" for name, unit in units.items())
+
+
+def _priced(soft: Soft, scale: Array) -> Soft:
+    least = float(np.min(scale))
+    return Soft(soft.linear / least, soft.quadratic / least**2, soft.most * least)

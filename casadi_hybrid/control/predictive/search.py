@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
-from casadi_hybrid.control.predictive.check import Check
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
 from casadi_hybrid.control.predictive.problem import Problem
@@ -25,6 +25,32 @@ _WORDS = {
     StopReason.TIME_LIMIT: "the deadline came before the solution",
     StopReason.ITERATION_LIMIT: "the iterations were used up before the solution",
 }
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a solve is asked.
+
+    Attributes:
+        program: the problem with the numbers of the step, its start aside.
+        state, at, parameters: the same numbers, as measured and given; without a state, which takes
+            no earlier plan, the declared ones.
+        far: by how much the state exceeds its hard limits, by name.
+        before: the plan that the solve begins at, where it lasts until now.
+        until: moment of ``time.perf_counter`` after which no evaluation begins.
+        reserve: seconds of it that the solver leaves for what comes after it.
+        iterations: the most of a solve that begins at a plan, None for no limit.
+    """
+
+    program: Program
+    state: Any = None
+    at: float = 0.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    far: Mapping[str, float] = field(default_factory=dict)
+    before: Plan | None = None
+    until: float = np.inf
+    reserve: float = 0.0
+    iterations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,144 +85,129 @@ class Found:
 
 
 class Search:
-    """Solves of one problem.
-
-    Args:
-        problem: its program and solver are made here.
-        tolerance: the largest violation of a point that is used, in scaled units.
-        limits: those that are not as declared.
-    """
+    """Solves of one problem; a point is used up to a violation (tolerance) in scaled units."""
 
     def __init__(self, problem: Problem, tolerance: float, limits: Limits) -> None:
         self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
-        self._check = Check(problem.program)
+        program, nlp = problem.program, problem.program.nlp
+        self._rows = _Buffer(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
+        self._names: dict[str, Any] = {}  # of the block of each entry
+        for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
+            self._names[key] = np.empty(lower.size, dtype=object)
+            for name, block in blocks.items():
+                self._names[key][block.where] = name
 
     def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
-        """Return the program with the numbers of a step, its start aside.
-
-        Raises:
-            InputError: for wrong shapes and unknown names.
-        """
+        """Return the program with the numbers of a step, its start aside."""
         return self._limits.put_into(self.problem.with_numbers(x0, time, parameters))
 
     def used_once(self, until: float) -> Found:
-        """Solve from the declared start, and from what that comes to; return the former.
-
-        Args:
-            until: as in :meth:`run`.
-        """
+        """Solve from the declared start, and from what that comes to; return the former."""
         program = self.problem.numbers()
-        found = self.run(program, None, 0.0, {}, None, until=until)
+        found = self.run(Question(program, until=until))
         if found.plan is not None:
             later = float(found.plan.times[1])
-            self.run(program, found.plan.state(later), later, {}, found.plan, until=until)
+            self.run(Question(program, found.plan.state(later), later, before=found.plan,
+                              until=until))  # fmt: skip
         return found
 
-    def run(
-        self,
-        program: Program,
-        x0: Array | None,
-        time: float,
-        parameters: Mapping[str, Any],
-        before: Plan | None,
-        *,
-        until: float = np.inf,
-        reserve: float = 0.0,
-        iterations: int | None = None,
-    ) -> Found:
-        """Solve, from an earlier plan where there is one that lasts until now.
-
-        Args:
-            program: of :meth:`numbers`.
-            x0, time, parameters: the same numbers; without x0, which takes no earlier plan, the
-                declared ones.
-            before: the plan to begin at.
-            until: moment of ``time.perf_counter`` after which no evaluation begins.
-            reserve: seconds of it that the solver leaves.
-            iterations: limit of a solve that begins at a plan.
-        """
-        warm = before is not None and before.covers(time)
+    def run(self, asked: Question) -> Found:
+        """Solve, from an earlier plan where there is one that lasts until now."""
+        warm = asked.before is not None and asked.before.covers(asked.at)
         told: dict[str, Any] = {"warm": warm, "iterations": 0}
         try:
-            start = self._start(x0, time, parameters, before if warm else None)
-            left = until - reserve - clock.perf_counter()
+            start = self._start(asked, warm)
+            left = asked.until - asked.reserve - clock.perf_counter()
             if left <= 0.0:
-                return Found(reason=_late(parameters), told=told)
-            arguments = {**program.arguments, **start}
-            result = self._solver.within(left, iterations if warm else None, **arguments)
+                return Found(reason=_late(asked.parameters), told=told)
+            arguments = {**asked.program.arguments, **start}
+            result = self._solver.within(left, asked.iterations if warm else None, **arguments)
         except SolveError:
             return Found(reason="the deadline came before there was a point", told=told)
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
             return Found(reason=_failure(error), told=told)
-        return self._judged(program, time, result, told, until - reserve / 2)
+        return self._judged(asked, result, told)
 
-    def _start(
-        self, x0: Array | None, time: float, parameters: Mapping[str, Any], before: Plan | None
-    ) -> dict[str, Array]:
-        if before is None or x0 is None:
-            return {"x0": self.problem.numbers(x0, time=time, **parameters).x0}
-        plan = transferred(before, self.problem)
-        start = plan.moved(time)
-        return {**start, "x0": plan.begun(start["x0"], x0)}
+    def _start(self, asked: Question, warm: bool) -> dict[str, Array]:
+        if not warm or asked.before is None or asked.state is None:
+            numbers = self.problem.numbers(asked.state, time=asked.at, **asked.parameters)
+            return {"x0": numbers.x0}
+        plan = transferred(asked.before, self.problem)
+        start = plan.moved(asked.at)
+        return {**start, "x0": plan.begun(start["x0"], asked.state)}
 
-    def _judged(
-        self, program: Program, time: float, result: Result, told: dict[str, Any], until: float
-    ) -> Found:
+    def _judged(self, asked: Question, result: Result, told: dict[str, Any]) -> Found:
+        residuals, x = result.residuals, np.array(result.x)
+        said = {name: getattr(result, name) for name in ("iterations", "engine", "kernel")}
         told |= {
-            "iterations": result.iterations,
-            "engine": result.engine,
-            "kernel": result.kernel,
-            "objective": float(result.f),
-            "feasibility": result.residuals.feasibility,
-            "stationarity": result.residuals.stationarity,
-            "complementarity": result.residuals.complementarity,
-        }
-        x = np.array(result.x)
-        infeasible = result.point is PointStatus.INFEASIBLE_STATIONARY
-        infeasible |= result.stop is StopReason.LOCALLY_INFEASIBLE
-        reason = "" if result.success else _why(result)
-        if not all(np.isfinite(v).all() for v in (x, result.lam_x, result.lam_g)):
-            return Found(infeasible=infeasible, reason=f"{reason}; its point is not finite",
-                         told=told)  # fmt: skip
+            **said, "objective": float(result.f), "feasibility": residuals.feasibility,
+            "stationarity": residuals.stationarity, "complementarity": residuals.complementarity,
+        }  # fmt: skip
+        reasons = [] if result.success else [_why(result)]
+        if not _finite(x, result.lam_x, result.lam_g):
+            reason = "; ".join([*reasons, "its point is not finite"])
+            return Found(infeasible=result.infeasible, reason=reason, told=told)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
-        plan = Plan(self.problem, program, x, *multipliers, time, float(result.f))
+        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f))
         usable = False
-        if clock.perf_counter() < until:  # which leaves time for what comes after it
+        if clock.perf_counter() < asked.until - asked.reserve / 2:  # for what comes after it
             try:
-                g = self._check.rows(program, x)
+                g = self._rows(x, asked.program.p)
             except Exception as error:  # noqa: BLE001
-                return Found(infeasible=infeasible, reason=_failure(error), told=told)
-            violation = self._check.largest(program, x, g)
-            usable = violation <= self.tolerance
-            count, names = self._check.active(program, x, g, self.tolerance)
-            told |= {"violation": violation, "active": count, "active_names": tuple(names)}
+                return Found(infeasible=result.infeasible, reason=_failure(error), told=told)
+            told |= self._checked(asked.program, x, g)
+            usable = told["violation"] <= self.tolerance
             if result.stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
-                usable, reason = False, f"{reason}; no step was found"  # of another measurement
+                usable = False  # of another measurement
+                reasons.append("no step was found")
             elif not usable:
-                said = f"its point violates the problem by {violation:.1e}"
-                reason = f"{reason}; {said}" if reason else said
+                reasons.append(f"its point violates the problem by {told['violation']:.1e}")
         else:
-            late = "no time was left to check its point"
-            reason = f"{reason}; {late}" if reason else late
+            reasons.append("no time was left to check its point")
+        stats = {
+            "success": result.success, "iter_count": result.iterations,
+            "return_status": return_status(result), "stop_reason": result.stop.name,
+            "point_status": result.point.name, "engine": result.engine, "kernel": result.kernel,
+        }  # fmt: skip
         return Found(
-            plan,
-            usable,
-            usable and result.success,
-            infeasible,
-            usable or result.stop in _LIMITS,
-            reason,
-            told,
-            {
-                "success": result.success,
-                "iter_count": result.iterations,
-                "return_status": return_status(result),
-                "stop_reason": result.stop.name,
-                "point_status": result.point.name,
-                "engine": result.engine,
-                "kernel": result.kernel,
-            },
-        )
+            plan, usable, usable and result.success, result.infeasible,
+            usable or result.stop in _LIMITS, "; ".join(reasons), told, stats,
+        )  # fmt: skip
+
+    def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
+        """The largest violation in scaled units (NaN for NaN), and which limits are active."""
+        worst, count, near = 0.0, 0, self.tolerance
+        names: list[str] = []
+        for key, values, lower, upper, blocks in program.sides(x, g):
+            worst = max(worst, (lower - values).max(initial=0), (values - upper).max(initial=0))
+            at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
+            touched = self._names[key][at].tolist()
+            count, names = count + len(touched), names + [n for n in blocks if n in touched]
+        worst = float(worst) if _finite(g) else np.nan
+        return {"violation": worst, "active": count, "active_names": tuple(names)}
+
+
+class _Buffer:
+    """A function behind fixed places for its inputs and its output: a call takes a tenth."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._kept, self._evaluate = function.buffer()
+        self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        self._output = np.zeros(function.nnz_out(0))
+        for i, array in enumerate(self._inputs):
+            self._kept.set_arg(i, array.data)
+        self._kept.set_res(0, self._output.data)
+
+    def __call__(self, *values: Array) -> Array:
+        for target, value in zip(self._inputs, values, strict=True):
+            target[:] = value
+        self._evaluate()
+        return self._output.copy()
+
+
+def _finite(*arrays: Array) -> bool:
+    return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
 def _late(parameters: Mapping[str, Any]) -> str:
@@ -211,9 +222,8 @@ def _why(result: Result) -> str:
         return _WORDS[result.stop]
     if error is not None and error.__cause__ is not None:
         return _failure(error)
-    return f"the solver failed: {result.stop.value}" + (
-        f" ({result.detail})" if result.detail else ""
-    )
+    detail = f" ({result.detail})" if result.detail else ""
+    return f"the solver failed: {result.stop.value}{detail}"
 
 
 def _failure(error: BaseException) -> str:

@@ -25,33 +25,25 @@ _FIRST_USE = 10.0
 
 
 class Spare:
-    """A user's function, then the default.
+    """A user's function (x, time) → controls, then the default.
 
     The default is what the user chose. Without a choice it is zero (the middle of limits that do
     not contain it) where the model rests under that, else the control at which it does.
 
-    Args:
-        ocp: the problem, whose controls these are.
-        fallback: a function (x, time) → controls; None where there is none.
-        default: the user's choice: a :class:`Steady`, controls by name or as a column, a number
-            for all of them; None for no choice.
-
     Attributes:
-        default: the controls.
-        said: the default in words.
+        default, said: the controls, and the same in words.
         settled: whether it is known what the default is.
         flaw: why there was a choice to make, which the user has not made; else empty.
     """
 
     def __init__(self, ocp: OptimalControl, fallback: Fallback | None, default: Any = None) -> None:
         self._model, self._fallback = ocp.model, fallback
-        self._lower, self._upper = (ocp.model.limits("control", w) for w in ("lower", "upper"))
-        none = np.zeros(self._lower.size)
-        inside = (self._lower <= 0.0) & (self._upper >= 0.0)
-        bounded = np.isfinite(self._lower) & np.isfinite(self._upper)
-        with np.errstate(invalid="ignore"):
-            middle = np.where(bounded, (self._lower + self._upper) / 2, none)
-        self.default = np.where(inside, none, middle)
+        lower, upper = (ocp.model.limits("control", side) for side in ("lower", "upper"))
+        self._lower, self._upper = lower, upper
+        without = (lower > 0.0) | (upper < 0.0)  # of limits that do not contain zero
+        middle = np.isfinite(lower) & np.isfinite(upper) & without
+        self.default = np.zeros(lower.size)
+        self.default[middle] = (lower[middle] + upper[middle]) / 2
         self.settled, self.flaw = default is not None, ""
         if default is not None:
             self.default = self._chosen(default)
@@ -68,11 +60,7 @@ class Spare:
         return self.default, DEFAULT, "; ".join([*said, f"applied: {self.said}"])
 
     def settle(self, plan: Plan) -> None:
-        """Find out what the default is: where the model rests near the end of a plan, or a guess.
-
-        Args:
-            plan: or what a solve would begin at.
-        """
+        """Find out what the default is: where the model rests near the end of a plan or guess."""
         program, model = plan.program.part(next(iter(parts(plan.problem)))), self._model
         read = {name: block.read(plan.x) for name, block in program.variables.items()}
         guess = {name: read[name][:, -1] for name in model.signals["state"]}
@@ -98,20 +86,15 @@ class Spare:
         self.said = f"{self._words()}, at which {model.name} rests"
 
     def _words(self) -> str:
-        signals = self._model.signals["control"]
-        parts = []
-        for name, where in self._model.places("control").items():
-            numbers = ", ".join(f"{value:.4g}" for value in self.default[where])
-            unit = f" {signals[name].unit}" if signals[name].unit else ""
-            parts.append(f"{name} = {numbers}{unit}")
-        return ", ".join(parts)
+        places, signals = self._model.places("control"), self._model.signals["control"]
+        numbers = {
+            name: ", ".join(f"{v:.4g}" for v in self.default[at]) for name, at in places.items()
+        }
+        return ", ".join(f"{name} = {said} {signals[name].unit}".rstrip()
+                         for name, said in numbers.items())  # fmt: skip
 
     def _chosen(self, default: Any) -> Array:
-        """The controls that the user chose.
-
-        Raises:
-            InputError: where they are no finite numbers of the right shape within their limits.
-        """
+        """The controls that the user chose, which must be within their limits."""
         if isinstance(default, Steady):
             default = default.controls
         elif np.ndim(default) == 0 and not isinstance(default, dict):
@@ -128,11 +111,7 @@ class Spare:
         return chosen
 
     def _asked(self, value: Any) -> Array:
-        """The controls that a fallback returned.
-
-        Raises:
-            InputError: where they are no finite numbers of the right shape.
-        """
+        """The controls that a fallback returned."""
         control: Array = self._model.vector("control", value, "its answer")
         if not np.isfinite(control).all():
             raise InputError("its answer is not finite")
@@ -143,12 +122,8 @@ def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
     """Solve from the declared start, then from there; return what there is to say of it.
 
     Functions, the solver's memory and its code are there then. What the solves come to is not kept:
-    nobody measured that state.
-
-    Args:
-        answers: whose problems these are.
-        spare: whose default is decided.
-        asked: whether the user is to choose what is applied without a plan.
+    nobody measured that state. ``asked`` is whether the user is to choose what is applied without a
+    plan.
     """
     until = clock.perf_counter() + _FIRST_USE
     first, *_ = [

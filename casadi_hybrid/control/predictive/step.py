@@ -1,18 +1,88 @@
-"""What one step of a predictive controller returns, and what is kept of it."""
+"""What a step of a predictive controller returns and keeps, and the gain of its law."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.casadi_api.sensitivity import Sensitivities
+from casadi_hybrid.casadi_api.sensitivity import Solution as Point
 from casadi_hybrid.control.joint.joint import JointSolution
+from casadi_hybrid.control.loop.table import aligned
+from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.predictive.problem import parts
+from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The matrix ∂u₀/∂x of a control law, in the units of the controls and states.
+
+    ``gain["force", "angle"]`` is a number, or a matrix where one of them has several entries;
+    ``print`` shows all with their units.
+
+    Attributes:
+        matrix: a row a control, a column a state, in the order of the model.
+        model: whose these are.
+    """
+
+    matrix: Array
+    model: Model = field(repr=False)
+
+    def __getitem__(self, pair: tuple[str, str]) -> float | Array:
+        control, state = pair
+        rows, columns = self.model.places("control"), self.model.places("state")
+        part = self.matrix[known(control, rows, "control"), known(state, columns, "state")]
+        return float(part[0, 0]) if part.size == 1 else part
+
+    def __str__(self) -> str:
+        controls, states = self.model.signals["control"], self.model.signals["state"]
+        lines = []
+        for control, row in self.model.places("control").items():
+            for state, column in self.model.places("state").items():
+                numbers = ", ".join(f"{value:.4g}" for value in self.matrix[row, column].ravel())
+                units = controls[control].unit or "1", states[state].unit or "1"
+                lines.append(f"d {control} / d {state} = {numbers} {units[0]} / ({units[1]})")
+        return "\n".join(lines)
+
+
+class Gains:
+    """Gains of plans; what they take is made once for each problem."""
+
+    _problem: Any = None
+
+    def at(self, plan: Plan) -> Gain:
+        """Return how the first controls of a solved plan change with the state it begins at.
+
+        By the implicit function theorem at the KKT point with the limits that are active there,
+        see :mod:`casadi_hybrid.casadi_api.sensitivity`: a control at its limit has zeros.
+        """
+        program, model = plan.program, plan.ocp.model
+        if plan.problem is not self._problem:
+            self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
+            self._problem = plan.problem
+        bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
+        found = Point(plan.x, plan.lam_x, plan.lam_g)
+        dx = self._sensitivities(found, program.p, bounds, ("p",))["jac_x_p"]
+        prefixes = list(parts(plan.problem))
+        rows, columns = [], []
+        for name, signal in model.signals["control"].items():
+            block = program.variables[prefixes[0] + name]
+            rows.append(block.scale[:, :1] * dx[block.where[: signal.size]])
+        du = np.vstack(rows)
+        for name in model.signals["state"]:  # a measurement is the start of every scenario
+            begins = [program.parameters[f"{prefix}initial {name}"].where for prefix in prefixes]
+            columns.append(np.sum([du[:, where] for where in begins], axis=0))
+        return Gain(np.hstack(columns), model)
+
 
 SOLVED = "solved"
 FEASIBLE = "feasible"
@@ -93,8 +163,7 @@ class Step:
 
     def __getitem__(self, name: str) -> Any:
         """Return a control by name: a number, or a vector where it has several entries."""
-        values = self.control[known(name, self._places, "control")]
-        return float(values[0]) if values.size == 1 else values
+        return number(self.control[known(name, self._places, "control")])
 
     @cached_property
     def plan(self) -> Solution | JointSolution | None:
@@ -104,3 +173,37 @@ class Step:
         it has all of them by name.
         """
         return None if self._plan is None else self._plan.solution(self._stats)
+
+
+_COLUMNS = (
+    ("time", "{:.6g}"), ("status", "{}"), ("iterations", "{}"), ("seconds", "{:.2e}"),
+    ("warm", "{}"), ("engine", "{}"), ("kernel", "{}"), ("active", "{}"), ("violation", "{:.1e}"),
+    ("objective", "{:.6g}"), ("stationarity", "{:.1e}"), ("reason", "{}"),
+)  # fmt: skip
+
+
+def arrays(records: Sequence[Record]) -> dict[str, Any]:
+    """Return one array for each field of the records, one entry a step."""
+    found: dict[str, Any] = {
+        part.name: np.array([getattr(record, part.name) for record in records])
+        for part in fields(Record)
+        if part.name != "active_names"
+    }
+    names = np.empty(len(records), dtype=object)
+    names[:] = [record.active_names for record in records]
+    return {**found, "active_names": names}
+
+
+def table(records: Sequence[Record]) -> str:
+    """Return the records as text, one line a step, columns aligned."""
+    rows = [[name for name, _ in _COLUMNS]]
+    for record in records:
+        row = []
+        for name, form in _COLUMNS:
+            value = getattr(record, name)
+            if isinstance(value, bool):
+                value = "yes" if value else "no"
+            missing = isinstance(value, float) and np.isnan(value)
+            row.append("-" if missing or value == "" else form.format(value))
+        rows.append(row)
+    return aligned(rows)

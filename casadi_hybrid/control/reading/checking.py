@@ -9,11 +9,13 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.reading.measures import Errors, Excess, Violations, entry_name
-from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.reading.measures import Errors, Excess, Limits, Violations, worst_excess
+from casadi_hybrid.control.signals import Array, Signal, plain
 from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.control.steps import dae_of, nothing
 from casadi_hybrid.control.terms import Constraint
 
 TOLERANCE = 1e-11
@@ -26,15 +28,12 @@ POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""
 
 _EVALUATIONS = 20_000
+_SUFFIXES = ("", " inside", " at begin", " at end", ", lower", ", upper")
 INTEGRATORS = ("DOP853", "cvodes", "idas")
 
 
 def residual(dense: Dense, n: int) -> Samples:
-    """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval.
-
-    Raises:
-        InputError: for a discrete model, which has no rates.
-    """
+    """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval."""
     model = dense.ocp.model
     _continuous(dense, "residual")
     k, s = _inside(dense, n)
@@ -44,17 +43,12 @@ def residual(dense: Dense, n: int) -> Samples:
 
 
 def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Errors:
-    """Integrate the model independently and compare; see :meth:`Solution.error`.
-
-    Raises:
-        InputError: for a discrete model and for an integrator that does not fit.
-    """
+    """Integrate the model independently and compare; see :meth:`Solution.error`."""
     _continuous(dense, "error")
     model = dense.ocp.model
     algebraic = bool(model.size("algebraic"))
     integrator = integrator or ("idas" if algebraic else "DOP853")
-    if integrator not in INTEGRATORS:
-        raise InputError(f"integrator must be one of {', '.join(INTEGRATORS)}, got {integrator!r}")
+    one_of(integrator, "integrator", INTEGRATORS)
     if algebraic and integrator != "idas":
         raise InputError(f"{model.name} has algebraic states; its integrator is 'idas'")
     scale = model.limits("state", "scale")
@@ -88,22 +82,10 @@ def violation(dense: Dense, n: int) -> Violations:
     worst: list[Excess] = []
 
     def note(name: str, rows: Array, limited: Signal | Constraint) -> None:
-        lower, upper, scale = (
-            part[:, None] for part in (limited.lower, limited.upper, limited.scale)
-        )
-        if not (np.isfinite(lower).any() or np.isfinite(upper).any()):
-            return
-        below, above = (lower - rows) / scale, (rows - upper) / scale
-        beyond = np.maximum(np.maximum(below, above), 0.0)
-        found[name] = beyond.max(axis=0).reshape(dense.N, n).max(axis=1)
-        i, j = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
-        scaled = float(beyond[i, j])
-        if scaled > 0.0:
-            side = "lower" if below[i, j] > above[i, j] else "upper"
-            limit = float((lower if side == "lower" else upper)[i, 0])
-            label, amount = entry_name(name, int(i), rows), scaled * float(scale[i, 0])
-            time, unit = float(at.t[j]), limited.unit
-            worst.append(Excess(label, amount, scaled, limit, side, time, unit, model.time_unit))
+        if np.isfinite([limited.lower, limited.upper]).any():
+            beyond, most = worst_excess(name, rows, limited, at.t, model.time_unit)
+            found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, n).max(axis=1)
+            worst.append(most)
 
     for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
         for name, where in model.places(kind).items():
@@ -112,7 +94,8 @@ def violation(dense: Dense, n: int) -> Violations:
     for c in ocp.constraints:
         if c.place == "path" and c.soft is None:
             note(c.name, dense.expression(c.expression, at), c)
-    return Violations(found, tuple(sorted(worst, key=lambda excess: -excess.scaled)))
+    beyond = [excess for excess in worst if excess.scaled > 0.0]
+    return Violations(found, tuple(sorted(beyond, key=lambda excess: -excess.scaled)))
 
 
 def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) -> list[Excess]:
@@ -121,27 +104,26 @@ def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) ->
     The rows of the dynamics are left out: what a solver cannot meet is something that was stated.
     """
     units, found = units_of(ocp), []
-    for key, blocks, at, lower, upper in (
-        ("x", program.variables, x, program.lbx, program.ubx),
-        ("g", program.constraints, g, program.lbg, program.ubg),
-    ):
-        beyond = np.maximum(lower - at, at - upper)
+    for key, at, lower, upper, blocks in program.sides(x, g):
         for name, block in blocks.items():
-            if name not in units or not block.where.size:
-                continue
-            j = int(np.argmax(beyond[block.where]))
-            place = block.where[j]
-            if beyond[place] > FEASIBLE:
-                side = "lower" if at[place] < lower[place] else "upper"
-                side = "equal" if lower[place] == upper[place] else side
-                scale = float(block.scale.ravel(order="F")[j])
-                limit = float((lower if side == "lower" else upper)[place]) * scale
-                label = f"{name}[{j % block.shape[0]}]" if block.shape[0] > 1 else name
-                time = float(times[max(min(program.stages[key][place], times.size - 1), 0)])
-                scaled = float(beyond[place])
-                found.append(Excess(label, scaled * scale, scaled, limit, side, time, units[name],
-                                    ocp.model.time_unit))  # fmt: skip
-    return sorted(found, key=lambda excess: -excess.scaled)
+            if name in units and block.where.size:
+                stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
+                limited = Limits(block.read(lower), block.read(upper), block.scale, units[name])
+                when = times[np.clip(stages, 0, times.size - 1)]
+                found.append(
+                    worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)[1]
+                )
+    worst = [excess for excess in found if excess.scaled > FEASIBLE]
+    return sorted(worst, key=lambda excess: -excess.scaled)
+
+
+def curved(ocp: Statement, name: str) -> str:
+    """Return the nonlinear path constraint whose rows have a name, empty where it is none."""
+    unknowns = ca.vertcat(*ocp.model.arguments[:3])
+    for c in ocp.constraints:
+        if c.place == "path" and name.partition("[")[0] in (c.name + s for s in _SUFFIXES):
+            return "" if ca.is_linear(c.expression, unknowns) else c.name
+    return ""
 
 
 def units_of(ocp: Statement) -> dict[str, str]:
@@ -152,43 +134,22 @@ def units_of(ocp: Statement) -> dict[str, str]:
             blocks = (name, f"{name} inside", f"{name} between", f"initial {name}")
             found |= dict.fromkeys(blocks, signal.unit)
     for constraint in ocp.constraints:
-        for suffix in ("", " inside", " at begin", " at end", ", lower", ", upper"):
-            found[f"{constraint.name}{suffix}"] = constraint.unit
+        found |= {f"{constraint.name}{suffix}": constraint.unit for suffix in _SUFFIXES}
     return found
 
 
 def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[str, Array]:
-    """Return by name where limits hold with equality, within tol in units of the scale.
-
-    Raises:
-        InputError: for a side that is none.
-    """
-    if side not in ("either", "lower", "upper"):
-        raise InputError(f"side must be 'either', 'lower' or 'upper', got {side!r}")
+    """Return by name where limits hold with equality, within tol in units of the scale."""
+    one_of(side, "side", ("either", "lower", "upper"))
     found: dict[str, Array] = {}
-    for blocks, at, lower, upper in (
-        (program.variables, x, program.lbx, program.ubx),
-        (program.constraints, g, program.lbg, program.ubg),
-    ):
+    for _, at, lower, upper, blocks in program.sides(x, g):
         low, high = at - lower <= tol, upper - at <= tol
         touched = {"lower": low, "upper": high, "either": low | high}[side] & (lower < upper)
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
         for name, block in blocks.items():
             if limited[block.where].any():
-                rows = touched[block.where].reshape(block.shape, order="F")
-                found[name] = rows[0] if rows.shape[0] == 1 else rows
+                found[name] = plain(touched[block.where].reshape(block.shape, order="F"))
     return found
-
-
-def points(n: Any, what: str = "n") -> int:
-    """Check a number of points an interval.
-
-    Raises:
-        InputError: where it is no positive integer.
-    """
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"{what} must be a positive integer, got {n!r}")
-    return int(n)
 
 
 def _continuous(dense: Dense, what: str) -> None:
@@ -250,14 +211,7 @@ class _StuckError(Exception):
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     """The same by CasADi's integrators."""
     model = dense.ocp.model
-    x, z, _, p, _ = model.arguments
-    nu = model.size("control")
-    s, t, dt = (ca.SX.sym(name) for name in ("s", "t", "dt"))
-    u, v = ca.SX.sym("u", nu), ca.SX.sym("v", nu)
-    here = (x, z, u + s * (v - u), p, t + s * dt)
-    dae = {"x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt), "ode": dt * model.moves.rate(*here)}
-    if model.size("algebraic"):
-        dae |= {"z": z, "alg": model.moves.equations(*here)}
+    _, dae = dae_of(model, nothing(model))
     options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
                "show_eval_warnings": False}  # fmt: skip
     solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,9 +13,9 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import Collocation, points_of
-from casadi_hybrid.control.signals import Array, known, lagrange
+from casadi_hybrid.control.signals import Array, ByName, lagrange, places
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.control.steps import RungeKutta
+from casadi_hybrid.control.steps import RungeKutta, nothing, plain_step, symbols_of
 
 Whole = Any
 """A vector of whole numbers."""
@@ -32,7 +32,7 @@ class Columns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Samples(Mapping[str, Array]):
+class Samples(ByName):
     """Trajectories at chosen times, by name.
 
     Attributes:
@@ -47,16 +47,10 @@ class Samples(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Any:
         """Return a vector for a quantity with one entry, else a matrix; a number at one time."""
-        rows = known(name, self.rows, "trajectory")
+        rows = super().__getitem__(name)
         if self.single:
-            return float(rows[0, 0]) if rows.shape[0] == 1 else rows[:, 0]
-        return rows[0] if rows.shape[0] == 1 else rows
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
+            return float(rows[0]) if rows.ndim == 1 else rows[:, 0]
+        return rows
 
 
 class Dense:
@@ -79,7 +73,7 @@ class Dense:
 
     def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
         parts = [np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, p)]
-        self.X, self.Z, self.U, self.V, self.P, T = parts[:6]
+        self.X, self.Z, self.U, self.V, self.P, T, *_ = parts
         self.times: Array = T.ravel()
         self.ocp = ocp
         self._points = [np.asarray(part.full(), dtype=float) for part in laid.points(x, p)]
@@ -118,12 +112,10 @@ class Dense:
         Of an integrator's trajectory it is the model's rate.
         """
         if self._collocated:
-            dt = np.diff(self.times)[k]
-            return np.asarray(
-                self._interpolated(self._nodes[0], self._nodes[1], k, s, slope=True) / dt
-            )
+            changes = self._interpolated(self._nodes[0], self._nodes[1], k, s, slope=True)
+            return np.asarray(changes / np.diff(self.times)[k])
         if isinstance(self._step, RungeKutta):
-            return self._runge_kutta(k, s)[1]
+            return self._shot(self._slope, self.V[:, k], k, np.diff(self.times)[k], s)
         return self.rates(self.columns(k, s))
 
     def rates(self, at: Columns) -> Array:
@@ -137,10 +129,7 @@ class Dense:
         rows: dict[str, Array] = {}
         for kind, values in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
             rows |= {name: values[where] for name, where in model.places(kind).items()}
-        begin = 0
-        for name, signal in {**model.signals["parameter"], **self.ocp.signals}.items():
-            rows[name] = at.p[begin : begin + signal.size]
-            begin += signal.size
+        rows |= {name: at.p[where] for name, where in places(self.ocp.given).items()}
         if model.signals["output"]:
             outputs = self.evaluate(model.moves.outputs, self._own(at))
             rows |= {name: outputs[where] for name, where in model.places("output").items()}
@@ -180,9 +169,7 @@ class Dense:
             return self._interpolated(self._nodes[0], self._nodes[1], k, s)
         if self.ocp.model.discrete:
             return np.asarray(self.X[:, np.where(s >= 1.0, k + 1, k)])
-        if isinstance(self._step, RungeKutta):
-            return self._runge_kutta(k, s)[0]
-        return self._integrated(k, s)
+        return self._shot(self._flow, self._controls(k, s), k, s * np.diff(self.times)[k])
 
     def _algebraic(self, k: Whole, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
         model = self.ocp.model
@@ -220,40 +207,26 @@ class Dense:
         return np.asarray(np.einsum("jrn,jn->rj", values[k], weights))
 
     @cached_property
-    def _partial(self) -> ca.Function:
-        """(x, u, v, p, t, dt, s) → the state after the part s of an interval, and its slope."""
-        model = self.ocp.model
-        kinds = ("state", "control", "control", "parameter")
-        x, u, v, p = (
-            ca.SX.sym(name, model.size(kind)) for name, kind in zip("xuvp", kinds, strict=True)
-        )
-        t, dt, s = (ca.SX.sym(name) for name in ("t", "dt", "s"))
-        end = self._flow(x, ca.SX(0, 1), u, u + s * (v - u), p, t, s * dt)[0]
-        return ca.Function("partial", [x, u, v, p, t, dt, s], [end, ca.jacobian(end, s) / dt])
-
-    def _runge_kutta(self, k: Whole, s: Array) -> list[Array]:
-        if not s.size:
-            return [self.X[:, k]] * 2
-        own, dt = self.P[: self.ocp.model.size("parameter"), k], np.diff(self.times)[k]
-        here = [self.X[:, k], self.U[:, k], self.V[:, k], own, self.times[k][None], dt[None]]
-        return [np.asarray(part.full()) for part in self._partial.map(s.size)(*here, s[None])]
+    def _flow(self) -> ca.Function:
+        return plain_step(self._step, self.ocp.model)
 
     @cached_property
-    def _flow(self) -> ca.Function:
-        model = self.ocp.model
-        return self._step.function(model, _nothing(model))
+    def _slope(self) -> ca.Function:
+        """(x, z, u, v, p, t, dt, s) → dx/dt after the part s of an interval."""
+        model, s = self.ocp.model, ca.SX.sym("s")
+        x, z, u, v, p, t, dt = symbols = symbols_of(model, nothing(model))
+        end = self._flow(x, z, u, u + s * (v - u), p, t, s * dt)[0]
+        return ca.Function("slope", [*symbols, s], [ca.jacobian(end, s) / dt])
 
-    def _integrated(self, k: Whole, s: Array) -> Array:
-        own, dt = self.P[: self.ocp.model.size("parameter")], np.diff(self.times)
+    def _shot(self, function: ca.Function, v: Array, k: Whole, *rest: Array) -> Array:
+        """The first output of a step, or of its slope, from the beginnings of intervals."""
+        if not k.size:
+            return self.X[:, k]
         Z = self.Z if self.Z.shape[0] else np.zeros((0, self.N + 1))
-        v = self._controls(k, s)
-        ends = self.X[:, k]
-        for j in np.flatnonzero(s > 0).tolist():
-            i = k[j]
-            found = self._flow(self.X[:, i], Z[:, i], self.U[:, i], v[:, j], own[:, i],
-                               self.times[i], s[j] * dt[i])  # fmt: skip
-            ends[:, j] = np.asarray(found[0]).ravel()
-        return ends
+        own = self.P[: self.ocp.model.size("parameter"), k]
+        times = [self.times[k][None], *(part[None] for part in rest)]
+        columns = [self.X[:, k], Z[:, k], self.U[:, k], v, own, *times]
+        return np.asarray(function.map(k.size).call(columns)[0].full())
 
     @cached_property
     def _root(self) -> ca.Function:
@@ -273,8 +246,3 @@ def lagrange_slopes(nodes: Array, s: Array) -> Array:
             numerator = np.prod(s[:, None] - rest, axis=1)
             rows[:, i] += numerator / np.prod(nodes[i] - others)
     return rows
-
-
-def _nothing(model: Any) -> ca.Function:
-    """The integrand of no cost at all."""
-    return ca.Function("nothing", model.arguments, [ca.SX(0, 1)])

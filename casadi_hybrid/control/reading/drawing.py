@@ -29,26 +29,22 @@ class Panel:
     """What one panel shows.
 
     Attributes:
-        name, unit: of the quantity.
-        lower, upper: limits, one an entry.
+        limited: the signal or constraint, with limits and unit.
         times, rows: the curve between the grid points.
         grid_times, grid: the grid points, or for what is held the edges and a value an interval.
         touched: of the grid's values, which are at a limit.
-        held: whether it is drawn as stairs.
-        joined: whether there is a curve between the grid points.
+        held, joined: whether it is drawn as stairs, whether there is a curve between grid points.
     """
 
     name: str
-    unit: str
-    lower: Array
-    upper: Array
+    limited: Any
     times: Array
     rows: Array
     grid_times: Array
     grid: Array
     touched: NDArray[np.bool_]
-    held: bool = False
-    joined: bool = True
+    held: bool
+    joined: bool
 
 
 def draw(
@@ -59,26 +55,16 @@ def draw(
     path: str | Path | None,
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
-    if isinstance(names, str):
-        raise InputError(f"names must be a list of names, got the text {names!r}")
-    asked = names or list(dict.fromkeys(name for dense in parts.values() for name in _all(dense)))
+    asked = listed(names) or list(
+        dict.fromkeys(name for dense in parts.values() for name in _all(dense))
+    )
     panels = [_panels(parts, name, tol) for name in asked]
     several = len(parts) > 1
-    columns = 1 if len(panels) <= _ONE_COLUMN else 2
-    rows = -(-len(panels) // columns)
-    height = max(1.25, min(2.4, 7.5 / rows))
-    fig, axes = figure(rows, columns, height=height, sharex=True)
-    flat = list(axes.T.flat)
-    for ax, of_parts in zip(flat, panels, strict=False):
+    unit = next(iter(parts.values())).ocp.model.time_unit
+    fig, flat = stacked_axes(len(panels), label or labelled("time", unit))
+    for ax, of_parts in zip(flat, panels, strict=True):
         for i, panel in of_parts.items():
-            _draw(ax, panel, narrow=columns > 1, colour=i if several else None)
-    for ax in flat[len(panels) :]:
-        ax.set_axis_off()
-    for j in range(columns):
-        last = min(rows, len(panels) - j * rows) - 1
-        axes[last, j].set_xlabel(label or _time_label(parts))
-        axes[last, j].tick_params(labelbottom=True)
-    fig.align_ylabels()
+            _draw(ax, panel, narrow=len(flat) > _ONE_COLUMN, colour=i if several else None)
     _explain(flat[0], [panel for of_parts in panels for panel in of_parts.values()])
     for i, part in enumerate(parts if several else ()):
         flat[0].plot([], [], color=_COLOURS[i % len(_COLOURS)], linewidth=1.6, label=part)
@@ -88,15 +74,40 @@ def draw(
     return fig
 
 
-def _time_label(parts: Mapping[str, Dense]) -> str:
-    unit = next(iter(parts.values())).ocp.model.time_unit
-    return f"time ({unit})" if unit else "time"
+def listed(names: Sequence[str] | None) -> list[str]:
+    """Return names to draw, none of None, refusing a text."""
+    if isinstance(names, str):
+        raise InputError(f"names must be a list of names, got the text {names!r}")
+    return list(names or ())
+
+
+def labelled(name: str, unit: str) -> str:
+    """Return the label of an axis."""
+    return f"{name} ({unit})" if unit else name
+
+
+def stacked_axes(
+    count: int, time_label: str, *, height: float | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with so many panels over time, in two columns where there are many."""
+    columns = 1 if count <= _ONE_COLUMN else 2
+    rows = -(-count // columns)
+    height = height or max(1.25, min(2.4, 7.5 / rows))
+    fig, axes = figure(rows, columns, height=height, sharex=True)
+    flat = list(axes.T.flat)
+    for ax in flat[count:]:
+        ax.set_axis_off()
+    for j in range(columns):
+        last = axes[min(rows, count - j * rows) - 1, j]
+        last.set_xlabel(time_label)
+        last.tick_params(labelbottom=True)
+    fig.align_ylabels()
+    return fig, flat[:count]
 
 
 def _all(dense: Dense) -> list[str]:
     """Everything the solver chose, and the path constraints that are not such a quantity."""
-    signals = dense.ocp.model.signals
-    found = [name for kind in ("state", "algebraic", "control") for name in signals[kind]]
+    found = list(dense.ocp.model.unknowns)
     return found + [c.name for c in dense.ocp.constraints
                     if c.place == "path" and c.name not in found]  # fmt: skip
 
@@ -114,42 +125,33 @@ def _panels(parts: Mapping[str, Dense], name: str, tol: float) -> dict[int, Pane
 
 
 def _panel(dense: Dense, name: str, tol: float) -> Panel:
-    ocp, model = dense.ocp, dense.ocp.model
-    N = dense.N
-    joined = not model.discrete
-    k, s = np.repeat(np.arange(N), _BETWEEN + 1), np.tile(np.linspace(0, 1, _BETWEEN + 1), N)
-    grid_k, grid_s = np.append(np.arange(N), N - 1), np.append(np.zeros(N), 1.0)
-    quantities: dict[str, Signal] = {
-        key: value for signals in model.signals.values() for key, value in signals.items()
-    }
-    quantities |= ocp.signals
+    ocp, model, N = dense.ocp, dense.ocp.model, dense.N
+    quantities: dict[str, Signal] = {**model.unknowns, **ocp.given, **model.signals["output"]}
     constraints = {c.name: c for c in ocp.constraints if c.place == "path"}
-    if name in quantities:
-        signal = quantities[name]
-        held = (name in model.signals["control"] and not signal.linear) or signal.varying
-        lower, upper = signal.lower, signal.upper
-        if held:
-            rows = dense.samples(np.arange(N), np.zeros(N)).rows[name]
-            times, grid_times, dots = dense.times, dense.times, rows
-        else:
-            fine = dense.samples(k, s)
-            times, rows = fine.times, fine.rows[name]
-            if name not in model.signals["state"]:
-                times, rows = _broken(times, rows)
-            grid_times, dots = dense.times, dense.samples(grid_k, grid_s).rows[name]
-        unit = signal.unit
-        scale = signal.scale
+    held, limited = False, quantities.get(name)
+    if limited is not None:
+        held = (name in model.signals["control"] and not limited.linear) or limited.varying
     else:
-        constraint = known(name, {**constraints, **dict.fromkeys(quantities)}, "quantity")
-        held, unit = False, constraint.unit
-        lower, upper, scale = constraint.lower, constraint.upper, constraint.scale
-        fine_at, grid_at = dense.columns(k, s), dense.columns(grid_k, grid_s)
-        times, rows = _broken(fine_at.t, dense.expression(constraint.expression, fine_at))
-        grid_times, dots = dense.times, dense.expression(constraint.expression, grid_at)
-    slack = tol * scale[:, None]
-    touched = (dots <= lower[:, None] + slack) | (dots >= upper[:, None] - slack)
-    touched &= (lower < upper)[:, None]
-    return Panel(name, unit, lower, upper, times, rows, grid_times, dots, touched, held, joined)
+        limited = known(name, {**constraints, **dict.fromkeys(quantities)}, "quantity")
+
+    def read(k: Any, s: Array) -> Array:
+        if name in quantities:
+            return dense.samples(k, s).rows[name]
+        return dense.expression(constraints[name].expression, dense.columns(k, s))
+
+    if held:
+        times, rows = dense.times, read(np.arange(N), np.zeros(N))
+        dots = rows
+    else:
+        k, s = np.repeat(np.arange(N), _BETWEEN + 1), np.tile(np.linspace(0, 1, _BETWEEN + 1), N)
+        times, rows = dense.times[k] + s * np.diff(dense.times)[k], read(k, s)
+        if name not in model.signals["state"]:
+            times, rows = _broken(times, rows)
+        dots = read(np.append(np.arange(N), N - 1), np.append(np.zeros(N), 1.0))
+    slack = tol * limited.scale
+    low, high = (limited.lower + slack)[:, None], (limited.upper - slack)[:, None]
+    touched = ((dots <= low) | (dots >= high)) & (limited.lower < limited.upper)[:, None]
+    return Panel(name, limited, times, rows, dense.times, dots, touched, held, not model.discrete)
 
 
 def _broken(times: Array, rows: Array) -> tuple[Array, Array]:
@@ -178,12 +180,12 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
                     label=None if panel.joined else f"[{i}]")  # fmt: skip
         ax.plot(at[touched], dots[touched], color=PALETTE[1], linestyle="", marker="o",
                 markersize=4.5, fillstyle="none", markeredgewidth=1.0)  # fmt: skip
-    for limit in np.unique(np.concatenate((panel.lower, panel.upper))):
+    for limit in np.unique((panel.limited.lower, panel.limited.upper)):
         if np.isfinite(limit):
             ax.axhline(limit, **_LIMIT)
     ax.margins(x=0.01)
     ax.yaxis.set_major_locator(MaxNLocator(4 if narrow else 5))
-    ax.set_ylabel(f"{panel.name} ({panel.unit})" if panel.unit else panel.name)
+    ax.set_ylabel(labelled(panel.name, panel.limited.unit))
     if many:
         legend(ax, fontsize=8, ncols=min(6, panel.rows.shape[0]), handlelength=1.8, frameon=False,
                loc="lower right", bbox_to_anchor=(1.0, 0.97), borderpad=0.0)  # fmt: skip
@@ -198,7 +200,7 @@ def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
         ax.plot([], [], linewidth=1.6, label="between grid points", **grey)
     if any(not panel.held for panel in panels):
         ax.plot([], [], linestyle="", marker=".", markersize=5, label="grid points", **grey)
-    if any(np.isfinite(np.append(panel.lower, panel.upper)).any() for panel in panels):
+    if any(np.isfinite((panel.limited.lower, panel.limited.upper)).any() for panel in panels):
         ax.plot([], [], label="limit", **_LIMIT)
     if any(panel.touched.any() for panel in panels):
         ax.plot([], [], color=PALETTE[1], linestyle="", marker="o", markersize=4.5,

@@ -16,12 +16,7 @@ from casadi_hybrid.verify.point import Stated
 
 
 def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Stated:
-    """Return a program to judge; its entries are named with what they are divided by.
-
-    Args:
-        program: with the numbers of a solve.
-        parts: each statement and its functions, by the prefix of its names.
-    """
+    """Return a program with the numbers of a solve to judge, entries named with their scales."""
 
     def exceeded(x: Array, p: Array) -> list[str]:
         found = []
@@ -40,11 +35,8 @@ def labels(
 ) -> dict[str, list[str]]:
     """Return the names of rows and unknowns with their units, as options of a solver.
 
-    Args:
-        program: of the problem.
-        parts: each statement by the prefix of its names.
-        scaled: only of those whose numbers are divided by a scale, as a message of the solver is to
-            tell them.
+    ``parts`` are the statements by the prefix of their names. With ``scaled`` only of those whose
+    numbers are divided by a scale, as a message of the solver is to tell them.
     """
     units = {f"{prefix}{name}": unit for prefix, ocp in parts.items()
              for name, unit in checking.units_of(ocp).items()}  # fmt: skip

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, ByName, known
 
 NOTED = 1e-4
 """Excess between grid points, in units of the scale, that a solution speaks of."""
 
 SHOWN = 3
-
-
-class ByName(Mapping[str, Array]):
-    """Numbers by name, a row an entry and a column an interval; printed they are one line."""
-
-    rows: Mapping[str, Array]
-
-    def __getitem__(self, name: str) -> Array:
-        rows: Array = known(name, self.rows, "quantity")
-        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +36,9 @@ class Errors(ByName):
     rows: Mapping[str, Array]
     times: Array
     units: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         """The largest error, of which state, and in which interval."""
@@ -114,6 +99,37 @@ class Excess:
         )
 
 
+class Limits(NamedTuple):
+    """Limits of a quantity with its scale, one an entry or one an entry and time, and its unit."""
+
+    lower: Array
+    upper: Array
+    scale: Array
+    unit: str
+
+
+def worst_excess(
+    name: str, rows: Array, limited: Any, times: Array, time_unit: str
+) -> tuple[Array, Excess]:
+    """Return by how much rows, a column a time, are beyond limits in their scale, and the worst.
+
+    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have.
+    """
+    lower, upper, scale = (
+        np.broadcast_to(part.reshape(rows.shape[0], -1), rows.shape)
+        for part in (limited.lower, limited.upper, limited.scale)
+    )
+    below, above = (lower - rows) / scale, (rows - upper) / scale
+    beyond = np.maximum(below, above)
+    at = np.unravel_index(int(np.argmax(np.where(np.isnan(beyond), -np.inf, beyond))), rows.shape)
+    low, scaled = below[at] > above[at], float(beyond[at])
+    side = "equal" if lower[at] == upper[at] else "lower" if low else "upper"
+    return beyond, Excess(
+        entry_name(name, int(at[0]), rows), scaled * float(scale[at]), scaled,
+        float((lower if low else upper)[at]), side, float(times[at[1]]), limited.unit, time_unit,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, repr=False)
 class Violations(ByName):
     """By how much hard limits are exceeded between the grid points.
@@ -132,6 +148,9 @@ class Violations(ByName):
     def __getitem__(self, name: str) -> Array:
         rows: Array = known(name, self.rows, "limit")
         return rows
+
+    def __repr__(self) -> str:
+        return str(self)
 
     @property
     def by_interval(self) -> Array:

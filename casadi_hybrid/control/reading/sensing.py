@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +12,13 @@ import numpy as np
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.casadi_api.sensitivity import Solution as Point
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class Slopes(Mapping[str, Array]):
+class Slopes(ByName):
     """d(trajectory)/d(parameter) by the name of the trajectory, in its unit per the parameter's.
 
     ``slopes["angle"]`` has the shape of ``solution["angle"]``; of a parameter with several entries
@@ -43,15 +43,8 @@ class Slopes(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Any:
         if name in ("objective", "duration") and name not in self.rows:
             return getattr(self, name)
-        rows = known(name, self.rows, "trajectory")
-        rows = rows[..., 0] if self.single else rows
-        return rows[0] if rows.shape[0] == 1 else rows
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
+        rows = super().__getitem__(name)
+        return rows[..., 0] if self.single else rows
 
     def __str__(self) -> str:
         """The largest slope of each trajectory."""
@@ -69,7 +62,7 @@ def slopes(solution: Any, name: str, weak: float) -> Slopes:
     bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
     point = Point(solution.x, solution.lam_x, solution.lam_g)
     derivatives = Sensitivities(_problem(program), weak=weak)(point, program.p, bounds, ("p",))
-    read = _reader(solution)
+    read = solution.laid.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
     for place in block.where.tolist():
@@ -77,10 +70,12 @@ def slopes(solution: Any, name: str, weak: float) -> Slopes:
         dx = derivatives["jac_x_p"][:, place]
         moved = ahead.call([solution.x, program.p, *values, dx, dp])
         found.append([np.asarray(part.full()) for part in moved])
-    *trajectories, costs, times = (np.stack(parts, axis=-1) for parts in zip(*found, strict=True))
+    X, Z, U, V, _, times, costs, Y = (
+        np.stack(parts, axis=-1) for parts in zip(*found, strict=True)
+    )
+    W = np.concatenate((U, V[:, -1:]), axis=1)
     rows: dict[str, Array] = {}
-    kinds = ("state", "algebraic", "control", "output")
-    for kind, part in zip(kinds, trajectories, strict=True):
+    for kind, part in (("state", X), ("algebraic", Z), ("control", W), ("output", Y)):
         for label, where in model.places(kind).items():
             if label in solution:
                 rows[label] = part[where, : solution[label].shape[-1]]
@@ -97,15 +92,3 @@ def _problem(program: Program) -> Problem:
     if not all(map(all, names)):  # a part of several knows its own alone
         return Problem.from_nlp(dict(program.nlp))
     return Problem.from_nlp(dict(program.nlp), constraint_names=names[0], variable_names=names[1])
-
-
-def _reader(solution: Any) -> ca.Function:
-    """(x, p) → states, algebraic states, controls, outputs at the grid points, costs, times."""
-    program, model = solution.program, solution.ocp.model
-    x, p = ca.MX.sym("x", program.n), ca.MX.sym("p", program.p.size)
-    X, Z, U, V, P, T, costs = solution.laid.trajectories.call([x, p])
-    W = ca.horzcat(U, V[:, -1])
-    z = Z if Z.shape[0] else ca.MX.nan(model.size("algebraic"), T.numel())
-    own = P[: model.size("parameter"), :]
-    outputs = model.moves.outputs.map(T.numel()).call([X, z, W, own, T])[0]
-    return ca.Function("read", [x, p], [X, Z, W, outputs, costs, T])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import npz_path, pandas
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Samples
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 1
 """Of the layout of the file."""
@@ -23,7 +24,7 @@ _NUMBERS = ("x0", "lbx", "ubx", "lbg", "ubg", "p")
 
 
 @dataclass(frozen=True)
-class Saved:
+class Saved(ByName):
     """What a file says of a solution without the problem: for figures and tables later on.
 
     Attributes:
@@ -68,19 +69,14 @@ class Saved:
             units,
             costs,
             solution.stats,
-            stacked(solution.program, solution.x, solution.lam_x, solution.lam_g),
+            {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
+            | {name: getattr(solution.program, name) for name in _NUMBERS},
             identity(solution.program),
             solution.explanation,
         )
 
-    def __getitem__(self, name: str) -> Array:
-        """Return a trajectory by name."""
-        rows: Array = known(name, self.rows, "trajectory")
-        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
-
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
-        target = npz_path(path)
         arrays: dict[str, Any] = {"times": self.times}
         names: dict[str, list[str]] = {}
         for part in ("rows", "multipliers", "point"):
@@ -90,9 +86,7 @@ class Saved:
         texts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in
                  ("times", "rows", "multipliers", "point")}  # fmt: skip
         texts |= {"names": names, "version": VERSION, "stats": _plain_stats(self.stats)}
-        with target.open("wb") as file:
-            np.savez_compressed(file, text=np.array(json.dumps(texts)), **arrays)
-        return target
+        return packed(path, "text", texts, arrays)
 
     @classmethod
     def read(cls, path: str | Path) -> Saved:
@@ -101,14 +95,7 @@ class Saved:
         Raises:
             InputError: where the file is none of these, or of a later version.
         """
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                texts = json.loads(str(archive["text"]))
-                arrays = {key: archive[key] for key in archive.files if key != "text"}
-        except (ValueError, KeyError, OSError) as problem:
-            if isinstance(problem, FileNotFoundError):
-                raise
-            raise InputError(f"{path} is no saved solution: {problem}") from None
+        texts, arrays = unpacked(path, "text", "saved solution")
         if texts.pop("version", 0) != VERSION:
             raise InputError(f"{path} was saved by another version; its layout is not known here")
         names = texts.pop("names")
@@ -131,6 +118,26 @@ class Saved:
         return dict(self.point)
 
 
+def packed(path: str | Path, key: str, texts: Any, arrays: Mapping[str, Any]) -> Path:
+    """Write arrays and, under a key, texts to one file; the suffix is added where it is missing."""
+    target = npz_path(path)
+    held: dict[str, Any] = {key: np.array(json.dumps(texts)), **arrays}
+    np.savez_compressed(target, **held)
+    return target
+
+
+def unpacked(path: str | Path, key: str, what: str) -> tuple[Any, dict[str, Array]]:
+    """Return the texts and arrays that :func:`packed` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        return json.loads(str(arrays.pop(key))), arrays
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, TypeError, OSError, BadZipFile) as problem:
+        raise InputError(f"{path} holds no {what}: {problem}") from None
+
+
 def identity(program: Program) -> dict[str, Any]:
     """Return what tells a program from another: names, shapes and scales of its blocks."""
     parts = {}
@@ -143,11 +150,7 @@ def identity(program: Program) -> dict[str, Any]:
 
 
 def renumbered(program: Program, solved: Program) -> Program:
-    """Return a program with the numbers of one that is laid out alike.
-
-    Raises:
-        InputError: where its unknowns, rows or scales are others.
-    """
+    """Return a program with the numbers of one that is laid out alike."""
     if identity(program) != identity(solved):
         raise InputError(
             f"the solution is of {solved.name!r}, which is not laid out as {program.name!r} on its "
@@ -158,18 +161,8 @@ def renumbered(program: Program, solved: Program) -> Program:
     return replace(program, **numbers)
 
 
-def stacked(program: Program, x: Array, lam_x: Array, lam_g: Array) -> dict[str, Array]:
-    """Return the point, the multipliers and the numbers of a program by name."""
-    numbers = {name: getattr(program, name) for name in _NUMBERS}
-    return {"x": x, "lam_x": lam_x, "lam_g": lam_g, **numbers}
-
-
 def table(samples: Samples) -> Any:
-    """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, ….
-
-    Raises:
-        InputError: without pandas; the message says what to install.
-    """
+    """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, …."""
     pd = pandas()
     columns = {}
     for name, rows in samples.rows.items():

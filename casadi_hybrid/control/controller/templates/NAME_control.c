@@ -34,32 +34,27 @@ static const double read_scale[@read_places@] = @read_scale@;
 const @NAME@_inputs @NAME@_written = @written@;
 
 @if limited@
-/* Bounds that are limits: places, of which limit each is, and the scale that it is divided by. */
+/* Bounds that are limits, of lbx, ubx, lbg and ubg: places, of which limit each is, and the scale
+ * that it is divided by. */
 typedef struct {
     int count;
     const int *at, *of;
     const double *scale;
 } bounds;
 static const @NAME@_limits as_written = @limit_values@;
-static const int lbx_at[] = @lbx_at@, lbx_of[] = @lbx_of@;
-static const int ubx_at[] = @ubx_at@, ubx_of[] = @ubx_of@;
-static const int lbg_at[] = @lbg_at@, lbg_of[] = @lbg_of@;
-static const int ubg_at[] = @ubg_at@, ubg_of[] = @ubg_of@;
-static const double lbx_scale[] = @lbx_scale@, ubx_scale[] = @ubx_scale@;
-static const double lbg_scale[] = @lbg_scale@, ubg_scale[] = @ubg_scale@;
-static const bounds of_lbx = {@lbx_count@, lbx_at, lbx_of, lbx_scale};
-static const bounds of_ubx = {@ubx_count@, ubx_at, ubx_of, ubx_scale};
-static const bounds of_lbg = {@lbg_count@, lbg_at, lbg_of, lbg_scale};
-static const bounds of_ubg = {@ubg_count@, ubg_at, ubg_of, ubg_scale};
+static const bounds of_limits[] = {@bounds@};
 
 /* The limits of each control; -1 where it has none. */
 static const int control_lower[@UPPER@_OUTPUTS] = @control_lower@;
 static const int control_upper[@UPPER@_OUTPUTS] = @control_upper@;
 
-static void put(const @NAME@_controller *controller, const bounds *of, double *bound) {
+/* Writes the limits into lbx, ubx, lbg and ubg. */
+static void put(const @NAME@_controller *controller, const bounds *of, double *const *bound) {
     const double *limit = (const double *)&controller->limits;
-    int i;
-    for (i = 0; i < of->count; i++) bound[of->at[i]] = limit[of->of[i]] / of->scale[i];
+    int i, k;
+    for (k = 0; k < 4; k++)
+        for (i = 0; i < of[k].count; i++)
+            bound[k][of[k].at[i]] = limit[of[k].of[i]] / of[k].scale[i];
 }
 
 @end@
@@ -75,16 +70,7 @@ static const double amount_scale[] = @amount_scale@;
 static const int was_soft[@UPPER@_VIOLATIONS] = @was_soft@;
 static const int start_violated[STARTS] = @start_violated@;
 @if limited@
-static const int soft_lbx_at[] = @soft_lbx_at@, soft_lbx_of[] = @soft_lbx_of@;
-static const int soft_ubx_at[] = @soft_ubx_at@, soft_ubx_of[] = @soft_ubx_of@;
-static const int soft_lbg_at[] = @soft_lbg_at@, soft_lbg_of[] = @soft_lbg_of@;
-static const int soft_ubg_at[] = @soft_ubg_at@, soft_ubg_of[] = @soft_ubg_of@;
-static const double soft_lbx_scale[] = @soft_lbx_scale@, soft_ubx_scale[] = @soft_ubx_scale@;
-static const double soft_lbg_scale[] = @soft_lbg_scale@, soft_ubg_scale[] = @soft_ubg_scale@;
-static const bounds of_soft_lbx = {@soft_lbx_count@, soft_lbx_at, soft_lbx_of, soft_lbx_scale};
-static const bounds of_soft_ubx = {@soft_ubx_count@, soft_ubx_at, soft_ubx_of, soft_ubx_scale};
-static const bounds of_soft_lbg = {@soft_lbg_count@, soft_lbg_at, soft_lbg_of, soft_lbg_scale};
-static const bounds of_soft_ubg = {@soft_ubg_count@, soft_ubg_at, soft_ubg_of, soft_ubg_scale};
+static const bounds of_soft_limits[] = {@soft_bounds@};
 @end@
 
 @end@
@@ -195,16 +181,16 @@ static int predict(@NAME@_controller *controller, double *v) {
 static int take(@NAME@_controller *controller, const double *v) {
     @NAME@_in *in = &controller->in;
     double measured[@UPPER@_INPUTS];
+@if limited@
+    double *const bound[] = {in->lbx, in->ubx, in->lbg, in->ubg};
+@end@
     int i, far = 0;
     for (i = 0; i < @UPPER@_INPUTS; i++) {
         if (!isfinite(v[i])) return -1;
         measured[i] = v[i];
     }
 @if limited@
-    put(controller, &of_lbx, in->lbx);
-    put(controller, &of_ubx, in->ubx);
-    put(controller, &of_lbg, in->lbg);
-    put(controller, &of_ubg, in->ubg);
+    put(controller, of_limits, bound);
 @end@
 @if delay@
     set_parameters(controller, measured);
@@ -256,6 +242,9 @@ static int ease(@NAME@_controller *controller, double seconds) {
     const @NAME@_in *in = &controller->in;
     @NAME@_softened_in *soft = &controller->softened_in;
     @NAME@_softened_out *found = &controller->softened_out;
+@if limited@
+    double *const bound[] = {soft->lbx, soft->ubx, soft->lbg, soft->ubg};
+@end@
     int i;
     hand_over(soft->x0, soft_x, in->x0, hard_x, @common_x@);
     hand_over(soft->lam_x0, soft_x, in->lam_x0, hard_x, @common_x@);
@@ -269,10 +258,7 @@ static int ease(@NAME@_controller *controller, double seconds) {
 @end@
     (void)seconds;
 @if limited@
-    put(controller, &of_soft_lbx, soft->lbx);
-    put(controller, &of_soft_ubx, soft->ubx);
-    put(controller, &of_soft_lbg, soft->lbg);
-    put(controller, &of_soft_ubg, soft->ubg);
+    put(controller, of_soft_limits, bound);
 @end@
     @NAME@_softened_solve_in(&controller->memory.softened, soft, found);
     for (i = 0; i < @amounts@; i++) {
