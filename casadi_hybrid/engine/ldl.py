@@ -212,7 +212,7 @@ class Tables(NamedTuple):
         given = (K.size, *(address(array) for array in arrays), spare, address(work))
         needed = library.hybrid_ldl_plan(*given)
         made = Analysis()
-        tables = np.empty(max(needed, 0), dtype=np.int32)
+        tables = np.zeros(max(needed, 0), dtype=np.int32)
         if needed < 0 or library.hybrid_ldl_analyse(*given, address(tables), made) < 0:
             raise OverflowError("the factors of this sparse system have too many entries to count")
         return cls(made, (K.starts, K.rows, tables))
@@ -232,7 +232,7 @@ class FixedTables(NamedTuple):
         given = (K.size, *(address(array) for array in (K.starts, K.rows, group)))
         needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
         made = FixedAnalysis()
-        tables = np.empty(max(needed, 0), dtype=np.int32)
+        tables = np.zeros(max(needed, 0), dtype=np.int32)
         if needed >= 0:
             library.hybrid_fixed_analyse(*given, address(work), address(tables), made)
         return cls(made, (tables,))
