@@ -16,7 +16,7 @@ from functools import wraps
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, count
+from casadi_hybrid.basics.inputs import Matrix, Vector, count
 from casadi_hybrid.claims.claim import Measured, claim, counterexample
 from casadi_hybrid.iterations import rules
 from casadi_hybrid.paper import CONDITIONS
@@ -243,12 +243,17 @@ def optimal_split_of_other_metrics(
     Deviations: share, part of the models where the best margin is more than 1 % larger; best, the
     largest relative gain in the margin; clip, the same for αR with its eigenvalues cut off.
     """
+    gains, clipped = problem_p(n, m, models, seed)
+    found = {"share": np.mean(gains > 0.01), "best": np.max(gains), "clip": np.max(clipped)}
+    return f"n={n} m={m} {models} models", {what: float(value) for what, value in found.items()}
+
+
+def problem_p(n: int = 3, m: int = 5, models: int = 100, seed: int = 0) -> tuple[Vector, Vector]:
+    """The relative gains in the margin of the best split, and of the clipped one, for R ≠ I."""
     splits = rules.ClosedFormSplit(), rules.OptimalSplit(), rules.ClippedSplit()
     cases = local_cases(n, m, models, seed)
     closed, best, clipped = np.array([[_margin(c.design(s)) for s in splits] for c in cases]).T
-    gain, clip = best / closed - 1, clipped / closed - 1
-    found = {"share": np.mean(gain > 0.01), "best": np.max(gain), "clip": np.max(clip)}
-    return f"n={n} m={m} {models} models", {what: float(value) for what, value in found.items()}
+    return best / closed - 1, clipped / closed - 1
 
 
 def _limits(model: rules.LocalModel, design: rules.Design) -> tuple[float, float]:

@@ -26,12 +26,9 @@ from casadi_hybrid.problem.oracle import Oracle
 # Here the last iterate is itself the evidence: the point that passed the test, the stationary
 # violation, the end of the ray, the point where multipliers cease to exist, where steps end.
 LAST_POINT = (
-    StopReason.CONVERGED,
-    StopReason.STALLED,
-    StopReason.LOCALLY_INFEASIBLE,
-    StopReason.UNBOUNDED,
+    StopReason.CONVERGED, StopReason.STALLED, StopReason.LOCALLY_INFEASIBLE, StopReason.UNBOUNDED,
     StopReason.NO_MULTIPLIERS,
-)
+)  # fmt: skip
 
 # EvaluationError and DesignError are ArithmeticErrors, as are OverflowError, FloatingPointError and
 # ZeroDivisionError.
