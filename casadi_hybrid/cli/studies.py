@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,17 +122,21 @@ def _add_common(command: argparse.ArgumentParser, folder: str, shown: str) -> No
     command.add_argument("--json", action="store_true", help=f"print the {shown} as JSON")
 
 
+def _how(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What carries the work."""
+    if arguments.workers is not None:
+        count(arguments.workers, "--workers", at_least=1)
+    return {key: getattr(arguments, key) for key in ("workers", "cluster", "fresh")}
+
+
 def study(arguments: argparse.Namespace) -> int:
     """Run a population study; 2 where something could not be written."""
     from casadi_hybrid.study import Plan, Settings, run_study, write  # noqa: PLC0415
 
-    given = _given(arguments, _STUDY)
+    given, how = _given(arguments, _STUDY), {"table": arguments.table, **_how(arguments)}
     settings = Settings(**{key: given.pop(key) for key in ("rules", "budget") if key in given})
-    plan = Plan(**given)
-    return _finish(
-        arguments, write, lambda how: run_study(plan, settings, arguments.output, **how,
-                                                table=arguments.table),
-    )  # fmt: skip
+    run = partial(run_study, Plan(**given), settings, arguments.output, **how)
+    return _finish(arguments, run, write)
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
@@ -139,14 +144,12 @@ def reproduce(arguments: argparse.Namespace) -> int:
     from casadi_hybrid.paper.files import write  # noqa: PLC0415
     from casadi_hybrid.paper.reproduce import reproduce as run_all  # noqa: PLC0415
 
-    given = _given(arguments, _REPRODUCE)
+    given, how = _given(arguments, _REPRODUCE), _how(arguments)
     for flag, numbers in given.items():
         for number in numbers if flag == "shape" else (numbers,):
             count(number, f"--{flag}", at_least=1)
-    return _finish(
-        arguments, write, lambda how: run_all(**given, **how,
-                                              folder=writable(arguments.output) / "record"),
-    )  # fmt: skip
+    folder = writable(arguments.output) / "record"
+    return _finish(arguments, partial(run_all, **given, folder=folder, **how), write)
 
 
 def claims(arguments: argparse.Namespace) -> int:
@@ -160,14 +163,12 @@ def claims(arguments: argparse.Namespace) -> int:
 
 def _finish(
     arguments: argparse.Namespace,
+    run: Callable[[], Any],
     write: Callable[[Any, Path, str], list[Path]],
-    run: Callable[[dict[str, Any]], Any],
 ) -> int:
     """Run, print and write: what was found is printed first, whatever becomes of the files."""
-    if arguments.workers is not None:
-        count(arguments.workers, "--workers", at_least=1)
     try:
-        found = run({key: getattr(arguments, key) for key in ("workers", "cluster", "fresh")})
+        found = run()
     except Unfinished as stop:
         if stop.done:
             print(json.dumps(stop.found.to_dict()) if arguments.json else stop.found, flush=True)

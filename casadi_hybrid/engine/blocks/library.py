@@ -194,19 +194,15 @@ def _by_c(function: ca.Function, data: _CasadiData, n: int) -> tuple[NDArray[Any
 
 
 def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
-    def two(numbers: list[int]) -> tuple[int, int]:
-        first, second = [*numbers, -1, -1][:2]
-        return first, second
-
     constant = np.zeros(n)
     rows = np.full((n, 5), -1, np.int32)
     for k in range(n):
         operation = function.instruction_id(k)
-        rows[k, 0], rows[k, 3:] = operation, two(function.instruction_output(k))
+        rows[k, 0], rows[k, 3:] = operation, [*function.instruction_output(k), -1, -1][:2]
         if operation == ca.OP_CONST:
             constant[k] = function.instruction_constant(k)
         else:
-            rows[k, 1:3] = two(function.instruction_input(k))
+            rows[k, 1:3] = [*function.instruction_input(k), -1, -1][:2]
     return (*(np.ascontiguousarray(rows[:, i]) for i in range(5)), constant)
 
 
