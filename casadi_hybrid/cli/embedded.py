@@ -31,8 +31,8 @@ def add_arguments(commands: Any) -> None:
         help="a solver as C99 without dependencies, for machines without Python",
         description="Write a solver as C99, compile it with all warnings as "
         "errors, compare it with Python, and print its memory, stack and instructions. PROBLEM is "
-        "an MPC or an OptimalControl in a module or a file, or a function there that returns one, "
-        "an nlp dictionary, a Problem or a solver; or, in a tuple, one of these, a dictionary of "
+        "an MPC, an OptimalControl, an nlp dictionary, a Problem or a solver in a module or a "
+        "file, or a function there that returns one; or, in a tuple, one of these, a dictionary of "
         "arguments (p, lbx, …; of an MPC x and parameters) of the first solve, and a list of "
         "changes of them, solved one after another.",
     )
