@@ -66,7 +66,7 @@ class Break:
         return (PACKAGE / self.file).read_text(encoding="utf-8")
 
 
-_TARGET = "return _Target(candidate.alpha, norm_M, smallest, 0.5 * smallest, a_d)"
+_TARGET = "return _Target(norm_M, smallest, 0.5 * smallest, a_d)"
 _SHARE = "return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)"
 _RECORDED = "float(np.nanmax(norms)) if"
 _SECULAR = "engine/c/trust_region/subproblem.c"

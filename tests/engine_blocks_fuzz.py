@@ -89,10 +89,7 @@ def elements_of(first: ca.Function) -> tuple[ca.Function, ca.Function, Assemblie
 
 def main(path: str, count: int) -> None:
     """Compare so many functions, each cut in a way of its own, at two points."""
-    found = ctypes.CDLL(path)
-    for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
-        getattr(found, f"blocks_{name}").restype = ctypes.c_longlong
-    library.tools._found = found
+    library.load = lambda _: ctypes.CDLL(path)
     by_elements = 0
     elements.REPEATED, elements._MOST_KINDS = 0, 10_000
     for seed in range(count):

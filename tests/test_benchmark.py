@@ -100,7 +100,7 @@ def test_the_guess_of_a_problem_that_stays_the_same_is_its_solution():
     made = small("linear")
     loop, rest = Loop(made), np.zeros(7)
     sharp = loop._sharp(loop._solve(rest, first_steps("linear")[0].arguments | {"p": rest}, 1, 0))
-    x, lam_x, lam_g = made.shifted(sharp["x"], sharp["lam_x"], sharp["lam_g"])
+    x, lam_x, lam_g = made.shifted(*sharp)
     assert Judge(made)({"x": x, "lam_x": lam_x, "lam_g": lam_g}, rest)[0] <= TOLERANCE
     assert not lam_x.any()
 

@@ -242,9 +242,9 @@ def test_records_are_plain_and_aligned(checked):
 def test_the_command(capsys, monkeypatch):
     few = [spectra.stiffness(), spectra.margin_equality()]
     asked = []
-    monkeypatch.setattr(claims, "check_all", lambda *given: asked.append(given) or few)
+    monkeypatch.setattr(claims, "check_all", lambda **given: asked.append(given) or few)
     assert main(["claims", "--seed", "3", "--iterations", "12"]) == 0
-    assert asked == [(3, 12, 6)]
+    assert asked == [{"seed": 3, "iterations": 12}]
     assert "2 of 2 hold" in capsys.readouterr().out
     few[0] = replace(few[0], bound=1e-9)
     assert main(["claims"]) == 1

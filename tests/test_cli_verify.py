@@ -14,8 +14,7 @@ import pytest
 from casadi_hybrid import InputError
 from casadi_hybrid.cli import main
 from casadi_hybrid.cli.completion import bash, commands_of, fish, zsh
-from casadi_hybrid.cli.embedded import module_at
-from casadi_hybrid.cli.own import read
+from casadi_hybrid.cli.own import module_at, read
 from casadi_hybrid.cli.parser import EXAMPLES, GROUPS, make_parser
 
 HEAD = "import casadi as ca\nimport casadi_hybrid as ch\nx = ca.SX.sym('x', 2)\n"
@@ -245,7 +244,7 @@ def test_a_file_that_is_not_there_is_refused(name, capsys):
 
 
 def commands():
-    return commands_of(make_parser())
+    return commands_of(make_parser().commands)
 
 
 def test_every_command_has_examples_that_the_parser_takes():

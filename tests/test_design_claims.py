@@ -27,7 +27,6 @@ from casadi_hybrid.iterations.rules import (
     StepRule,
     least_restriction,
 )
-from casadi_hybrid.iterations.rules.optimal import restriction
 from casadi_hybrid.paper import make_instance
 
 KAPPA = StepRule()
@@ -119,20 +118,26 @@ def test_ctrl_c_is_no_failing_claim() -> None:
 # --- problem (P) ------------------------------------------------------------------------------
 
 
+def restriction(model: LocalModel, M: Any, C: Any) -> float:
+    """s(C): S1 and S3 together allow η_x ≤ 1/s for C_opt = C and C_aug = M − C."""
+    primal = np.linalg.norm(model.curvature(M - C), 2) / KAPPA.kappa_x
+    memory = np.linalg.norm(C, 2) * model.norm_B**2 / (KAPPA.kappa_p * KAPPA.kappa_omega)
+    return float(max(primal, memory))
+
+
 @pytest.mark.parametrize(("n", "m"), [(3, 5), (4, 4), (5, 3)])
 def test_no_split_beats_the_optimum(n: int, m: int) -> None:
     """Random C_opt, and those near the optimum, have no smaller s; and the optimum has that s."""
     rng = np.random.default_rng((n, m, 7))
     for case in design.local_cases(n, m, 3, 5):
         M = case.design().M
-        best = least_restriction(case.model, M, KAPPA)
-        assert best.least <= best.s <= best.least * (1 + 2e-5)
-        assert restriction(case.model, M, best.C, KAPPA) == best.s
+        best, least = least_restriction(case.model, M, KAPPA)
+        assert least <= restriction(case.model, M, best) <= least * (1 + 2e-5)
         for size in (1.0, 0.1, 1e-2, 1e-3):
             for _ in range(20):
                 W = rng.standard_normal((m, m))
-                C = best.C + size * np.linalg.norm(best.C, 2) * (W + W.T)
-                assert restriction(case.model, M, C, KAPPA) >= best.least
+                C = best + size * np.linalg.norm(best, 2) * (W + W.T)
+                assert restriction(case.model, M, C) >= least
 
 
 def test_the_optimum_of_a_diagonal_case() -> None:
@@ -142,9 +147,10 @@ def test_the_optimum_of_a_diagonal_case() -> None:
     """
     a = np.array([3.0, 1.0, 0.5])
     model = LocalModel(np.zeros((3, 3)), np.eye(3))
-    best = least_restriction(model, np.diag(a), KAPPA)
-    assert best.s == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
-    assert least_restriction(model, np.zeros((3, 3)), KAPPA).s == 0.0
+    best, least = least_restriction(model, np.diag(a), KAPPA)
+    assert least == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
+    assert restriction(model, np.diag(a), best) == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
+    assert not least_restriction(model, np.zeros((3, 3)), KAPPA)[0].any()
     with pytest.raises(DesignError, match="zero"):
         least_restriction(LocalModel(np.eye(2), np.zeros((1, 2))), np.eye(1), KAPPA)
 

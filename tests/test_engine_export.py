@@ -20,10 +20,8 @@ from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.cli import main
 from casadi_hybrid.engine.export import measure as measuring
-from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered
-from casadi_hybrid.engine.export.measure import Build, measure, spoken
-from casadi_hybrid.engine.export.stack import deepest
-from casadi_hybrid.engine.export.words import words_of
+from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered, words_of
+from casadi_hybrid.engine.export.measure import Build, deepest, measure, spoken
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.problem.building.compiler import compiler_of
 from casadi_hybrid.session.solve import POINTS, STOPS
@@ -508,6 +506,17 @@ def test_every_status_has_a_word_that_python_has():
         assert words.splitlines() == said
 
 
+def test_the_tables_have_nothing_of_what_was_in_memory(tmp_path):
+    nlp, _, arguments = van_der_pol()
+    texts = set()
+    for left in (1, 2):
+        for size in range(100, 20_000, 50):
+            np.full(size, left, np.int32)  # what the next array of this size may lie in
+        nlpsol("same", "hybrid", nlp).export(tmp_path, cold=False, **arguments)
+        texts.add((tmp_path / "same_plan.c").read_text())
+    assert len(texts) == 1
+
+
 def test_the_license_is_that_of_the_project(rows):
     assert (rows.folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
@@ -745,7 +754,7 @@ def test_the_command_takes_a_module(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("model.py:nothing", "has no function 'nothing'"),
+        ("model.py:nothing", "has no 'nothing'"),
         ("model.py:wrong", "not int"),
         ("no_such.py", "there is no file no_such.py"),
         ("no_such_module:problem", "there is no module 'no_such_module'"),

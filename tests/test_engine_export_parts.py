@@ -20,7 +20,7 @@ from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.export import functions as choosing
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.measure import STRICT, measure
-from casadi_hybrid.engine.export.parts import PartsText
+from casadi_hybrid.engine.export.parts import parts_text
 from casadi_hybrid.engine.export.tables import number
 from casadi_hybrid.problem.building.compiler import compiler_of
 
@@ -95,7 +95,7 @@ CASES = {
 
 def written(functions):
     form = Form(functions.first, functions.with_hessian("curvature"), functions.assemblies)
-    return PartsText(form.staged, "s")
+    return parts_text(form.staged, "s")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -103,13 +103,13 @@ def test_numbers_under_the_sanitizers(name, compiler, tmp_path):
     """Those of CasADi, in memory of the very size that is said, whatever was in it."""
     functions = CASES[name]()
     first, second = functions.first, functions.with_hessian("curvature")
-    text = written(functions)
+    text, w = written(functions)
     sizes = {
-        "x": first.nnz_in(0), "p": first.nnz_in(1), "lam": second.nnz_in(1), "w": text.w,
+        "x": first.nnz_in(0), "p": first.nnz_in(1), "lam": second.nnz_in(1), "w": w,
         "first": sum(first.nnz_out(i) for i in range(4)), "second": second.nnz_out(0),
     }  # fmt: skip
     sizes["out"] = max(1, sizes["first"], sizes["second"])
-    (tmp_path / "functions.c").write_text(text.text)
+    (tmp_path / "functions.c").write_text(text)
     (tmp_path / "main.c").write_text(DRIVER % sizes)
     command = [compiler, *(flag for flag in STRICT if not flag.startswith("-I"))]
     program, sources = tmp_path / "program", [tmp_path / "functions.c", tmp_path / "main.c"]
@@ -153,7 +153,7 @@ def test_code_does_not_grow_with_the_horizon():
     """Tables do, and so do numbers."""
 
     def split(N):
-        text = written(quadrotor(N)).text
+        text, _ = written(quadrotor(N))
         code = TABLE.sub("", text)
         kinds, _, calls = code.partition("/* --- x, p")
         return kinds, re.sub(r"\d+", "0", calls), len(text)

@@ -15,7 +15,6 @@ from problems.rank_deficient import KINDS, make_rank_deficient
 from casadi_hybrid import InputError, Solver
 from casadi_hybrid.basics.record import record as records
 from casadi_hybrid.cli import main
-from casadi_hybrid.cli.parser import make_parser
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
@@ -23,6 +22,7 @@ from casadi_hybrid.session.methods import METHODS
 from casadi_hybrid.study import (
     Plan,
     Settings,
+    Unfinished,
     Unit,
     population,
     run_study,
@@ -496,12 +496,26 @@ def test_the_study_begins_at_draws_that_no_fit_has_seen():
     assert set(SEEDS) < set(range(100))
 
 
-def test_the_command_line_names_the_defaults_of_the_plan():
-    arguments = make_parser().parse_args(["study"])
-    assert tuple(arguments.shapes) == Plan().shapes
-    assert tuple(arguments.conditions) == Plan().conditions
-    assert tuple(arguments.radii) == Plan().radii
-    assert (arguments.seeds, arguments.first_seed) == (Plan().seeds, Plan().first_seed)
-    assert tuple(arguments.rules) == Settings().rules
-    assert arguments.budget == Settings().budget
-    assert set(arguments.rules) <= set(METHODS)
+def test_the_command_line_has_the_defaults_of_the_plan_and_names_them(monkeypatch, capsys):
+    def run(plan, settings, folder, **options):
+        assert (plan, settings) == (Plan(), Settings())
+        raise Unfinished(None, 0, 1)
+
+    monkeypatch.setattr("casadi_hybrid.study.run_study", run)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["study"]) == 130
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["study", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    plan = Plan()
+    for name in (
+        " ".join(f"{n}x{m}" for n, m in plan.shapes), " ".join(map(str, plan.radii)),
+        f"instances of each (default {plan.seeds})", f"the first ({plan.first_seed};",
+        f"methods (default: {' '.join(Settings().rules)})",
+        f"iterations a run (default {Settings().budget})",
+    ):  # fmt: skip
+        assert name in said
+    conditions = re.search(r"of J at x\* \(default: ([^)]*)\)", said)[1].split()
+    assert tuple(map(float, conditions)) == plan.conditions
+    assert set(Settings().rules) <= set(METHODS)

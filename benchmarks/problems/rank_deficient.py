@@ -43,7 +43,6 @@ from casadi_hybrid.paper.generator import (
     checked,
     lift_on,
     phi,
-    singular_values,
     start,
     value_at,
 )
@@ -94,7 +93,7 @@ def make_rank_deficient(
     A /= np.linalg.norm(A, 2)
     x_star = 0.5 * rng.standard_normal(n)
     mu_star = 0.5 * rng.standard_normal(m)
-    sigma = singular_values(condition, r)
+    sigma = condition ** -np.linspace(0.0, 1.0, r)
     B_star = (U * sigma) @ V.T
 
     x = ca.SX.sym("x", n)

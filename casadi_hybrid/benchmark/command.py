@@ -8,7 +8,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.benchmark.families import FAMILIES, HORIZONS, JUDGED, TUNING
 from casadi_hybrid.benchmark.measure import Call, Plan, measure
 from casadi_hybrid.benchmark.peers import PEERS, QUICK, Setting, chosen, loads
-from casadi_hybrid.benchmark.stages import Family, program
+from casadi_hybrid.benchmark.stages import program
 from casadi_hybrid.benchmark.summary import summarize
 from casadi_hybrid.benchmark.table import (
     CAPTION,
@@ -32,11 +33,27 @@ from casadi_hybrid.benchmark.table import (
     conclusion,
     horizon_report,
     report,
-    write_calls,
-    write_summary,
+    write_csv,
 )
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+_FAMILIES = f"problems (default: {' '.join(JUDGED)}; also linear; for tuning: {' '.join(TUNING)})"
+_SOLVERS = f"solvers ({' '.join(PEERS)}) or single settings (sqpmethod/qrqp, …); default: all"
+_OPTIONS: Sequence[tuple[str, Callable[[str], Any], str | None, str, Any, str]] = (
+    ("--family", str, "+", "NAME", (), _FAMILIES),
+    ("--solvers", str, "+", "NAME", (), _SOLVERS),
+    ("--seeds", int, None, "K", None, "loops of each problem (default 5)"),
+    ("--steps", int, None, "K", None, "warm steps a loop (default 60)"),
+    ("--sizes", int, "+", "N", (), "horizons in place of its own"),
+    ("--patience", float, None, "S", 60.0, "processor seconds of a setting on a problem (60)"),
+    ("--out", Path, None, "DIR", Path("output/benchmark"), "for files"),
+)
+_SWITCHES = (
+    ("--horizon", "time against the horizon instead: linear up to 800, van_der_pol up to 6400"),
+    ("--quick", "1 loop of 10 steps, and the fastest settings only"),
+    ("--compiled", "with functions or whole solvers compiled by cc -O2; takes minutes to build"),
+    ("--json", "print one record for each setting as JSON"),
+)
 
 
 def add_arguments(commands: Any) -> None:
@@ -48,58 +65,20 @@ def add_arguments(commands: Any) -> None:
         "package and of the solvers in CasADi's wheel, each with its best settings. All get the "
         "same guesses; every answer is judged by residuals that are computed anew.",
     )
-    parser.add_argument(
-        "--family",
-        nargs="+",
-        metavar="NAME",
-        default=[],
-        help=f"problems (default: {' '.join(JUDGED)}; also linear; for tuning: {' '.join(TUNING)})",
-    )
-    parser.add_argument(
-        "--solvers",
-        nargs="+",
-        metavar="NAME",
-        default=[],
-        help=f"solvers ({' '.join(PEERS)}) or single settings (sqpmethod/qrqp, …); default: all",
-    )
-    parser.add_argument("--seeds", type=int, metavar="K", help="loops of each problem (default 5)")
-    parser.add_argument("--steps", type=int, metavar="K", help="warm steps a loop (default 60)")
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", metavar="N", default=[], help="horizons in place of its own"
-    )
-    parser.add_argument(
-        "--horizon",
-        action="store_true",
-        help="time against the horizon instead: linear up to N = 800, van_der_pol up to 6400",
-    )
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=60.0,
-        metavar="S",
-        help="processor seconds of one setting on one problem; the rest is left out (default 60)",
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="1 loop of 10 steps, and the fastest settings only"
-    )
+    for flag, kind, nargs, metavar, default, text in _OPTIONS:
+        parser.add_argument(
+            flag, type=kind, nargs=nargs, metavar=metavar, default=default, help=text
+        )
+    for flag, text in _SWITCHES:
+        parser.add_argument(flag, action="store_true", help=text)
     parser.add_argument(
         "--clock",
         choices=list(CLOCKS),
         default="wall",
         help="wall, or the processor time of the call, for a busy machine (default wall)",
     )
-    parser.add_argument(
-        "--compiled",
-        action="store_true",
-        help="with functions, or whole solvers, compiled by cc -O2; takes minutes to build",
-    )
     add_figures(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print one record for each setting as JSON"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("output/benchmark"), metavar="DIR", help="for files"
-    )
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,23 +96,25 @@ def run(arguments: argparse.Namespace) -> int:
     plan = Plan(range(1, seeds + 1), steps, patience, arguments.compiled)
     words = arguments.solvers or (QUICK if short else PEERS)
     settings = [setting for setting in chosen(words) if loads(setting)]
-    families = _families(arguments.family or list(HORIZONS if arguments.horizon else JUDGED))
+    names = dict.fromkeys(arguments.family or (HORIZONS if arguments.horizon else JUDGED))
+    for name in names:
+        if name not in FAMILIES:
+            raise InputError(f"no family {name!r}{suggest(name, FAMILIES)}")
     writable(arguments.out)
-    began = time.perf_counter()
     clock = CLOCKS[arguments.clock]
-    talk = not arguments.json
-    if talk:
+    if not arguments.json:
         print(_heading(plan, settings, arguments.clock), flush=True)
     calls: list[Call] = []
-    progress = _Progress(began)
+    progress = _Progress()
     try:
-        for family in families:
-            own = HORIZONS.get(family.name) if arguments.horizon else family.horizons
-            for N in arguments.sizes or own or family.horizons:
+        for name in names:
+            family = FAMILIES[name]
+            own = HORIZONS.get(name, family.horizons) if arguments.horizon else family.horizons
+            for N in arguments.sizes or own:
                 found = measure(program(family, N), settings, plan, progress)
                 calls += found
                 progress.clear()
-                if talk:
+                if not arguments.json:
                     ((place, cells),) = summarize(found, clock).items()
                     print(block(place, cells), flush=True)
     finally:  # what is measured is not lost by an interruption
@@ -152,17 +133,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _families(names: Sequence[str]) -> list[Family]:
-    for name in names:
-        if name not in FAMILIES:
-            raise InputError(f"no family {name!r}{suggest(name, FAMILIES)}")
-    return [FAMILIES[name] for name in dict.fromkeys(names)]
-
-
 def _heading(plan: Plan, settings: Sequence[Setting], clock: str) -> str:
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     lines = [
         f"casadi_hybrid {__version__}, CasADi {ca.CasadiMeta.version()}, "
-        f"{os.cpu_count()} processors, load {_load()}",
+        f"{os.cpu_count()} processors, load {load}",
         f"{len(plan.seeds)} loops of {plan.steps} warm steps each, "
         f"{'compiled' if plan.compiled else 'interpreted'} functions, "
         f"{len(settings)} settings, clock: {clock}",
@@ -176,15 +151,11 @@ def _heading(plan: Plan, settings: Sequence[Setting], clock: str) -> str:
     return "\n".join([*lines, "", CAPTION])
 
 
-def _load() -> str:
-    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-
-
 class _Progress:
     """One line on a terminal that is written over; elsewhere a line for each program."""
 
-    def __init__(self, began: float) -> None:
-        self._began, self._last = began, ""
+    def __init__(self) -> None:
+        self._began, self._last = time.perf_counter(), ""
 
     def __call__(self, words: str) -> None:
         line = f"{time.perf_counter() - self._began:5.0f} s  {words}"
@@ -204,7 +175,7 @@ def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> 
     from casadi_hybrid.benchmark.figure import horizons, profile, spreads  # noqa: PLC0415
     from casadi_hybrid.plotting import save  # noqa: PLC0415
 
-    folder, against, form = arguments.out, arguments.horizon, arguments.figures
+    folder, against = arguments.out, arguments.horizon
     summary = summarize(calls, clock)
     text = f"Clock: {arguments.clock}\n" + report(calls, summary)
     if against:
@@ -213,9 +184,10 @@ def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> 
     stem = "horizon" if against else "benchmark"
     paths = [folder / f"{stem}{end}" for end in (".txt", ".csv", "-calls.csv")]
     paths[0].write_text(text, encoding="utf-8")
-    write_summary(summary, paths[1])
-    write_calls(calls, paths[2])
+    for path, records in zip(paths[1:], (as_records(summary), map(asdict, calls)), strict=True):
+        write_csv(records, path)
+    figures = {"profile": profile(calls, summary, clock), "times": spreads(summary)}
     if against:
-        return [*paths, save(horizons(summary), folder / f"horizon.{form}")]
-    paths.append(save(profile(calls, summary, clock), folder / f"profile.{form}"))
-    return [*paths, save(spreads(summary), folder / f"times.{form}")]
+        figures = {"horizon": horizons(summary)}
+    named = ((folder / f"{name}.{arguments.figures}", made) for name, made in figures.items())
+    return [*paths, *(save(made, path) for path, made in named)]

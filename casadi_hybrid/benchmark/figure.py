@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,12 +25,12 @@ def profile(calls: Sequence[Call], summary: Summary, clock: str = "seconds") -> 
     that is not solved is never done.
     """
     stars = {(p, cell.setting): peer for p, c in summary.items() for peer, cell in best(c).items()}
-    times: dict[tuple[str, int, int, int], dict[str, float]] = {}
+    times: dict[Any, dict[str, float]] = {}
     for call in calls:
-        peer = stars.get(((call.family, call.N), call.setting))
+        peer = stars.get((call.place, call.setting))
         if peer is not None:
-            key = (call.family, call.N, call.seed, call.step)
-            times.setdefault(key, {})[peer] = getattr(call, clock) if call.solved else np.inf
+            seconds = getattr(call, clock) if call.solved else np.inf
+            times.setdefault(call.instant, {})[peer] = seconds
     least = {key: min(row.values()) for key, row in times.items()}
     peers = list(dict.fromkeys(peer for row in times.values() for peer in row))
     fig, axes = figure(1, 1, height=3.4)

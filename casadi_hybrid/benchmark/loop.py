@@ -17,7 +17,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.benchmark.judge import TOLERANCE, Judge
@@ -48,10 +47,8 @@ class Loop:
         self._program = program
         self._solver = ca.nlpsol("steering", "ipopt", program.nlp, STEERING)
         self._judge = Judge(program)
-        self._bounds = {
-            "lbx": ca.DM(program.lbx), "ubx": ca.DM(program.ubx),
-            "lbg": ca.DM(program.lbg), "ubg": ca.DM(program.ubg),
-        }  # fmt: skip
+        names = "lbx", "ubx", "lbg", "ubg"
+        self._bounds = {name: ca.DM(getattr(program, name)) for name in names}
 
     def steps(self, seed: int, count: int) -> list[Step]:
         """The first ``count`` warm steps of the loop with the noise of this seed.
@@ -71,20 +68,18 @@ class Loop:
             arguments |= {"p": ca.DM(p), **self._bounds}
             if number:
                 made.append(Step(number, state, arguments))
-            found = self._sharp(self._solve(p, arguments, seed, number))
-            x = found["x"]
-            moved = program.shifted(x, found["lam_x"], found["lam_g"])
+            x, lam_x, lam_g = self._sharp(self._solve(p, arguments, seed, number))
+            moved = program.shifted(x, lam_x, lam_g)
             guess = dict(zip(("x0", "lam_x0", "lam_g0"), moved, strict=True))
             state = program.step(state, program.first_input(x)).full().ravel()
             state = state + NOISE * np.array(family.scale) * random.standard_normal(state.size)
         return made
 
-    def _sharp(self, found: dict[str, Vector]) -> dict[str, Vector]:
-        """The solution with zeros for multipliers of what is not active."""
+    def _sharp(self, found: dict[str, Vector]) -> tuple[Vector, Vector, Vector]:
+        """x, λ_x and λ_g of the solution with zeros for multipliers of what is not active."""
         program = self._program
-        x, lam_x, on = _at_bounds(found["x"], found["lam_x"], program.lbx, program.ubx)
-        _, lam_g, _ = _at_bounds(found["g"], found["lam_g"], program.lbg, program.ubg)
-        return {"x": np.where(on, x, found["x"]), "lam_x": lam_x, "lam_g": lam_g}
+        x, lam_x = _sharp(found["x"], found["lam_x"], program.lbx, program.ubx)
+        return x, lam_x, _sharp(found["g"], found["lam_g"], program.lbg, program.ubg)[1]
 
     def _solve(
         self, p: Vector, arguments: dict[str, Any], seed: int, number: int
@@ -101,10 +96,8 @@ class Loop:
         )
 
 
-def _at_bounds(
-    values: Vector, lam: Vector, low: Vector, high: Vector
-) -> tuple[Vector, Vector, NDArray[np.bool_]]:
-    """The bounds that multipliers point to, multipliers of the active ones, and which these are."""
+def _sharp(values: Vector, lam: Vector, low: Vector, high: Vector) -> tuple[Vector, Vector]:
+    """Active values at the bounds that multipliers point to, and the multipliers of these alone."""
     bound = np.where(lam > 0, high, low)
     on = np.abs(lam) > np.abs(values - bound)  # no bound: infinitely far
-    return bound, np.where(on, lam, 0.0), on
+    return np.where(on, bound, values), np.where(on, lam, 0.0)

@@ -15,9 +15,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir, contextmanager, suppress
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,16 @@ class Call:
         """Whether the answer is a KKT point."""
         return self.kind == SOLVED
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """The program."""
+        return self.family, self.N
+
+    @property
+    def instant(self) -> tuple[str, int, int, int]:
+        """The program, and the step of it."""
+        return self.family, self.N, self.seed, self.step
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -93,10 +103,9 @@ def measure(program: Program, settings: Sequence[Setting], plan: Plan, say: Say)
     Raises:
         InputError: where there is no loop to measure.
     """
-    if not plan.compiled:
-        return _measured(program, settings, plan, say)
-    # CasADi leaves what it compiles where it works, as long as the solver lives.
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with ExitStack() as stack:
+        if plan.compiled:  # CasADi leaves what it compiles where it works, while the solver lives
+            stack.enter_context(chdir(stack.enter_context(tempfile.TemporaryDirectory())))
         return _measured(program, settings, plan, say)
 
 
@@ -107,7 +116,10 @@ def _measured(program: Program, settings: Sequence[Setting], plan: Plan, say: Sa
     for setting in settings:
         began = time.perf_counter()
         with quiet():
-            solvers[setting.name] = _made(setting, program, plan.compiled)
+            try:
+                solvers[setting.name] = setting.make(program, plan.compiled)
+            except _ERRORS as error:
+                solvers[setting.name] = _last(error)
         builds[setting.name] = time.perf_counter() - began
         say(f"{program.label}: {setting.name} built in {builds[setting.name]:.2f} s")
     spent = dict.fromkeys(solvers, 0.0)
@@ -129,30 +141,21 @@ def _measured(program: Program, settings: Sequence[Setting], plan: Plan, say: Sa
     return calls
 
 
-@dataclass(frozen=True)
-class _Raw:
+class _Raw(NamedTuple):
     """What a call gave; no answer where it raised or was left out."""
 
-    seconds: float
-    processor: float
-    answer: Any
-    iterations: int
-    success: bool
     word: str
-
-
-def _made(setting: Setting, program: Program, compiled: bool) -> Any:
-    """The solver, or the sentence why there is none."""
-    try:
-        return setting.make(program, compiled)
-    except _ERRORS as error:
-        return _last(error)
+    answer: Any = None
+    success: bool = False
+    iterations: int = -1
+    seconds: float = 0.0
+    processor: float = 0.0
 
 
 def _run(solver: Any, steps: Sequence[Step], patience: float) -> list[_Raw]:
     """Call for every step of one loop, while time is left."""
     if isinstance(solver, str):  # it could not be built
-        return [_Raw(0.0, 0.0, None, -1, False, solver) for _ in steps]
+        return [_Raw(solver)] * len(steps)
     until = time.thread_time() + patience
     found: list[_Raw] = []
     if patience > 0:
@@ -160,16 +163,16 @@ def _run(solver: Any, steps: Sequence[Step], patience: float) -> list[_Raw]:
             solver(**steps[-1].arguments)
     for step in steps:
         if time.thread_time() > until:
-            found.append(_Raw(0.0, 0.0, None, -1, False, LEFT))
+            found.append(_Raw(LEFT))
             continue
-        wall, processor, answer, word = _timed(solver, step.arguments)
-        iterations, success, said = _stats(solver)
-        found.append(_Raw(wall, processor, answer, iterations, success, word or said))
+        word, answer, *seconds = _timed(solver, step.arguments)
+        said, success, iterations = _stats(solver)
+        found.append(_Raw(word or said, answer, success, iterations, *seconds))
     return found
 
 
-def _timed(solver: Any, arguments: dict[str, Any]) -> tuple[float, float, Any, str]:
-    """Seconds of one call by both clocks, its answer, and what it raised."""
+def _timed(solver: Any, arguments: dict[str, Any]) -> tuple[str, Any, float, float]:
+    """What one call raised, its answer, and its seconds by both clocks."""
     gc.collect(0)
     on = gc.isenabled()
     gc.disable()
@@ -183,17 +186,17 @@ def _timed(solver: Any, arguments: dict[str, Any]) -> tuple[float, float, Any, s
         wall, processor = time.perf_counter() - wall, time.thread_time() - processor
         if on:
             gc.enable()
-    return wall, processor, answer, word
+    return word, answer, wall, processor
 
 
-def _stats(solver: Any) -> tuple[int, bool, str]:
-    """Iterations, success and status; some plugins raise after a failure, or count nothing."""
+def _stats(solver: Any) -> tuple[str, bool, int]:
+    """Status, success and iterations; some plugins raise after a failure, or count nothing."""
     try:
         stats = solver.stats()
     except _ERRORS as error:
-        return -1, False, _last(error)
+        return _last(error), False, -1
     word = stats.get("return_status") or stats.get("unified_return_status") or ""
-    return int(stats.get("iter_count", -1)), bool(stats.get("success")), str(word)
+    return str(word), bool(stats.get("success")), int(stats.get("iter_count", -1))
 
 
 def _judged(judge: Judge, step: Step, raw: _Raw) -> dict[str, Any]:
@@ -204,10 +207,8 @@ def _judged(judge: Judge, step: Step, raw: _Raw) -> dict[str, Any]:
     else:
         residual, f = judge(raw.answer, step.arguments["p"])
         kind = SOLVED if residual <= TOLERANCE else FALSE if raw.success else FAILED
-    return {
-        "kind": kind, "seconds": raw.seconds, "processor": raw.processor,
-        "iterations": raw.iterations, "residual": residual, "f": f, "word": raw.word,
-    }  # fmt: skip
+    kept = {key: getattr(raw, key) for key in ("word", "iterations", "seconds", "processor")}
+    return {**kept, "kind": kind, "residual": residual, "f": f}
 
 
 def _last(error: Exception) -> str:

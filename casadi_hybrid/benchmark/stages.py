@@ -28,7 +28,7 @@ class Family:
     """A plant and its controller, for any horizon.
 
     Attributes:
-        name, title: a word and a phrase.
+        name: a word.
         step: F(x, u), the state one interval later; plant and model are the same.
         cost: ℓ(x, u, t) of an interval; ``final``: ℓ_N(x, t).
         start: the first state.
@@ -41,7 +41,6 @@ class Family:
     """
 
     name: str
-    title: str
     step: Callable[[Any, Any], Any]
     cost: Callable[[Any, Any, Any], Any]
     final: Callable[[Any, Any], Any]
@@ -94,10 +93,8 @@ class Program:
     def cold(self, state: Vector) -> Vector:
         """The guess without a solution: the measured state all along, and the input at rest."""
         inputs = self.family.rest or (0.0,) * len(self.family.lower)
-        parts: list[Vector] = []
-        for n, m in zip(self.nx, self.nu, strict=True):
-            parts += [state[:n], np.array([*inputs, 0.0])[:m]]
-        return np.concatenate(parts)
+        stages = zip(self.nx, self.nu, strict=True)
+        return np.concatenate([[*state[:n], *(*inputs, 0.0)[:m]] for n, m in stages])
 
     def shifted(self, x: Vector, lam_x: Vector, lam_g: Vector) -> tuple[Vector, Vector, Vector]:
         """A solution one interval on; the last input is held for one more interval.
@@ -112,22 +109,18 @@ class Program:
 
     def _along(self, values: Vector) -> Vector:
         """The shift of unknowns, or of what belongs to each of them; the last stages stay."""
-        n, wide = self.nx[0], np.add(self.nx, self.nu)
+        wide = np.add(self.nx, self.nu)
         stages = np.split(values, np.cumsum(wide)[:-1])
-        states = [stage[:n] for stage in stages]
-        inputs = [stage[n:] for stage in stages[:-1]]
-        states, inputs = [*states[1:], states[-1]], [*inputs[1:], inputs[-1]]
+        held = stages[-2][self.nx[0] :]
+        ahead = [*stages[1:-1], np.concatenate([stages[-1], held]), stages[-1]]
         # Without a slack of its own, the first stage takes the inputs alone.
-        inputs[0] = inputs[0][: self.nu[0]]
-        return np.concatenate([*_merged(states[:-1], inputs), states[-1]])
+        return np.concatenate([ahead[0][: wide[0]], *ahead[1:]])
 
     def _across(self, values: Vector) -> Vector:
         """The shift of what belongs to the rows."""
-        n, tall = self.nx[0], self.nx[0] + np.array(self.ng[:-1])
-        stages = np.split(values, np.cumsum(tall)[:-1])
-        gaps, rows = [stage[:n] for stage in stages], [stage[n:] for stage in stages]
-        rows = [gaps[0], *rows[2:], rows[-1]]
-        return np.concatenate(_merged([*gaps[1:], gaps[-1]], rows))
+        n = self.nx[0]
+        stages = np.split(values, np.cumsum(n + np.array(self.ng[:-1]))[:-1])
+        return np.concatenate([stages[1][:n], stages[0][:n], *stages[2:], stages[-1]])
 
 
 def program(family: Family, N: int) -> Program:
@@ -150,7 +143,7 @@ def program(family: Family, N: int) -> Program:
 
     f: Any = family.final(states[N], t0 + N * family.dt)
     g: list[Any] = []
-    w, lbx, ubx, lbg, ubg, ng = [], [], [], [], [], []
+    w, lbx, ubx, ubg, ng = [], [], [], [], []
     for k in range(N):
         t, v = t0 + k * family.dt, controls[k]
         f += family.dt * family.cost(states[k], v[:inputs], t)
@@ -158,30 +151,25 @@ def program(family: Family, N: int) -> Program:
         lbx += [floor if k else [-np.inf] * n, family.lower]
         ubx += [roof if k else [np.inf] * n, family.upper]
         g.append(states[k + 1] - step(states[k], v[:inputs]))
-        own = 0
-        if k == 0:
-            g.append(states[0] - measured)
-            own = n
-        lbg.append([0.0] * (n + own))
-        ubg.append([0.0] * (n + own))
+        ubg.append([0.0] * n)
+        rows = states[0] - measured if k == 0 else ca.SX(0, 1)
         if family.rows is not None and k:
             s = v[inputs]
             f += family.dt * SOFT * (s + s**2)
             rows = family.rows(states[k], t) + s
-            g.append(rows)
-            own = rows.numel()
             lbx.append([0.0])
             ubx.append([np.inf])
-            lbg.append([0.0] * own)
-            ubg.append([np.inf] * own)
-        ng.append(own)
+        g.append(rows)
+        ng.append(rows.numel())
+        ubg.append([np.inf if k else 0.0] * ng[-1])
     w.append(states[N])
     lbx.append(floor)
     ubx.append(roof)
+    most = np.concatenate(ubg)
     return Program(
         family, N,
         {"x": ca.vertcat(*w), "p": ca.vertcat(measured, t0), "f": f, "g": ca.vertcat(*g)},
-        np.concatenate(lbx), np.concatenate(ubx), np.concatenate(lbg), np.concatenate(ubg),
+        np.concatenate(lbx), np.concatenate(ubx), np.zeros(most.size), most,
         [n] * (N + 1), [v.numel() for v in controls] + [0], [*ng, 0], step,
     )  # fmt: skip
 
@@ -199,8 +187,3 @@ def runge_kutta(slope: Callable[[Any, Any], Any], dt: float, steps: int = 1) -> 
         return x
 
     return step
-
-
-def _merged(first: list[Vector], second: list[Vector]) -> list[Vector]:
-    """first[0], second[0], first[1], second[1], …"""
-    return [part for pair in zip(first, second, strict=True) for part in pair]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, Call
+from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, SOLVED, Call
 from casadi_hybrid.benchmark.peers import OURS
 
 ENOUGH = 0.9
@@ -64,17 +66,15 @@ def summarize(calls: Iterable[Call], clock: str = "seconds") -> Summary:
     """One cell for each setting and program, by one of the clocks: ``seconds``, ``processor``."""
     groups: dict[Place, dict[str, list[Call]]] = {}
     for call in calls:
-        groups.setdefault((call.family, call.N), {}).setdefault(call.setting, []).append(call)
+        groups.setdefault(call.place, {}).setdefault(call.setting, []).append(call)
     return {place: _cells(group, clock) for place, group in groups.items()}
 
 
 def _cells(group: Mapping[str, Sequence[Call]], clock: str) -> dict[str, Cell]:
-    least: dict[tuple[int, int], float] = {}
-    for calls in group.values():
-        for call in calls:
-            if call.solved:
-                key = (call.seed, call.step)
-                least[key] = min(call.f, least.get(key, np.inf))
+    least: dict[Any, float] = {}
+    for call in chain.from_iterable(group.values()):
+        if call.solved:
+            least[call.instant] = min(call.f, least.get(call.instant, np.inf))
     found = {}
     for name, calls in sorted(group.items(), key=lambda item: item[0].split("/")[0] != OURS):
         good = [call for call in calls if call.solved]
@@ -82,7 +82,7 @@ def _cells(group: Mapping[str, Sequence[Call]], clock: str) -> dict[str, Cell]:
         made = [getattr(call, clock) for call in calls if call.kind != LEFT]
         p99, p999, worst = map(float, np.quantile(made or [np.nan], (0.99, 0.999, 1.0)))
         counts = [call.iterations for call in good if call.iterations >= 0]
-        worse = [c.f - least[c.seed, c.step] > WORSE * max(1.0, abs(c.f)) for c in good]
+        worse = [c.f - least[c.instant] > WORSE * max(1.0, abs(c.f)) for c in good]
         kinds = [call.kind for call in calls]
         found[name] = Cell(
             name, len(calls), len(good), kinds.count(FALSE), kinds.count(RAISED),
@@ -116,10 +116,6 @@ def ratios(summary: Summary, setting: str = OURS) -> dict[str, dict[Place, tuple
     """Median of each peer's best setting over ours, by peer and program, NaN without a step.
 
     With each, whether both solve enough steps for it to say anything.
-
-    Args:
-        summary: of all programs.
-        setting: which of ours.
     """
     found: dict[str, dict[Place, tuple[float, bool]]] = {}
     for place, cells in summary.items():
@@ -132,27 +128,14 @@ def ratios(summary: Summary, setting: str = OURS) -> dict[str, dict[Place, tuple
     return found
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    """Of the finite values; NaN without any."""
-    finite = [value for value in values if np.isfinite(value)]
-    return float(np.exp(np.mean(np.log(finite)))) if finite else np.nan
-
-
 def lost_steps(calls: Sequence[Call]) -> list[tuple[Call, list[str]]]:
     """The steps that ours runs and does not solve, and a peer does, with the peer's settings."""
-    solved: dict[tuple[str, int, int, int], list[str]] = {}
+    solved: dict[Any, list[str]] = {}
     for call in calls:
         if call.solved and call.setting.split("/")[0] != OURS:
-            key = (call.family, call.N, call.seed, call.step)
-            solved.setdefault(key, []).append(call.setting)
-    return [
-        (call, solved[key])
-        for call in calls
-        if call.setting == OURS
-        and not call.solved
-        and call.kind != LEFT
-        and (key := (call.family, call.N, call.seed, call.step)) in solved
-    ]
+            solved.setdefault(call.instant, []).append(call.setting)
+    ours = (call for call in calls if call.setting == OURS and call.kind not in (SOLVED, LEFT))
+    return [(call, solved[call.instant]) for call in ours if call.instant in solved]
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:

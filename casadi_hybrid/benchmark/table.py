@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,6 @@ from casadi_hybrid.benchmark.summary import (
     Summary,
     best,
     exponent,
-    geometric_mean,
     lost_steps,
     ratios,
 )
@@ -56,14 +57,8 @@ def conclusion(calls: Sequence[Call], summary: Summary) -> str:
     """What follows from the tables of the programs."""
     defaults = "The best setting of each solver, its median over that of our defaults"
     alike = f"The same over {ALIKE}, which asks for no more than the others are asked for"
-    parts = [
-        _ratios(summary, OURS, defaults),
-        _ratios(summary, ALIKE, alike),
-        _tails(summary),
-        _losses(calls),
-        _oddities(calls),
-    ]
-    return "\n".join(part for part in parts if part)
+    compared = (_ratios(summary, OURS, defaults), _ratios(summary, ALIKE, alike))
+    return "\n".join(filter(None, [*compared, _tails(summary), _losses(calls), _oddities(calls)]))
 
 
 def as_records(summary: Summary) -> list[dict[str, Any]]:
@@ -82,12 +77,11 @@ def as_records(summary: Summary) -> list[dict[str, Any]]:
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Columns side by side, the first to the left and numbers to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     lines = []
-    for row in rows:
-        cells = [f"{row[0]:<{widths[0]}}"]
-        cells += [f"{v:>{w}}" for v, w in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
+    for name, *row in rows:
+        cells = (f"{v:>{w}}" for v, w in zip(row, others, strict=True))
+        lines.append("  ".join([f"{name:<{first}}", *cells]).rstrip())
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
@@ -124,7 +118,7 @@ def _ratios(summary: Summary, setting: str, title: str) -> str:
             shown = _number(value)
             row.append(shown if able or np.isnan(value) else f"({shown})")
             counted += [value] * able
-        mean = geometric_mean(counted)
+        mean = geometric_mean(counted) if counted else np.nan
         verdict = "–" if np.isnan(mean) else "we win" if mean > 1 else "we lose"
         rows.append([*row, _number(mean), verdict])
     note = f"In parentheses, and not in the mean: below {ENOUGH:.0%} of the steps solved"
@@ -152,7 +146,7 @@ def _losses(calls: Sequence[Call]) -> str:
     ]
     for call, names in lost[:_LISTED]:
         lines.append(
-            f"  {label((call.family, call.N))}, seed {call.seed}, step {call.step}: {call.kind}, "
+            f"  {label(call.place)}, seed {call.seed}, step {call.step}: {call.kind}, "
             f"{call.word}; solved by {', '.join(names)}"
         )
     if len(lost) > _LISTED:
@@ -162,11 +156,8 @@ def _losses(calls: Sequence[Call]) -> str:
 
 def _oddities(calls: Sequence[Call]) -> str:
     """Wrong words and raised errors, each kind once, with its count."""
-    counts: dict[tuple[str, ...], int] = {}
-    for call in calls:
-        if call.kind in (FALSE, RAISED):
-            key = (call.setting, label((call.family, call.N)), call.kind, call.word)
-            counts[key] = counts.get(key, 0) + 1
+    odd = (call for call in calls if call.kind in (FALSE, RAISED))
+    counts = Counter((call.setting, label(call.place), call.kind, call.word) for call in odd)
     if not counts:
         return "No solver called a point a solution that is none, and none raised an error.\n"
     lines = [
@@ -198,22 +189,13 @@ def horizon_report(summary: Summary) -> str:
     return "\n".join([_AGAINST, *parts])
 
 
-def write_calls(calls: Sequence[Call], path: Path) -> None:
-    """Write one line a call."""
+def write_csv(records: Iterable[dict[str, Any]], path: Path) -> None:
+    """Write one line for each record, of which there are some."""
+    rows = list(records)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        names = [entry.name for entry in fields(Call)]
-        writer.writerow(names)
-        writer.writerows([getattr(call, name) for name in names] for call in calls)
-
-
-def write_summary(summary: Summary, path: Path) -> None:
-    """Write one line for each setting and program."""
-    records = as_records(summary)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(records[0]))
+        writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        writer.writerows(records)
+        writer.writerows(rows)
 
 
 def _fit(sizes: Sequence[int], values: Sequence[float]) -> tuple[str, str]:

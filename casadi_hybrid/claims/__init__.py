@@ -5,8 +5,7 @@ law in the solver's own loop and returns a :class:`Claim` with the deviations it
 ``casadi-hybrid claims`` prints all of them.
 """
 
-from casadi_hybrid.claims.claim import Claim as Claim
-from casadi_hybrid.claims.claim import Setup as Setup
-from casadi_hybrid.claims.claim import table as table
-from casadi_hybrid.claims.suite import check_all as check_all
-from casadi_hybrid.claims.suite import check_shape as check_shape
+from casadi_hybrid.claims.claim import Claim, Setup, table
+from casadi_hybrid.claims.suite import check_all, check_shape
+
+__all__ = ["Claim", "Setup", "check_all", "check_shape", "table"]

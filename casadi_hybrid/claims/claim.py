@@ -153,12 +153,8 @@ class Setup:
     def __post_init__(self) -> None:
         count(self.iterations, "iterations", at_least=1)
         n, m = self.problem.n, self.problem.m
-        x_prev = self.x0 if self.x_prev is None else self.x_prev
-        for name, value, size in (
-            ("x0", self.x0, n),
-            ("x_prev", x_prev, n),
-            ("dual", self.dual, m),
-        ):
+        for name, size in (("x0", n), ("x_prev", n), ("dual", m)):
+            value = self.x0 if getattr(self, name) is None else getattr(self, name)
             object.__setattr__(self, name, as_vector(value, size, name))
 
     def case(self, rest: str) -> str:

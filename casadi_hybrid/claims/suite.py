@@ -23,15 +23,10 @@ LEARNING, SHORT = 20, 60
 THETAS = (1.0, 0.0, 0.3, 0.7)
 # Claims without a problem of the class, of one mode and of the paper's two small examples.
 ALONE: tuple[Callable[..., Claim], ...] = (
-    spectra.margin_bounds,
-    spectra.margin_equality,
-    spectra.margin_expansion,
-    spectra.margin_double_root,
-    spectra.stiffness,
-    spectra.stiffness_curvature,
-    spectra.unstable_penalty,
-    design.weights_of_other_metrics,
-)
+    spectra.margin_bounds, spectra.margin_equality, spectra.margin_expansion,
+    spectra.margin_double_root, spectra.stiffness, spectra.stiffness_curvature,
+    spectra.unstable_penalty, design.weights_of_other_metrics,
+)  # fmt: skip
 
 
 def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Claim, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.cli.running import scenario_folder, scenario_summaries
@@ -27,10 +27,10 @@ def add_arguments(commands: Any) -> None:
         + "; ".join(f"{where} ({shell})" for shell, where in _WHERE.items()) + ".",
     )  # fmt: skip
     parser.add_argument("shell", choices=tuple(_WHERE), help="which shell")
+    parser.set_defaults(run=partial(run, commands))
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command's words.
 
     Attributes:
@@ -46,33 +46,27 @@ class Command:
     values: dict[str, tuple[str, ...]]
 
 
-def run(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Print the completion of what a parser takes; 0."""
-    found = commands_of(parser)
-    print({"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell](found), end="")
+def run(commands: Any, arguments: argparse.Namespace) -> int:
+    """Print the completion of what the commands take; 0."""
+    write = {"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell]
+    print(write(commands_of(commands)), end="")
     return 0
 
 
-def commands_of(parser: argparse.ArgumentParser) -> dict[str, Command]:
+def commands_of(commands: Any) -> dict[str, Command]:
     """Read the commands of a parser."""
-    (action,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
     found = {}
-    for name, command in action.choices.items():
-        options: dict[str, str] = {}
-        values: dict[str, tuple[str, ...]] = {}
-        words: tuple[str, ...] = ()
-        for one in command._actions:
+    for choice in commands._choices_actions:
+        words = _scenarios() if choice.dest == "run" else ()
+        command = found[choice.dest] = Command(choice.help, {}, words, {})
+        for one in commands.choices[choice.dest]._actions:
             choices = tuple(map(str, one.choices or ()))
-            if not one.option_strings:
-                words = choices
             for option in one.option_strings:
-                options[option] = (one.help or "").replace("%%", "%")
+                command.options[option] = (one.help or "").replace("%%", "%")
                 if choices:
-                    values[option] = choices
-        if name == "run":
-            words = _scenarios()
-        found[name] = Command(helps.get(name, ""), options, words, values)
+                    command.values[option] = choices
+            if choices and not one.option_strings:
+                found[choice.dest] = command._replace(words=choices)
     return found
 
 
@@ -80,26 +74,24 @@ def bash(commands: dict[str, Command]) -> str:
     """The completion for bash."""
     cases = []
     for name, command in commands.items():
-        values = "".join(
-            f"      {option}) words={_quoted(words)};;\n"
-            for option, words in command.values.items()
-        )
-        words = _quoted((*command.options, *command.words))
-        cases.append(
-            f"    {name})\n      words={words}\n"
-            + (f'      case "$before" in\n{values}      esac\n' if values else "")
-            + "      ;;\n"
-        )
-    first = _quoted(("--help", "--version", *commands))
-    return (
-        "_casadi_hybrid() {\n"
-        '  local now="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words\n'
-        f'  if [ "$COMP_CWORD" -eq 1 ]; then words={first}\n'
-        '  else case "${COMP_WORDS[1]}" in\n' + "".join(cases) + "  esac; fi\n"
-        '  COMPREPLY=($(compgen -W "$words" -- "$now"))\n'
-        "}\n"
-        "complete -o default -F _casadi_hybrid casadi-hybrid\n"
-    )
+        cases.append(f"    {name}) words={_quoted((*command.options, *command.words))}")
+        if command.values:
+            values = command.values.items()
+            chosen = (f"        {option}) words={_quoted(words)};;" for option, words in values)
+            cases += ['      case "$before" in', *chosen, "      esac"]
+        cases.append("      ;;")
+    lines = [
+        "_casadi_hybrid() {",
+        '  local now="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words',
+        f'  if [ "$COMP_CWORD" -eq 1 ]; then words={_quoted(("--help", "--version", *commands))}',
+        '  else case "${COMP_WORDS[1]}" in',
+        *cases,
+        "  esac; fi",
+        '  COMPREPLY=($(compgen -W "$words" -- "$now"))',
+        "}",
+        "complete -o default -F _casadi_hybrid casadi-hybrid",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def zsh(commands: dict[str, Command]) -> str:

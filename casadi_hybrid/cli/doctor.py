@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
-import re
 import stat
-import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from timeit import repeat
 from typing import Any
 
 import casadi as ca
@@ -30,44 +30,39 @@ from casadi_hybrid.solver import Solver
 _PACKAGES = ("casadi", "numpy", "scipy", "feral-solver")
 # Instructions that make a difference to sums of numbers; there are some hundred others.
 _TELLING = ("sse4_2", "avx", "avx2", "fma", "avx512f", "asimd", "neon", "sve", "AdvSIMD")
-
 _REPEATED = 10  # solves, the fastest of which counts
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
-    """What was found.
-
-    Attributes:
-        rows: what was looked at and what there is, in order.
-        broken: sentences about what does not work; empty where all does.
-    """
-
-    rows: dict[str, str] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"found": self.rows, "broken": self.broken}
-
-    def __str__(self) -> str:
-        width = max(map(len, self.rows))
-        lines = [f"{name:<{width}}  {value}" for name, value in self.rows.items()]
-        verdict = [f"broken: {sentence}" for sentence in self.broken] or ["everything works"]
-        return "\n".join([*lines, "", *verdict])
+def add_arguments(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "doctor",
+        help="what this machine has: versions, compiler, cache, engine, and whether it works",
+        description="Print versions, processor, compiler, cache and engine, test the engine and "
+        "the solver. The exit code is 1 where something that is there does not work.",
+    )
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.set_defaults(run=run)
 
 
-def examine() -> Examination:
-    """Look at everything."""
-    found = Examination()
-    _versions(found)
-    _engine(found)
-    _solver(found)
-    return found
+def run(arguments: argparse.Namespace) -> int:
+    """Say what the machine has; 1 where something that is there does not work."""
+    rows: dict[str, str] = {}
+    broken: list[str] = []
+    _versions(rows)
+    _engine(rows, broken)
+    _solver(rows, broken)
+    if arguments.json:
+        print(json.dumps({"found": rows, "broken": broken}))
+    else:
+        width = max(map(len, rows))
+        lines = [f"{name:<{width}}  {value}" for name, value in rows.items()]
+        verdict = [f"broken: {sentence}" for sentence in broken] or ["everything works"]
+        print(*lines, "", *verdict, sep="\n")
+    return 1 if broken else 0
 
 
-def _versions(found: Examination) -> None:
-    rows = found.rows
+def _versions(rows: dict[str, str]) -> None:
     rows["casadi_hybrid"] = __version__
     rows["Python"] = f"{platform.python_version()}, {platform.system()} {platform.release()}"
     for name in _PACKAGES:
@@ -80,8 +75,7 @@ def _versions(found: Examination) -> None:
     rows["OpenBLAS"] = _kernels() or "not known"
 
 
-def _engine(found: Examination) -> None:
-    rows = found.rows
+def _engine(rows: dict[str, str], broken: list[str]) -> None:
     compiler = find_compiler()
     rows["compiler"] = "none" if compiler is None else f"{compiler}, {compiler.target}"
     rows["cache"] = _cache()
@@ -90,9 +84,9 @@ def _engine(found: Examination) -> None:
     fault = "" if status.reason else self_test(engine())
     rows["self-test"] = "none" if status.reason else fault or "passed"
     if fault:
-        found.broken.append(f"the engine in C fails its self-test: {fault}")
+        broken.append(f"the engine in C fails its self-test: {fault}")
     if status.reason:
-        found.broken.append(f"the engine in C cannot be had: {status.reason}")
+        broken.append(f"the engine in C cannot be had: {status.reason}")
     drawing = importlib.util.find_spec("matplotlib") is not None
     parts = {
         "export": f"needs the engine in C ({status.reason})" if status.reason else "",
@@ -108,11 +102,10 @@ def _engine(found: Examination) -> None:
     rows["not available"] = "; ".join(lacking) or "nothing"
 
 
-def _solver(found: Examination) -> None:
+def _solver(rows: dict[str, str], broken: list[str]) -> None:
     """A problem whose solution is known: the point of a disc that is nearest to (2, 0)."""
     x = ca.SX.sym("x", 2)
     began = time.perf_counter()
-    again = ""
     try:
         problem = Problem(x=x, f=(x[0] - 2) ** 2 + x[1] ** 2, g=1 - ca.sumsqr(x), lbg=0)
         result = Solver(problem).solve([0.5, 0.5])
@@ -120,22 +113,13 @@ def _solver(found: Examination) -> None:
         said = "right" if right else f"wrong: {result.stop}, {result.point}, x = {result.x}"
     except Exception as error:  # noqa: BLE001 - whatever it is belongs into the table
         right, said = False, f"{type(error).__name__}: {error}"
-    seconds = time.perf_counter() - began
-    if right:
-        again = _again(problem)
-    found.rows["solver"] = f"a small problem: {said}, {seconds:.2f} s{again}"
+    rows["solver"] = f"a small problem: {said}, {time.perf_counter() - began:.2f} s"
     if not right:
-        found.broken.append(f"the solver fails at a small problem: {said}")
-
-
-def _again(problem: Problem) -> str:
-    """What a repeated solve takes."""
-    solver, times = Solver(problem), []
-    for _ in range(_REPEATED):
-        began = time.perf_counter()
-        solver.solve([0.5, 0.5])
-        times.append(time.perf_counter() - began)
-    return f"; again {min(times) * 1e3:.2g} ms"
+        broken.append(f"the solver fails at a small problem: {said}")
+        return
+    solver = Solver(problem)
+    seconds = min(repeat(lambda: solver.solve([0.5, 0.5]), number=1, repeat=_REPEATED))
+    rows["solver"] += f"; again {seconds * 1e3:.2g} ms"
 
 
 def _cache() -> str:
@@ -145,19 +129,16 @@ def _cache() -> str:
         return f"none: {why}"
     known = folder.stat()
     number, size = cache.entries(folder)
+    try:
+        owner = folder.owner()
+    except NotImplementedError:  # Windows
+        owner = "not known"
+    except KeyError:  # a number without a name, as in containers
+        owner = f"user {known.st_uid}"
     return (
-        f"{folder}, owner {_owner(folder)}, mode {stat.S_IMODE(known.st_mode):04o}, "
+        f"{folder}, owner {owner}, mode {stat.S_IMODE(known.st_mode):04o}, "
         f"{number} {'library' if number == 1 else 'libraries'}, {size / 1e6:.1f} MB"
     )
-
-
-def _owner(folder: Path) -> str:
-    if sys.platform == "win32":
-        return "not known"
-    try:
-        return folder.owner()
-    except KeyError:  # a number without a name, as in containers
-        return f"user {folder.stat().st_uid}"
 
 
 def _kernels() -> str:
@@ -176,10 +157,9 @@ def _kernel(path: Path) -> str:
         loaded = ctypes.CDLL(str(path))
     except OSError:
         return ""
-    for name in ("scipy_openblas_get_corename64_", "scipy_openblas_get_corename"):
-        for symbol in (name, name.removeprefix("scipy_")):
-            call = getattr(loaded, symbol, None)
-            if call is not None:
-                call.restype = ctypes.c_char_p
-                return f"{(call() or b'?').decode()} ({re.sub(r'[.]libs$', '', path.parent.name)})"
-    return ""
+    names = (f"{one}openblas_get_corename{end}" for end in ("64_", "") for one in ("scipy_", ""))
+    call = next((getattr(loaded, name) for name in names if hasattr(loaded, name)), None)
+    if call is None:
+        return ""
+    call.restype = ctypes.c_char_p
+    return f"{(call() or b'?').decode()} ({path.parent.name.removesuffix('.libs')})"

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.cli.own import stated_at
 from casadi_hybrid.engine.export.export import Export, check_name
 from casadi_hybrid.engine.export.layout import CLOSE
 from casadi_hybrid.engine.export.measure import measure
@@ -26,24 +22,6 @@ from casadi_hybrid.problem.problem import Problem
 
 FIRST = "problem", "mpc", "ocp"
 """What is taken where nothing is named: the first that is there."""
-_PARTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a user's function returned.
-
-    Attributes:
-        name: of the function.
-        problem: an nlp dictionary, a Problem, a solver, an OptimalControl or an MPC.
-        arguments: of the first solve.
-        loop: changes of the arguments for the solves after it.
-    """
-
-    name: str
-    problem: Any
-    arguments: Mapping[str, Any]
-    loop: Iterable[Mapping[str, Any]]
 
 
 def add_arguments(commands: Any) -> None:
@@ -53,8 +31,8 @@ def add_arguments(commands: Any) -> None:
         help="a solver as C99 without dependencies, for machines without Python",
         description="Write a solver as C99, compile it with all warnings as "
         "errors, compare it with Python, and print its memory, stack and instructions. PROBLEM is "
-        "an MPC or an OptimalControl in a module or a file, or a function there that returns one, "
-        "an nlp dictionary, a Problem or a solver; or, in a tuple, one of these, a dictionary of "
+        "an MPC, an OptimalControl, an nlp dictionary, a Problem or a solver in a module or a "
+        "file, or a function there that returns one; or, in a tuple, one of these, a dictionary of "
         "arguments (p, lbx, …; of an MPC x and parameters) of the first solve, and a list of "
         "changes of them, solved one after another.",
     )
@@ -73,34 +51,24 @@ def add_arguments(commands: Any) -> None:
         action=argparse.BooleanOptionalAction,
         help="write what repeats, as stages do, once (default: where straight code is long)",
     )
-    parser.add_argument(
-        "--warm-only",
-        action="store_true",
-        help="leave the search from any start out: less code and memory",
-    )
-    parser.add_argument(
-        "--no-measure", action="store_true", help="write the files only; nothing is compiled"
-    )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    for flag, text in (
+        ("--warm-only", "leave the search from any start out: less code and memory"),
+        ("--no-measure", "write the files only; nothing is compiled"),
+        ("--json", "print the figures as JSON"),
+    ):
+        parser.add_argument(flag, action="store_true", help=text)
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; its exit code: 1 where C does not answer as Python does.
-
-    Raises:
-        InputError: for wrong input.
-        OSError: where the folder cannot be written to.
-    """
+    """Run the command; its exit code: 1 where C does not answer as Python does."""
     writable(arguments.out)
-    written = export(
-        read(arguments.problem), arguments.out, arguments.name, arguments.loops,
-        cold=not arguments.warm_only,
-    )  # fmt: skip
+    written = export(arguments)
     if not arguments.json:
         print(written, flush=True)
+    elif arguments.no_measure:
+        print(json.dumps(written.to_dict()))
     if arguments.no_measure:
-        if arguments.json:
-            print(json.dumps(written.to_dict()))
         return 0
     try:
         measured = measure(written)
@@ -122,116 +90,36 @@ def run(arguments: argparse.Namespace) -> int:
     return 1
 
 
-def read(place: str) -> Given:
-    """Return what ``MODULE:NAME`` or ``FILE.py:NAME`` names, or the function of that name returns.
+def export(arguments: argparse.Namespace) -> Export:
+    """Write what stands at a place, see :meth:`casadi_hybrid.casadi_api.solver.NlpSolver.export`.
 
     Raises:
-        InputError: where there is none, or it is something else than an nlp dictionary, a Problem,
-            a solver, an OptimalControl or an MPC, with arguments and a list of changes of them
-            beside it or not.
+        InputError: where there is nothing, or something else than an nlp dictionary, a Problem, a
+            solver, an OptimalControl or an MPC, with arguments and a list of changes of them beside
+            it or not; and as there.
+        OSError: as there.
     """
-    where, colon, name = place.rpartition(":")
-    if not colon or name.endswith(".py"):  # a path may have a colon of its own
-        where, name = place, ""
-    module = module_at(where)
-    name = name or next((word for word in FIRST if hasattr(module, word)), FIRST[0])
-    found = getattr(module, name, None)
-    if not _named(found):
-        if not callable(found):
-            own = module.__name__
-            known = [
-                word for word, value in vars(module).items()
-                if _named(value) or (callable(value) and value.__module__ == own)
-            ]  # fmt: skip
-            raise InputError(f"{where} has no function {name!r}{suggest(name, known)}")
-        found = found()
+    from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
+
+    place, name = arguments.problem, arguments.name
+    own, found, _ = stated_at(place, FIRST)
     parts = found if isinstance(found, tuple) else (found,)
-    problem, arguments, loop = (*parts, {}, ())[:_PARTS] if len(parts) < _PARTS else parts[:_PARTS]
-    if len(parts) > _PARTS or not isinstance(arguments, Mapping):
+    solver, given, loop = (*parts, {}, ())[:3] if len(parts) < 3 else parts[:3]
+    if len(parts) > 3 or not isinstance(given, Mapping):
         raise InputError(
             f"{place} must return a problem, or a tuple of it, a dictionary of arguments and a "
             f"list of changes of them; it returned {found!r}"
         )
-    if not isinstance(problem, Mapping | Problem | NlpSolver) and not _named(problem):
+    options: dict[str, Any] = {"loops": arguments.loops, "cold": not arguments.warm_only, **given}
+    if isinstance(solver, MPC | OptimalControl):
+        if loop:
+            raise InputError("the loop of a controller is its own; give no list of changes")
+        return solver.export(arguments.out, name=name, **options)
+    if not isinstance(solver, Mapping | Problem | NlpSolver):
         raise InputError(
             f"{place} must return an nlp dictionary, a Problem, a solver of nlpsol, an "
-            f"OptimalControl or an MPC, not {type(problem).__name__}"
+            f"OptimalControl or an MPC, not {type(solver).__name__}"
         )
-    return Given(name, problem, arguments, loop)
-
-
-def export(
-    given: Given,
-    folder: Path,
-    name: str | None = None,
-    loops: bool | None = None,
-    *,
-    cold: bool = True,
-) -> Export:
-    """Write what was read, see :meth:`casadi_hybrid.casadi_api.solver.NlpSolver.export`.
-
-    Raises:
-        InputError: as there.
-        OSError: as there.
-    """
-    solver = given.problem
-    if _named(solver):
-        if given.loop:
-            raise InputError("the loop of a controller is its own; give no list of changes")
-        written = solver.export(folder, name=name, loops=loops, cold=cold, **given.arguments)
-        assert isinstance(written, Export)
-        return written
     if not isinstance(solver, NlpSolver):
-        solver = nlpsol(check_name(given.name if name is None else name), "hybrid", solver)
-    return solver.export(folder, name, loop=given.loop, loops=loops, cold=cold, **given.arguments)
-
-
-def _named(value: Any) -> bool:
-    """Whether it is an optimal control problem or a controller, which are exported by name."""
-    from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
-
-    return isinstance(value, MPC | OptimalControl)
-
-
-def module_at(where: str) -> ModuleType:
-    """Import a module by its name, or from a file.
-
-    Both stay among Python's modules: a problem may call what lies in its file, as a ``ca.Callback``
-    that nothing else keeps, and a dataclass looks its module up. A file's module has a name of its
-    own there, since a ``queue.py`` of the user's is not Python's.
-
-    Raises:
-        InputError: where there is none. What the module itself raises is passed on.
-    """
-    path = Path(where)
-    if path.suffix != ".py":
-        try:
-            sys.path.insert(0, "")
-            return importlib.import_module(where)
-        except ModuleNotFoundError as error:
-            message = f"there is no module {error.name!r}; a file's name ends in .py"
-            raise InputError(message) from None
-        finally:
-            sys.path.remove("")
-    if not path.is_file():
-        raise InputError(f"there is no file {where}")
-    name = f"casadi_hybrid_file_{path.stem.replace('.', '_')}"
-    while name in sys.modules:
-        name += "_"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    beside = str(path.resolve().parent)
-    sys.path.insert(0, beside)
-    try:
-        with redirect_stdout(sys.stderr):  # what a command prints is its own
-            spec.loader.exec_module(module)
-    except BaseException:
-        sys.modules.pop(name, None)
-        raise
-    finally:
-        sys.path.remove(beside)
-    if beside not in sys.path:
-        sys.path.append(beside)  # for what the file's functions import when they are called
-    return module
+        solver = nlpsol(check_name(own if name is None else name), "hybrid", solver)
+    return solver.export(arguments.out, name, loop=loop, **options)

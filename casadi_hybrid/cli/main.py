@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.benchmark import command as benchmark
-from casadi_hybrid.cli import checks, completion, embedded, new, running, studies, verifying
 from casadi_hybrid.cli.parser import make_parser
-
-_COMMANDS: dict[str, Callable[[Any], int]] = {
-    "reproduce": studies.reproduce,
-    "study": studies.study,
-    "claims": checks.claims,
-    "doctor": checks.doctor,
-    "verify": verifying.run,
-    "benchmark": benchmark.run,
-    "export": embedded.run,
-    "new": new.run,
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,20 +20,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a file on Windows takes no Greek
     parser = make_parser()
     arguments, rest = parser.parse_known_args(argv)
-    if arguments.command is None:
-        if rest:
-            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    command = arguments.command
+    if rest and command != "run":
+        own = parser if command is None else parser.commands.choices[command]
+        own.error(f"unrecognized arguments: {' '.join(rest)}")
+    if command is None:
         print(parser.format_help(), end="")
         return 0
-    if rest and arguments.command != "run":
-        own = parser.commands.choices[arguments.command]
-        own.error(f"unrecognized arguments: {' '.join(rest)}")
+    arguments.rest = rest  # options of the scenario
     try:
-        if arguments.command == "run":
-            return running.run(arguments, rest)
-        if arguments.command == "completion":
-            return completion.run(arguments, parser)
-        return _COMMANDS[arguments.command](arguments)
+        return int(arguments.run(arguments))
     except (InputError, OSError) as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
         return 2

@@ -11,7 +11,11 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.cli.running import scenario_folder, scenario_summaries
 
 _TEMPLATES = Path(__file__).with_name("templates")
-KINDS = ("ocp", "mpc", "nlp")
+KINDS = {
+    "ocp": "an optimal control problem (default)",
+    "mpc": "predictive control",
+    "nlp": "a nonlinear program",
+}
 
 
 def add_arguments(commands: Any) -> None:
@@ -22,57 +26,38 @@ def add_arguments(commands: Any) -> None:
         description="Write NAME.py, a commented start file that runs as it is: an optimal control "
         "problem, a predictive controller in closed loop, a plain nonlinear program, or a copy of "
         "a scenario.",
-        epilog="examples: casadi-hybrid new swing --ocp; casadi-hybrid new mine --from cartpole",
     )
     parser.add_argument("name", metavar="NAME", help="of the file, without .py; may have a folder")
     kind = parser.add_mutually_exclusive_group()
-    for name, text in zip(
-        KINDS,
-        ("an optimal control problem (default)", "predictive control", "a nonlinear program"),
-        strict=True,
-    ):
+    for name, text in KINDS.items():
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, help=text)
     kind.add_argument("--from", dest="scenario", metavar="SCENARIO", help="a copy of a scenario")
     parser.add_argument("--force", action="store_true", help="write over a file that exists")
-    parser.set_defaults(kind="ocp")
+    parser.set_defaults(kind="ocp", run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file, say how to run it, and return 0."""
-    path = write(arguments.name, arguments.kind, arguments.scenario, force=arguments.force)
-    print(f"{path} is written. Run it: python {path}")
-    return 0
-
-
-def write(
-    name: str, kind: str = "ocp", scenario: str | None = None, *, force: bool = False
-) -> Path:
-    """Write a start file and return its path.
-
-    Args:
-        name: path of the file without ``.py``.
-        kind: ``ocp``, ``mpc`` or ``nlp``.
-        scenario: name of a scenario to copy instead.
-        force: write over a file that exists.
+    """Write the file, say how to run it, and return 0.
 
     Raises:
         InputError: for a name that is no module's, a file that exists, an unknown scenario.
     """
+    name = arguments.name
     path = Path(name if name.endswith(".py") else f"{name}.py")
     if not re.fullmatch(r"[A-Za-z_]\w*", path.stem):
         raise InputError(
             f"NAME must be a word of letters, digits and _ so that it can be imported, got {name!r}"
         )
-    if path.exists() and not force:
+    if path.exists() and not arguments.force:
         raise InputError(f"{path} exists; take another name, or --force to write over it")
-    text = (
-        _TEMPLATES.joinpath(f"{kind}.py").read_text("utf-8")
-        if scenario is None
-        else (_copy(scenario, path.stem))
-    )
+    if arguments.scenario is None:
+        text = _TEMPLATES.joinpath(f"{arguments.kind}.py").read_text("utf-8")
+    else:
+        text = _copy(arguments.scenario, path.stem)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    return path
+    print(f"{path} is written. Run it: python {path}")
+    return 0
 
 
 def _copy(scenario: str, name: str) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.cli.embedded import module_at
 from casadi_hybrid.problem.problem import Problem
 
 NAMES = ("problem", "nlp", "opti", "ocp")
@@ -55,25 +58,7 @@ def read(place: str) -> Own:
         if not Path(place).is_file():
             raise InputError(f"there is no file {place}")
         return Own(Path(place).stem, Problem.from_nlp(place, name=Path(place).stem))
-    where, colon, name = place.rpartition(":")
-    if not colon or name.endswith(".py"):  # a path may have a colon of its own
-        where, name = place, ""
-    try:
-        module = module_at(where)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{where} raised {type(error).__name__}: {error}") from error
-    there = vars(module)
-    name = name or next((known for known in NAMES if known in there), "")
-    if name not in there:
-        looked = repr(name) if name else f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
-        mine = [word for word in there if not word.startswith("_")]
-        near = suggest(name, mine) if name else ""
-        raise InputError(f"{where} has no {looked}{near}; name what states it as FILE.py:NAME")
-    found = there[name]
-    if callable(found) and not isinstance(found, NlpSolver | ca.Function):
-        found = found()
+    name, found, there = stated_at(place, NAMES)
     parts = found if isinstance(found, tuple) else (found,)
     numbers = parts[1] if len(parts) > 1 else {}
     problem, beside = _problem(parts[0], place, name)
@@ -89,6 +74,87 @@ def read(place: str) -> Own:
             raise InputError(f"{place}: {word!r} is no number of a solve{suggest(word, NUMBERS)}")
     stated = parts[0] if hasattr(parts[0], "to_verify") else None
     return Own(name, problem, {**beside, **numbers}, there.get(ANSWER), stated)
+
+
+def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, Any]]:
+    """The name of ``FILE.py:NAME`` or ``MODULE:NAME``, what it is, and the variables beside it.
+
+    What a function returns stands for it. Without a name the first of ``names`` that is there.
+
+    Raises:
+        InputError: where there is none, or the module raises.
+    """
+    where, colon, name = place.rpartition(":")
+    if not colon or name.endswith(".py"):  # a path may have a colon of its own
+        where, name = place, ""
+    try:
+        there = vars(module_at(where))
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{where} raised {type(error).__name__}: {error}") from error
+    name = name or next((known for known in names if known in there), "")
+    if name not in there:
+        looked = repr(name) if name else f"{', '.join(names[:-1])} or {names[-1]}"
+        own = there["__name__"]
+        known = [word for word, value in there.items() if word[0] != "_" and _states(value, own)]
+        near = suggest(name, known) if name else ""
+        raise InputError(f"{where} has no {looked}{near}; name what states it as FILE.py:NAME")
+    found = there[name]
+    called = callable(found) and not isinstance(found, NlpSolver | ca.Function)
+    return name, found() if called else found, there
+
+
+def module_at(where: str) -> ModuleType:
+    """Import a module by its name, or from a file.
+
+    Both stay among Python's modules: a problem may call what lies in its file, as a ``ca.Callback``
+    that nothing else keeps, and a dataclass looks its module up. A file's module has a name of its
+    own there, since a ``queue.py`` of the user's is not Python's.
+
+    Raises:
+        InputError: where there is none. What the module itself raises is passed on.
+    """
+    path = Path(where)
+    if path.suffix != ".py":
+        try:
+            sys.path.insert(0, "")
+            return importlib.import_module(where)
+        except ModuleNotFoundError as error:
+            message = f"there is no module {error.name!r}; a file's name ends in .py"
+            raise InputError(message) from None
+        finally:
+            sys.path.remove("")
+    if not path.is_file():
+        raise InputError(f"there is no file {where}")
+    name = f"casadi_hybrid_file_{path.stem.replace('.', '_')}"
+    while name in sys.modules:
+        name += "_"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    beside = str(path.resolve().parent)
+    sys.path.insert(0, beside)
+    try:
+        with redirect_stdout(sys.stderr):  # what a command prints is its own
+            spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    finally:
+        sys.path.remove(beside)
+    if beside not in sys.path:
+        sys.path.append(beside)  # for what the file's functions import when they are called
+    return module
+
+
+def _states(value: Any, module: str) -> bool:
+    """Whether a problem can be read from it; not from what the module only imports."""
+    if callable(value) and not hasattr(value, "export"):
+        return bool(getattr(value, "__module__", "") == module)
+    kinds = Mapping | Problem | ca.Opti | tuple
+    return isinstance(value, kinds) or hasattr(type(value), "export")
 
 
 def _numeric(value: Any) -> bool:
@@ -116,15 +182,12 @@ def _problem(found: Any, place: str, name: str) -> tuple[Problem, dict[str, Any]
 
 
 def _of_opti(opti: ca.Opti, name: str) -> tuple[Problem, dict[str, Any]]:
-    nlp = {"x": opti.x, "f": opti.f, "g": opti.g, "p": opti.p}
+    nlp = {"x": opti.x, "f": opti.f, "p": opti.p}
     value, start = opti.debug.value, opti.initial()
-    numbers = {
-        "x0": value(opti.x, start),
-        "lbg": value(opti.lbg, start),
-        "ubg": value(opti.ubg, start),
-    }
+    numbers = {"x0": value(opti.x, start)}
     if opti.np:
         numbers["p"] = value(opti.p)
-    if not opti.ng:
-        del nlp["g"], numbers["lbg"], numbers["ubg"]
+    if opti.ng:
+        nlp["g"] = opti.g
+        numbers |= {"lbg": value(opti.lbg, start), "ubg": value(opti.ubg, start)}
     return Problem.from_nlp(nlp, name=name), numbers

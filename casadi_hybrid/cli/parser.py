@@ -7,7 +7,7 @@ from typing import Any
 
 from casadi_hybrid import __version__
 from casadi_hybrid.benchmark import command as benchmark
-from casadi_hybrid.cli import checks, completion, embedded, new, running, studies, verifying
+from casadi_hybrid.cli import completion, doctor, embedded, new, running, studies, verifying
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": ("run", "run cartpole --short", "run pendulum --output figures --json"),
@@ -31,14 +31,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "benchmark --horizon --json",
     ),
     "doctor": ("doctor", "doctor --json"),
-    "export": (
-        "export rocket.py:plan --out c",
-        "export rocket.py --out c --warm-only",
-    ),
+    "export": ("export rocket.py:plan --out c", "export rocket.py --out c --warm-only"),
     "completion": ("completion bash", "completion zsh", "completion fish"),
 }
-
-
 GROUPS = {
     "use": ("run", "new", "export"),
     "check": ("verify", "benchmark"),
@@ -85,14 +80,10 @@ def make_parser() -> Parser:
     parser.commands = commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=argparse.ArgumentParser
     )
-    for part in (running, new, verifying, studies, checks, benchmark, embedded, completion):
+    for part in (running, new, verifying, studies, doctor, benchmark, embedded, completion):
         part.add_arguments(commands)
-    _add_examples(commands)
-    return parser
-
-
-def _add_examples(commands: Any) -> None:
     for name, lines in EXAMPLES.items():
         command = commands.choices[name]
         command.formatter_class = Formatter
         command.epilog = "\n".join(["examples:", *(f"  casadi-hybrid {line}" for line in lines)])
+    return parser

@@ -7,7 +7,6 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,21 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 def add_arguments(commands: Any) -> None:
     """Add the subcommand."""
-    run = commands.add_parser(
+    parser = commands.add_parser(
         "run",
         help="solve a scenario, have its answers judged, draw it",
         description="Solve a scenario, have its answers judged and draw it. Further "
         "options go to the scenario; --json prints its tables for a program.",
-        epilog="examples: casadi-hybrid run cartpole --short; "
-        "casadi-hybrid run cartpole --figures svg",
         add_help=False,
     )
-    run.add_argument("scenario", nargs="?", help="name of the scenario; leave out to list them")
-    run.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
-    run.add_argument("-h", "--help", action="store_true", help="show this help, or the scenario's")
-    run.set_defaults(show_help=run.format_help)
+    parser.add_argument("scenario", nargs="?", help="name of the scenario; leave out to list them")
+    parser.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
+    shown = "show this help, or the scenario's"
+    parser.add_argument("-h", "--help", action="store_true", help=shown)
+    parser.set_defaults(run=run, show_help=parser.format_help)
 
 
-def run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Run a scenario with the rest of the options, or list them; return the exit code."""
     folder = arguments.scenarios or scenario_folder()
     names = scenario_summaries(folder)
@@ -49,12 +47,12 @@ def run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     # A scenario is a plain script and runs as one. Its matrices are small: one BLAS thread is
     # fastest, by far on a busy machine.
     environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1", **os.environ}
-    command = [sys.executable, str(folder / f"{name}.py"), *rest]
-    if not arguments.help:
+    command = [sys.executable, str(folder / f"{name}.py"), *arguments.rest]
+    if arguments.help:
+        command.append("--help")
+    else:
         print(f"{name}: {names[name]}", file=sys.stderr, flush=True)  # what is solved, before it is
-    return subprocess.run(
-        command + ["--help"] * arguments.help, env=environment, check=False
-    ).returncode
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 def scenario_summaries(folder: Path) -> dict[str, str]:

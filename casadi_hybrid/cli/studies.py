@@ -1,113 +1,110 @@
-"""``casadi-hybrid study`` and ``reproduce``: long runs that can be taken up again."""
+"""``casadi-hybrid reproduce``, ``study`` and ``claims``: the paper's experiment and theorems."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import add_figures
+from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.record.collect import Unfinished
 from casadi_hybrid.basics.record.folder import writable
 
 _STOPPED = 130
 
 
+def _shape(text: str) -> tuple[int, int]:
+    n, _, m = text.partition("x")
+    if not (n.isdecimal() and m.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape; write NxM, such as 5x3")
+    return int(n), int(m)
+
+
+# Options that are passed on where they are given; the defaults are those of the functions.
+Option = tuple[str, Callable[[str], Any], int | str | None, str | tuple[str, str], str]
+_REPRODUCE: Sequence[Option] = (
+    (
+        "--instances",
+        int,
+        None,
+        "N",
+        "problems per level, five of them fitted seeds (default 50)",
+    ),
+    ("--shape", int, 2, ("N", "M"), "variables and constraints (default: the paper's 3 5)"),
+)
+_RULES = "methods (default: auto whitened closed-form matrix-lookahead matrix-memory)"
+_STUDY: Sequence[Option] = (
+    ("--shapes", _shape, "+", "NxM", "variables x constraints (default: 3x5 5x3 8x5 20x12)"),
+    ("--conditions", float, "+", "K", "of J at x* (default: 1 2 3 5 8 13 30 100 1e3 1e4)"),
+    ("--radii", float, "+", "R", "distances of the start from x* (default: 0.1 1.0)"),
+    ("--seeds", int, None, "N", "instances of each (default 50)"),
+    ("--first-seed", int, None, "S", "the first (100; below it the rules' constants were chosen)"),
+    ("--rules", str, "+", "RULE", _RULES),
+    ("--budget", int, None, "ITER", "iterations a run (default 500)"),
+)
+_CLAIMS: Sequence[Option] = (
+    ("--seed", int, None, "S", "of instances, matrices and noise (0)"),
+    ("--iterations", int, None, "T", "steps of every trajectory (200)"),
+    ("--models", int, None, "K", "local models of each design claim (6)"),
+)
+
+
 def add_arguments(commands: Any) -> None:
     """Add the subcommands."""
-    _add_reproduce(commands)
-    _add_study(commands)
-
-
-def _add_reproduce(commands: Any) -> None:
-    reproduce = commands.add_parser(
+    parser = commands.add_parser(
         "reproduce",
         help="the paper's tables beside the printed ones",
         description="Run the paper's experiment and print its tables beside the printed ones, "
         "what they do not show (who stays below 1e-3, who arrives), and what was fitted. "
         "Finished instances are kept in DIR/record: a run that was cut short goes on from there.",
     )
-    reproduce.add_argument(
-        "--instances",
-        type=int,
-        default=50,
-        metavar="N",
-        help="problems per level, the five fitted seeds among them (default 50)",
-    )
-    reproduce.add_argument(
-        "--shape",
-        type=int,
-        nargs=2,
-        default=(3, 5),
-        metavar=("N", "M"),
-        help="variables and constraints (default: the paper's 3 5)",
-    )
-    _add_common(reproduce, "output/reproduce", "tables")
-
-
-def _add_study(commands: Any) -> None:
-    study = commands.add_parser(
+    _add(parser, reproduce, _REPRODUCE)
+    _add_common(parser, "output/reproduce", "tables")
+    parser = commands.add_parser(
         "study",
         help="a population study: shape × condition × start radius × seeds × rules",
         description="Run rules on instances of many shapes and condition numbers; write one "
         "table and one figure. A study that was cut short goes on where it stopped; the same "
         "numbers come out whatever carries the work.",
     )
-    study.add_argument(
-        "--shapes",
-        type=_shape,
-        nargs="+",
-        default=[(3, 5), (5, 3), (8, 5), (20, 12)],
-        metavar="NxM",
-        help="variables x constraints (default: 3x5 5x3 8x5 20x12)",
-    )
-    study.add_argument(
-        "--conditions",
-        type=float,
-        nargs="+",
-        default=[1, 2, 3, 5, 8, 13, 30, 100, 1e3, 1e4],
-        metavar="K",
-        help="condition numbers of the Jacobian at x* (default: 1 2 3 5 8 13 30 100 1e3 1e4)",
-    )
-    study.add_argument(
-        "--radii",
-        type=float,
-        nargs="+",
-        default=[0.1, 1.0],
-        metavar="R",
-        help="distances of the start from x* (default: 0.1 1.0)",
-    )
-    study.add_argument(
-        "--seeds", type=int, default=50, metavar="N", help="instances of each (default 50)"
-    )
-    study.add_argument(
-        "--first-seed",
-        type=int,
-        default=100,
-        metavar="S",
-        help="number of the first (100; the rules' constants were chosen on numbers below)",
-    )
-    study.add_argument(
-        "--rules",
-        nargs="+",
-        default=["auto", "whitened", "closed-form", "matrix-lookahead", "matrix-memory"],
-        metavar="RULE",
-        help="names of methods (default: auto whitened closed-form matrix-lookahead matrix-memory)",
-    )
-    study.add_argument(
-        "--budget", type=int, default=500, metavar="ITER", help="iterations a run (default 500)"
-    )
-    study.add_argument(
+    _add(parser, study, _STUDY)
+    parser.add_argument(
         "--table",
         choices=("csv", "parquet"),
         default="csv",
         help="the record: runs.csv, or runs.parquet, which needs pyarrow (default csv)",
     )
-    _add_common(study, "output/study", "table")
+    _add_common(parser, "output/study", "table")
+    parser = commands.add_parser(
+        "claims",
+        help="the paper's theorems, checked by running them",
+        description="Run every theorem's claim and the counter-example to each hypothesis.",
+    )
+    _add(parser, claims, _CLAIMS)
+    parser.add_argument("--json", action="store_true", help="print the claims as JSON")
+
+
+def _add(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int],
+    options: Sequence[Option],
+) -> None:
+    parser.set_defaults(run=run)
+    for flag, kind, nargs, metavar, text in options:
+        parser.add_argument(
+            flag, type=kind, nargs=nargs, metavar=metavar, help=text, default=argparse.SUPPRESS
+        )
+
+
+def _given(arguments: argparse.Namespace, options: Sequence[Option]) -> dict[str, Any]:
+    names = (flag.removeprefix("--").replace("-", "_") for flag, *_ in options)
+    found = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
 
 
 def _add_common(command: argparse.ArgumentParser, folder: str, shown: str) -> None:
@@ -125,33 +122,20 @@ def _add_common(command: argparse.ArgumentParser, folder: str, shown: str) -> No
     command.add_argument("--json", action="store_true", help=f"print the {shown} as JSON")
 
 
-def _shape(text: str) -> tuple[int, int]:
-    n, _, m = text.partition("x")
-    if not (n.isdecimal() and m.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape; write NxM, such as 5x3")
-    return int(n), int(m)
+def _how(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What carries the work."""
+    if arguments.workers is not None:
+        count(arguments.workers, "--workers", at_least=1)
+    return {key: getattr(arguments, key) for key in ("workers", "cluster", "fresh")}
 
 
 def study(arguments: argparse.Namespace) -> int:
     """Run a population study; 2 where something could not be written."""
     from casadi_hybrid.study import Plan, Settings, run_study, write  # noqa: PLC0415
 
-    _check_workers(arguments)
-    plan = Plan(
-        tuple(arguments.shapes),
-        tuple(arguments.conditions),
-        tuple(arguments.radii),
-        arguments.seeds,
-        arguments.first_seed,
-    )
-    settings = Settings(tuple(arguments.rules), arguments.budget)
-
-    def run() -> Any:
-        return run_study(
-            plan, settings, arguments.output, workers=arguments.workers,
-            cluster=arguments.cluster, table=arguments.table, fresh=arguments.fresh,
-        )  # fmt: skip
-
+    given, how = _given(arguments, _STUDY), {"table": arguments.table, **_how(arguments)}
+    settings = Settings(**{key: given.pop(key) for key in ("rules", "budget") if key in given})
+    run = partial(run_study, Plan(**given), settings, arguments.output, **how)
     return _finish(arguments, run, write)
 
 
@@ -160,25 +144,21 @@ def reproduce(arguments: argparse.Namespace) -> int:
     from casadi_hybrid.paper.files import write  # noqa: PLC0415
     from casadi_hybrid.paper.reproduce import reproduce as run_all  # noqa: PLC0415
 
-    if arguments.instances < 1:
-        raise InputError(f"--instances must be at least 1, got {arguments.instances}")
-    if min(arguments.shape) < 1:
-        raise InputError(f"--shape needs two positive numbers, got {arguments.shape}")
-    _check_workers(arguments)
-
-    def run() -> Any:
-        return run_all(
-            arguments.instances, shape=tuple(arguments.shape), workers=arguments.workers,
-            cluster=arguments.cluster, folder=writable(arguments.output) / "record",
-            fresh=arguments.fresh,
-        )  # fmt: skip
-
-    return _finish(arguments, run, write)
+    given, how = _given(arguments, _REPRODUCE), _how(arguments)
+    for flag, numbers in given.items():
+        for number in numbers if flag == "shape" else (numbers,):
+            count(number, f"--{flag}", at_least=1)
+    folder = writable(arguments.output) / "record"
+    return _finish(arguments, partial(run_all, **given, folder=folder, **how), write)
 
 
-def _check_workers(arguments: argparse.Namespace) -> None:
-    if arguments.workers is not None and arguments.workers < 1:
-        raise InputError(f"--workers must be at least 1, got {arguments.workers}")
+def claims(arguments: argparse.Namespace) -> int:
+    """Run the claims; 1 where one does not hold."""
+    from casadi_hybrid.claims import check_all, table  # noqa: PLC0415 - only for this command
+
+    found = check_all(**_given(arguments, _CLAIMS))
+    print(json.dumps([one.to_dict() for one in found]) if arguments.json else table(found))
+    return 0 if all(claim.held for claim in found) else 1
 
 
 def _finish(

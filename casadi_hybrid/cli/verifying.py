@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ACCEPTED, REJECTED, UNSOLVED = 0, 1, 3
 _HEADS = ("", "ended", "objective", "feasib.", "station.", "iterations", "time (s)", "beside")
-_SOLVED = (PointStatus.KKT_POINT,)
 
 
 def add_arguments(commands: Any) -> None:
@@ -28,11 +27,10 @@ def add_arguments(commands: Any) -> None:
         description="Solve the problem that a file states, judge the answer by the problem's own "
         "functions, and run IPOPT from the answer and from the start. FILE.py has a Problem, "
         "CasADi's dictionary, a ca.Opti, an OptimalControl, a solver of nlpsol, or a function that "
-        "returns one, by "
-        f"the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a dictionary or a "
-        "solver its variables x0, p, lbx, ubx, lbg and ubg are read too, or a dictionary of them "
-        f"called {TOGETHER}. Where it has {ANSWER} (a point, or "
-        "what a solver returned), that is judged as well. "
+        f"returns one, by the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a "
+        "dictionary or a solver its variables x0, p, lbx, ubx, lbg and ubg are read too, or a "
+        f"dictionary of them called {TOGETHER}. Where it has {ANSWER} (a point, or what a solver "
+        "returned), that is judged as well. "
         f"Exit codes: {ACCEPTED} solved and accepted; {REJECTED} an answer is rejected; 2 wrong "
         f"input; {UNSOLVED} no solution was found (infeasible, unbounded, a limit).",
     )
@@ -44,6 +42,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("--max-iter", type=int, metavar="N", help="iterations at most")
     parser.add_argument("--no-ipopt", action="store_true", help="leave IPOPT out")
     parser.add_argument("--json", action="store_true", help="print result and verdict as JSON")
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,17 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
     report = _judged(own, result, arguments)
     given = None if own.answer is None else _judged(own, own.answer, arguments)
     if arguments.json:
-        print(json.dumps({
-            "result": _plain(result), "report": report.to_dict(),
-            ANSWER: None if given is None else given.to_dict(),
-        }))  # fmt: skip
+        answer = None if given is None else given.to_dict()
+        said = {"result": _plain(result), "report": report.to_dict(), ANSWER: answer}
+        print(json.dumps(said))
     else:
         _show(result, report, given)
     if given is not None and not given.accepted:
         return REJECTED
     if report.accepted:
         return ACCEPTED
-    return REJECTED if result.point in _SOLVED else UNSOLVED
+    return REJECTED if result.point is PointStatus.KKT_POINT else UNSOLVED
 
 
 def _plain(result: Result) -> dict[str, Any]:
@@ -96,35 +94,31 @@ def _judged(own: Own, answer: Any, arguments: argparse.Namespace) -> Report:
 
 
 def _show(result: Result, report: Report, given: Report | None) -> None:
-    rows = [_HEADS, _row("hybrid", result.stop.name, report, result.iterations, result.elapsed)]
+    ended = result.stop.name, report.f, report, result.iterations, result.elapsed
+    rows = [_HEADS, _row("hybrid", *ended)]
     beside = report.reference
-    if beside is not None and beside.run.conditions is not None:
-        point = beside.run.conditions.residuals
-        rows.append((
-            "IPOPT", beside.status, f"{beside.run.f:.8g}", f"{point.feasibility.value:.1e}",
-            f"{point.stationarity.value:.1e}", str(beside.iterations),
-            f"{beside.run.elapsed:.2g}", beside.relation.value,
-        ))  # fmt: skip
-    elif beside is not None:
-        rows.append(("IPOPT", beside.status, *[""] * 5, beside.relation.value))
+    if beside is not None:
+        numbers: tuple[Any, Any, Any, Any] = (None, None, None, None)
+        if (conditions := beside.run.conditions) is not None:
+            numbers = beside.run.f, conditions.residuals, beside.iterations, beside.run.elapsed
+        rows.append(_row("IPOPT", beside.status, *numbers, beside.relation.value))
     if given is not None:
-        rows.append(_row(ANSWER, "given", given, None, None))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+        rows.append(_row(ANSWER, "given", given.f, given, None, None))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
     print(f"\n{report}")
     if given is not None:
         print(f"\nthe {ANSWER} of the file:\n{given}")
-    if result.point not in _SOLVED:
+    if result.point is not PointStatus.KKT_POINT:
         print(f"\n{result.explain()}")
 
 
 def _row(
-    name: str, ended: str, report: Report, iterations: int | None, seconds: float | None
+    name: str, ended: str, f: Any, residuals: Any, iterations: Any, seconds: Any, relation: str = ""
 ) -> tuple[str, ...]:
-    residuals = [report.feasibility, report.stationarity]
-    return (
-        name, ended, f"{report.f:.8g}", *("" if m is None else f"{m.value:.1e}" for m in residuals),
-        "" if iterations is None else str(iterations),
-        "" if seconds is None else f"{seconds:.2g}", "",
-    )  # fmt: skip
+    measures = (getattr(residuals, key, None) for key in ("feasibility", "stationarity"))
+    values = (f, *(None if m is None else m.value for m in measures), iterations, seconds)
+    forms = (".8g", ".1e", ".1e", "d", ".2g")
+    shown = ("" if v is None else f"{v:{form}}" for v, form in zip(values, forms, strict=True))
+    return name, ended, *shown, relation

@@ -53,8 +53,3 @@ class Equalities:
     def residuals(self, state: State, at: Evaluation) -> Residuals:
         """‖h‖_∞ and ‖∇f + J_hᵀπ‖_∞."""
         return residuals_at(at, state.multipliers)
-
-
-def moved(state: State, x: Vector, mu: Vector, carry: tuple[Vector, ...] = ()) -> State:
-    """Return the next state of a method without correction memory (π = ν = μ)."""
-    return State(x, mu, state.memory, mu, state.t + 1, carry)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector, positive
-from casadi_hybrid.iterations.base import Equalities, Start, moved
+from casadi_hybrid.iterations.base import Equalities, Start
 from casadi_hybrid.iterations.law import State
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -34,7 +34,7 @@ class _Baseline(Equalities):
     def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
         """Take one step; there is no correction, so π = ν = μ."""
         x, mu, *carry = self._next(oracle, state, at)
-        return moved(state, x, mu, tuple(carry)), None
+        return State(x, mu, state.memory, mu, state.t + 1, tuple(carry)), None
 
     def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         """x_{t+1}, μ_{t+1} and what the method remembers."""

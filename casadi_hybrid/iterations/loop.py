@@ -26,12 +26,9 @@ from casadi_hybrid.problem.oracle import Oracle
 # Here the last iterate is itself the evidence: the point that passed the test, the stationary
 # violation, the end of the ray, the point where multipliers cease to exist, where steps end.
 LAST_POINT = (
-    StopReason.CONVERGED,
-    StopReason.STALLED,
-    StopReason.LOCALLY_INFEASIBLE,
-    StopReason.UNBOUNDED,
+    StopReason.CONVERGED, StopReason.STALLED, StopReason.LOCALLY_INFEASIBLE, StopReason.UNBOUNDED,
     StopReason.NO_MULTIPLIERS,
-)
+)  # fmt: skip
 
 # EvaluationError and DesignError are ArithmeticErrors, as are OverflowError, FloatingPointError and
 # ZeroDivisionError.
@@ -84,8 +81,10 @@ def iterate(
         nonlocal last, best
         if last is None:
             last = best = _start_point(oracle, start)
+        designed = isinstance(error, DesignError | np.linalg.LinAlgError)
+        reason = StopReason.DESIGN_INFEASIBLE if designed else StopReason.EVALUATION_ERROR
         known = error if isinstance(error, EvaluationError) else None
-        return outcome(_reason(error), f"iteration {t}: {_sentence(error, oracle)}", known)
+        return outcome(reason, f"iteration {t}: {_sentence(error, oracle)}", known)
 
     correction: Correction | None = None
     # A diverging iterate overflows before a test sees it; that is a status, not a warning.
@@ -122,7 +121,6 @@ def iterate(
 
 @contextmanager
 def _interruptible(outcome: Callable[[StopReason, str], Outcome]) -> Iterator[None]:
-    """Raise an :class:`Interrupted` that has the outcome where Ctrl-C ends the loop."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -131,11 +129,6 @@ def _interruptible(outcome: Callable[[StopReason, str], Outcome]) -> Iterator[No
         if halt is error:
             raise
         raise halt from error
-
-
-def _reason(error: Exception) -> StopReason:
-    designed = isinstance(error, DesignError | np.linalg.LinAlgError)
-    return StopReason.DESIGN_INFEASIBLE if designed else StopReason.EVALUATION_ERROR
 
 
 def _sentence(error: Exception, oracle: Oracle) -> str:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
-from casadi_hybrid.iterations.law import Correction, State
+from casadi_hybrid.iterations.law import State
 from casadi_hybrid.iterations.stopping import Progress
 from casadi_hybrid.paper.generator import Instance, make_instance
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.solver import Solver
 
@@ -176,13 +176,14 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     distances: list[float] = []
     rows: list[tuple[float, ...]] = []
 
-    def take(state: State, at: Evaluation, correction: Correction | None) -> None:
-        distances.append(float(np.linalg.norm(state.x - instance.x_star)))
+    def take(now: Progress) -> None:
+        distances.append(float(np.linalg.norm(now.x - instance.x_star)))
         if len(rows) <= BUDGET:
             # μ, the paper's dual, depends on the split; with ν the step to this iterate was taken.
-            slopes = (at.gradient + at.B.T @ each for each in (state.mu, state.effective))
+            at, duals = now.at, (now.state.mu, now.state.effective)
+            slopes = (at.gradient + at.B.T @ each for each in duals)
             sizes = (float(np.linalg.norm(each)) for each in (at.h, *slopes))
-            rows.append((distances[-1], *sizes, float(getattr(correction, "norm_M", np.nan))))
+            rows.append((distances[-1], *sizes, float(getattr(now.correction, "norm_M", np.nan))))
 
     def crossed() -> bool:
         return min(distances[: BUDGET + 1]) <= THRESHOLDS[AT]
@@ -196,12 +197,11 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     # The paper stops at nothing but the budget; so do these runs, short of settled ones.
     options = {**method.options, "tol": 1e-300, "max_iter": LONG, "stopping": [ends]}
     solver = Solver(instance.problem, method.method, **options)
-    result = solver.solve(
-        x0, lam_g0=dual, callback=lambda now: take(now.state, now.at, now.correction)
-    )
+    result = solver.solve(x0, lam_g0=dual, callback=take)
     if not rows:  # the rule failed at the start
         at = Oracle(instance.problem.functions, np.zeros(0)).first(x0)
-        take(State(x0, dual, np.zeros_like(dual), dual), at, None)
+        state = State(x0, dual, np.zeros_like(dual), dual)
+        take(Progress(state, at, residuals_at(at, dual), None, 0.0))
     rows += rows[-1:] * (BUDGET + 1 - len(rows))
     errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET

@@ -22,8 +22,7 @@ from casadi_hybrid.paper.reproduce import Reproduction
 from casadi_hybrid.paper.tables import Cell, Summary, grouped
 from casadi_hybrid.plotting import figure, legend_below, line_style, save
 
-EVERY = 10
-"""Steps between two rows of residuals.csv."""
+EVERY = 10  # steps between two rows of residuals.csv
 SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
 FLOOR, TOP = 1e-9, 3.0
 """Between these errors are drawn; what is less is drawn at the least."""
@@ -175,7 +174,6 @@ def by_level(summary: Summary, *, is_paper: bool) -> Figure:
 
 
 def _finished(fig: Figure, axes: NDArray[np.object_], title: str, across: str) -> Figure:
-    """Label the last row of panels, and add the title and the legend of the last panel."""
     for ax in axes[-1]:
         ax.set_xlabel(across)
     legend_below(fig, axes[0, -1], columns=4)

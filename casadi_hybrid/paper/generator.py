@@ -79,11 +79,6 @@ def checked(condition: float, **counts: tuple[int, int]) -> float:
     return float(condition)
 
 
-def singular_values(condition: float, r: int) -> Vector:
-    """From 1 to 1/κ in equal ratios: (1, κ^−½, κ^−1) for r = 3, as in the paper."""
-    return np.asarray(condition ** -np.linspace(0.0, 1.0, r)) if r > 1 else np.ones(1)
-
-
 def make_instance(
     condition: float,
     seed: int,
@@ -119,7 +114,8 @@ def make_instance(
     away = recipe.radius if radius is None else radius
     x0, mu0 = start((x_star, mu_star), (away, recipe.multiplier_radius), rng)
 
-    B_star = (U * singular_values(condition, r)) @ V.T
+    # From 1 to 1/κ in equal ratios: (1, κ^−½, κ^−1) for r = 3, as in the paper.
+    B_star = (U * level ** -np.linspace(0.0, 1.0, r)) @ V.T
     H0 = (Q * np.resize(recipe.curvature, n)) @ Q.T
     x = ca.SX.sym("x", n)
     h = ca.mtimes(B_star, x - x_star) + recipe.eps_nl * ca.mtimes(A, phi(x - x_star))

@@ -262,13 +262,15 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         for c, hit in row.items()
         if hit is not None and 2 * printed.SUCCESS.get(key, {}).get(c, FIVE) < FIVE
     ]
+    hits = ((printed.HITS[key][c] for key in ("closed-w", "closed-u")) for c in ONE_METHOD)
+    pairs = (" and ".join("a dash" if t is None else f"{t:g}" for t in pair) for pair in hits)
     pdhg, beyond = PrimalDualHybridGradient(), summary["grid-w"].get(13)
     censored = beyond and f": here the budget ends {len(beyond.over_budget)} of {beyond.runs}"
     zeros = int(min((row[ZEROS] for row in norms.values()), default=0))
     return [
         "Under the printed rule S1 and S3 bind at 5, 8 and 13, and the weighted and the unit "
         f"closed form are one method: the same hit {', '.join(same) or 'in no run'}. Table 2 "
-        f"prints {', '.join(_pair(c) for c in ONE_METHOD)}.",
+        f"prints {', '.join(pairs)}.",
         "By its caption table 2 has a dash where fewer than half cross. It has "
         f"{'; '.join(dashes)}.",
         "At 8 the required ‖M‖ exceeds the norm budget, says the text; table 3 prints "
@@ -281,8 +283,3 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         "its eigenvalues are 0.",
         "Algorithm 1 needs h_−1 and C_opt,−1, and does not say what they are at its first step.",
     ]
-
-
-def _pair(c: int) -> str:
-    one, two = (printed.HITS[key][c] for key in ("closed-w", "closed-u"))
-    return f"{one:g} and {'a dash' if two is None else f'{two:g}'}"

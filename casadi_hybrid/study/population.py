@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.basics.record.cells import Columns, Row
+from casadi_hybrid.basics.record.cells import Row
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.record import header
 from casadi_hybrid.paper.generator import checked
@@ -93,7 +93,6 @@ def keeping(
 ) -> Keeping[Unit, tuple[Trial, ...]]:
     """How a population is kept in a folder: a row for every unit and rule."""
     unit, trial = get_type_hints(Unit), get_type_hints(Trial)
-    columns: Columns = {**unit, **trial}
 
     def rows(of: Unit, trials: tuple[Trial, ...]) -> list[Row]:
         return [{**of._asdict(), **asdict(trial)} for trial in trials]
@@ -102,7 +101,7 @@ def keeping(
         return tuple(Trial(**{name: row[name] for name in trial}) for row in kept)
 
     return Keeping(
-        folder, STUDY, settings.to_dict(), columns, tuple, rows, back, size=len(unit),
+        folder, STUDY, settings.to_dict(), {**unit, **trial}, tuple, rows, back, size=len(unit),
         count=len(settings.rules), table=table, fresh=fresh,
     )  # fmt: skip
 

@@ -1,107 +1,107 @@
-"""One part of a kind as C: straight lines in a loop over the parts that are equal to it."""
+"""What equal parts do: as C, a loop of straight lines, or as a list that C reads."""
 
 from __future__ import annotations
 
+import ctypes as ct
 from collections.abc import Sequence
+from ctypes import c_int
+from functools import cached_property
 
-from casadi_hybrid.engine.blocks.library import Ints
+import numpy as np
+
+from casadi_hybrid.engine.blocks.library import Ints, call, tools
 from casadi_hybrid.engine.blocks.operations import FORMULAS
 
 CHUNK = 200
 """Operations of one C function; the time a compiler takes grows faster than these."""
 ENTRY = "void @("
 """How the function of a kind begins in its C, and nothing else."""
+LANES = 32
+"""``BLOCKS_LANES``: parts side by side at most that a list does."""
+_LOAD, _SHARED = -1, -2  # as in ``c/blocks.h``
 _ARGUMENTS = "const int *at, const int *shared, double *v, double *out, double *own"
 _WORDS = "at", "shared", "v", "out", "own"
 
 
-def part_code(shape: Ints, shared: Sequence[bool]) -> tuple[str, int]:
-    """The C of a kind with ``@`` in place of its name, and how many numbers its ``own`` holds.
+class Lines:
+    """A kind of part.
+
+    The places in ``at`` are those of the slots that are not shared, in order, then for each value
+    that leaves the part the outputs it goes to and, where other parts read it, its place in ``v``.
 
     Args:
         shape: four numbers for each operation, see ``blocks_kinds`` in ``c/blocks.h``.
         shared: of each slot, whether all parts of the kind read the same place.
-
-    The places in ``at`` are those of the other slots, in order, then for each value that leaves the
-    part the outputs it goes to and, where other parts read it, its place in ``v``.
     """
-    return _Kind(shape.tolist(), shared).text()
+
+    def __init__(self, shape: Ints, shared: Sequence[bool]) -> None:
+        self._shape, self._shared = shape, shared
+
+    @cached_property
+    def code(self) -> tuple[str, int]:
+        """The C with ``@`` in place of its name, and how many numbers its ``own`` holds."""
+        return _code(self._shape, self._shared)
+
+    @cached_property
+    def program(self) -> tuple[Ints, int]:
+        """The lines of the list, and how many registers they need; see ``blocks_lines``."""
+        flags = np.array(self._shared, dtype=bool)
+        slots = np.zeros(1 + 2 * flags.size, np.int32)
+        slots[0] = flags.size
+        slots[1::2] = np.where(flags, _SHARED, _LOAD)
+        slots[2::2] = np.where(flags, np.cumsum(flags), np.cumsum(~flags)) - 1
+        shape = np.ascontiguousarray(self._shape, dtype=np.int32)
+        most = len(shape) + flags.size + int(((shape[:, 3] + 1) // 2).sum())
+        lines, registers = np.empty((max(1, most), 4), np.int32), c_int()
+        room = [np.empty(len(shape) + flags.size, np.int32) for _ in range(3)]
+        count = call(
+            tools().blocks_lines, len(shape), shape, slots, c_int(int((~flags).sum())), *room,
+            lines, ct.byref(registers),
+        )  # fmt: skip
+        return lines[:count].copy(), registers.value
 
 
-class _Kind:
-    def __init__(self, shape: list[list[int]], shared: Sequence[bool]) -> None:
-        self._shape = shape
-        count = {True: 0, False: 0}
-        self._slots: list[str] = []
-        for one in shared:
-            self._slots.append(f"v[{'shared' if one else 'at'}[{count[bool(one)]}]]")
-            count[bool(one)] += 1
-        self._next = count[False]  # place in ``at`` of the next number that leaves
-        self._size = len(shape)
-        self._chunked = self._size > CHUNK
-        self._kept = self._crossing() if self._chunked else {}
-
-    def text(self) -> tuple[str, int]:
-        functions = []
-        chunks = range(0, self._size, CHUNK) if self._chunked else range(1)
-        for c, begin in enumerate(chunks):
-            end = min(begin + CHUNK, self._size) if self._chunked else self._size
-            lines = self._lines(begin, end)
-            if self._chunked:
-                unread = _unread(lines)
-                functions.append(f"static void @_{c}({_ARGUMENTS})\n{{\n{unread}{lines}}}\n")
-            else:
-                functions.append(lines)
-        if self._chunked:
-            calls = "".join(f"@_{c}(at, shared, v, out, own);\n" for c in range(len(chunks)))
-            before, body = "".join(functions), calls
-        else:
-            before, body = "", functions[0]
-        head = f"{ENTRY}long long count, {_ARGUMENTS})\n"
-        unread = "" if self._chunked else _unread(f"at[] {body}")  # the loop itself reads at
-        loop = f"{{\n{unread}for (; count > 0; count--, at += {self._next}) {{\n{body}}}\n}}\n"
-        return before + head + loop, len(self._kept)
-
-    def _crossing(self) -> dict[int, int]:
-        """The place in ``own`` of each value that another chunk reads."""
-        found: dict[int, int] = {}
-        for i, (_, a, b, _) in enumerate(self._shape):
-            for w in (a, b):
-                if w >= 0 and w // CHUNK != i // CHUNK:
-                    found.setdefault(w, len(found))
-        return found
-
-    def _lines(self, begin: int, end: int) -> str:
+def _code(shape: Ints, shared: Sequence[bool]) -> tuple[str, int]:
+    rows: list[list[int]] = shape.tolist()
+    slots, row, common = [], 0, 0
+    for one in shared:
+        slots.append(f"v[shared[{common}]]" if one else f"v[at[{row}]]")
+        row, common = row + (not one), common + bool(one)
+    # The place in ``own`` of each value that another chunk reads.
+    read = ((w, i) for i, (_, a, b, _) in enumerate(rows) for w in (a, b) if w >= 0)
+    crossing = dict.fromkeys(w for w, i in read if w // CHUNK != i // CHUNK)
+    kept = {w: place for place, w in enumerate(crossing)}
+    chunks = []
+    for begin in range(0, max(1, len(rows)), CHUNK):
         lines: list[str] = []
-        there: set[int] = set()
-
-        def name(w: int) -> str:
-            if w >= begin:
-                return f"a{w}"
-            word, source = (
-                (f"a{w}", f"own[{self._kept[w]}]")
-                if w >= 0
-                else (f"s{-2 - w}", self._slots[-2 - w])
-            )
-            if w not in there:
-                there.add(w)
-                lines.append(f"const double {word} = {source};")
-            return word
-
-        for i in range(begin, end):
-            operation, a, b, leaves = self._shape[i]
-            operands = [name(w) for w in (a, b) if w != -1]
-            lines.append(f"const double a{i} = {FORMULAS[operation].format(*operands)};")
-            if i in self._kept:
-                lines.append(f"own[{self._kept[i]}] = a{i};")
-            if leaves:
-                for _ in range((leaves - 1) // 2):
-                    lines.append(f"out[at[{self._next}]] = a{i};")
-                    self._next += 1
-                if (leaves - 1) % 2:
-                    lines.append(f"v[at[{self._next}]] = a{i};")
-                    self._next += 1
-        return "\n".join(lines) + "\n"
+        words: dict[int, str] = {}
+        for i, (operation, a, b, leaves) in enumerate(rows[begin : begin + CHUNK], begin):
+            operands = [w for w in (a, b) if w != -1]
+            for w in operands:
+                if w not in words:
+                    words[w] = f"a{w}" if w >= 0 else f"s{-2 - w}"
+                    source = f"own[{kept[w]}]" if w >= 0 else slots[-2 - w]
+                    lines.append(f"const double {words[w]} = {source};")
+            words[i] = f"a{i}"
+            formula = FORMULAS[operation].format(*(words[w] for w in operands))
+            lines.append(f"const double a{i} = {formula};")
+            if i in kept:
+                lines.append(f"own[{kept[i]}] = a{i};")
+            outputs, handed = divmod(leaves - 1, 2) if leaves else (0, 0)
+            for where in ["out"] * outputs + ["v"] * handed:
+                lines.append(f"{where}[at[{row}]] = a{i};")
+                row += 1
+        chunks.append("\n".join(lines) + "\n")
+    before, unread, body = "", "", chunks[0]
+    if len(chunks) == 1:
+        unread = _unread(f"at[] {body}")  # the loop itself reads at
+    else:
+        for c, chunk in enumerate(chunks):
+            before += f"static void @_{c}({_ARGUMENTS})\n{{\n{_unread(chunk)}{chunk}}}\n"
+        body = "".join(f"@_{c}(at, shared, v, out, own);\n" for c in range(len(chunks)))
+    head = f"{ENTRY}long long count, {_ARGUMENTS})\n"
+    loop = f"{{\n{unread}for (; count > 0; count--, at += {row}) {{\n{body}}}\n}}\n"
+    return before + head + loop, len(kept)
 
 
 def _unread(lines: str) -> str:

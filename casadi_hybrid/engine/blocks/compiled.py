@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.element import Elements
 
 _SMALL = 2_000  # instructions below which nothing is looked for
-
 INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"
 """What runs call: CasADi's interpreter, lists for many stages at once, or machine code."""
-
 ARRIVED = "they were being compiled"
 """The note of a run that had begun when they came."""
 
@@ -75,24 +73,21 @@ class Compiled:
             self.note = str(error) or "there is not enough memory"
 
 
-class _Known:
-    """What was asked for, for as long as the problems live."""
-
-    def __init__(self) -> None:
-        self.of: WeakKeyDictionary[Problem, Compiled] = WeakKeyDictionary()
-        self.lists: WeakKeyDictionary[Problem, Lists | None] = WeakKeyDictionary()
-        self.lock = Lock()
-        # A child has not the threads that build.
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._start_anew)
-
-    def _start_anew(self) -> None:
-        for problem, one in list(self.of.items()):
-            if one.code is None:
-                del self.of[problem]
+# What was asked for, for as long as the problems live.
+_compiled: WeakKeyDictionary[Problem, Compiled] = WeakKeyDictionary()
+_listed: WeakKeyDictionary[Problem, Lists | None] = WeakKeyDictionary()
+_lock = Lock()
 
 
-_known = _Known()
+def _start_anew() -> None:
+    """Forget what is being built: a child has not the threads that build."""
+    for problem, one in list(_compiled.items()):
+        if one.code is None:
+            del _compiled[problem]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def compile_functions(problem: Problem, background: bool) -> Compiled:
@@ -102,10 +97,10 @@ def compile_functions(problem: Problem, background: bool) -> Compiled:
         problem: one whose functions are in scalar operations.
         background: whether to return at once, with a thread that builds.
     """
-    with _known.lock.held:
-        found = _known.of.get(problem)
+    with _lock.held:
+        found = _compiled.get(problem)
         if found is None:
-            found = _known.of[problem] = Compiled(problem.functions, background)
+            found = _compiled[problem] = Compiled(problem.functions, background)
     if not background:
         found.wait()
     return found
@@ -116,31 +111,24 @@ def forms_of(problem: Problem) -> tuple[Lists | None, Compiled | None]:
 
     None for lists where CasADi's interpreter is as fast, and for machine code where nobody has
     asked.
-    """
-    return lists_of(problem), _known.of.get(problem)
-
-
-def lists_of(problem: Problem) -> Lists | None:
-    """The functions of a problem as lists, made when first asked for; None where CasADi's do.
 
     Args:
         problem: one whose functions are in scalar operations.
     """
-    with _known.lock.held:
-        if problem not in _known.lists:
-            _known.lists[problem] = _lists(problem.functions)
-        return _known.lists[problem]
+    with _lock.held:
+        if problem not in _listed:
+            _listed[problem] = _lists(problem.functions)
+        return _listed[problem], _compiled.get(problem)
 
 
 def _lists(functions: Functions) -> Lists | None:
-    first, second, assemblies = functions.first, functions.curvature, functions.assemblies
     if functions.instructions < _SMALL:
         return None
     from casadi_hybrid.engine.blocks.forms import Lists  # noqa: PLC0415
     from casadi_hybrid.engine.blocks.library import UntranslatedError  # noqa: PLC0415
 
     try:
-        return Lists(first, second, assemblies)
+        return Lists(functions.first, functions.curvature, functions.assemblies)
     except (UntranslatedError, BuildError, MemoryError):
         return None
 

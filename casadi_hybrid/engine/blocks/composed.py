@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import without_repetition
 from casadi_hybrid.engine.blocks.library import Graph, Ints, graph_of
 from casadi_hybrid.engine.blocks.operations import NUMBER
-from casadi_hybrid.engine.blocks.tables import InParts, Lines, Run
+from casadi_hybrid.engine.blocks.tables import InParts, Run
 from casadi_hybrid.problem.elements.assembly import LONGEST, Assembly, Piece
 
 FEW_SUMS = 4
@@ -32,18 +32,18 @@ class Composed(InParts):
     """
 
     def __init__(self, assembly: Assembly, sizes: tuple[int, ...]) -> None:
-        self.outputs, self._sizes = assembly.size, sizes
-        self._runs = []
+        self.outputs, self.sizes = assembly.size, sizes
+        self.runs = []
         self.operations = 0
         graphs = [graph_of(piece.function) for piece in assembly.pieces]
         known = [graph.constants for graph in graphs]
         known += [piece.constants.ravel() for piece in assembly.pieces]
         # By their bits: 0 and -0 are two.
         bits = without_repetition(np.concatenate([[0.0, _NOTHING], *known]).view(np.int64))
-        self._bits, self._constants = bits, bits.view(np.float64)
+        self._bits, self.constants = bits, bits.view(np.float64)
         self._inputs = sum(sizes)
         self._begins = np.cumsum([0, *sizes])
-        self._size = self._inputs + self._constants.size
+        self.size = self._inputs + self.constants.size
         levels, found = assembly.sums
         total = assembly.numbers + sum(level.size for level in levels)
         self._summed = np.zeros(total, bool)
@@ -66,7 +66,7 @@ class Composed(InParts):
             for group in level.groups:
                 self._add_sums(group, np.arange(begin, begin + len(group)))
                 begin += len(group)
-        self._from, self._to = (
+        self.source, self.to = (
             np.concatenate([np.zeros(0), *parts]).astype(np.int32)
             for parts in zip(*self._copies, strict=True)
         )
@@ -81,17 +81,12 @@ class Composed(InParts):
 
     def _handed(self, count: int) -> NDArray[np.int64]:
         """Places for so many numbers that are handed on."""
-        begin, self._size = self._size, self._size + count
-        return np.arange(begin, self._size)
+        begin, self.size = self.size, self.size + count
+        return np.arange(begin, self.size)
 
     def _run(self, shape: Ints, slots: Any, leaving: list[Any], *, sharing: bool = True) -> None:
-        """Add parts: ``slots`` are the places that each reads, a line a part."""
-        count = len(slots)
-        same = (slots == slots[0]).all(axis=0) & sharing & (count > 1)
-        columns = [slots[:, ~same], *(column[:, None] for column in leaving)]
-        at = np.ascontiguousarray(np.hstack(columns), dtype=np.int32)
-        shared = np.ascontiguousarray(slots[0][same], dtype=np.int32)
-        self._runs.append(Run(Lines(shape, same.tolist()), at, shared, count))
+        columns = (column[:, None] for column in leaving)
+        self.runs.append(Run.of(shape, slots, columns, sharing=sharing))
         self.operations += len(shape)
 
     def _add_piece(self, piece: Piece, graph: Graph) -> None:

@@ -23,7 +23,8 @@ from casadi_hybrid.engine.blocks.library import (
     UntranslatedError,
     call,
     graph_of,
-    power_of_two,
+    kinds_of,
+    starts,
     tools,
 )
 from casadi_hybrid.engine.blocks.operations import NUMBER, number_in_casadi
@@ -110,18 +111,14 @@ class _Search:
         b = np.concatenate([graph.b, np.full(extra, -1, np.int32)])
         early = np.concatenate([early, np.zeros(extra, np.uint8)])
         roots[plain] = n + np.searchsorted(added, roots[plain])
-        live = np.concatenate(
-            [(graph.uses > 0) & (spine == 0) & (graph.op >= 0), np.ones(extra, bool)]
-        )
-        live = (live & (early == 0)).astype(np.uint8)
-        op, a, b = (np.ascontiguousarray(one, np.int32) for one in (op, a, b))
+        used = (graph.uses > 0) & (spine == 0) & (graph.op >= 0)
+        live = (np.concatenate([used, np.ones(extra, bool)]) & (early == 0)).astype(np.uint8)
         n = op.size
         part = np.empty(n, np.int32)
         count = call(tools().blocks_elements, n, op, a, b, live, part)
         order = np.argsort(part, kind="stable")
         order = order[part[order] >= 0].astype(np.int32)
-        begin = np.zeros(count + 1, np.int32)
-        np.cumsum(np.bincount(part[order], minlength=count), out=begin[1:])
+        begin = starts(np.bincount(part[order], minlength=count))
         leaves = np.flatnonzero(op < 0)
         place = np.zeros(n, np.int32)
         place[leaves] = np.arange(leaves.size)
@@ -152,26 +149,20 @@ class _Search:
         outputs += _TERM * np.bincount(terms, minlength=self._op.size)
         order = np.arange(self._leaves, self._op.size, dtype=np.int32)
         begin = self._begin - self._leaves
-        size = int(order.size)
-        shape, slots = np.empty(4 * size, np.int32), np.empty(2 * size, np.int32)
-        slot_begin, kind = np.zeros(count + 1, np.int32), np.zeros(count, np.int32)
-        first, table = np.zeros(max(1, count), np.int32), power_of_two(2 * count)
-        room = np.zeros(self._op.size, np.int32), np.zeros(self._op.size, np.int32)
-        kinds = call(
-            tools().blocks_kinds, int(self._op.size), self._op, self._a, self._b, int(count),
-            begin, order, part_of, outputs.astype(np.int32), np.zeros(self._op.size, np.bool_),
-            *room, shape, slots, slot_begin, table, np.empty(table, np.int32), kind, first,
-        )  # fmt: skip
-        if kinds > _MOST_KINDS or REPEATED * sizes[first[:kinds]].sum() > sizes.sum():
+        elsewhere = np.zeros(self._op.size, np.bool_)
+        kind, first, shape, slots, slot_begin = kinds_of(
+            self._op, self._a, self._b, begin, order, part_of, outputs, elsewhere
+        )
+        if first.size > _MOST_KINDS or REPEATED * sizes[first].sum() > sizes.sum():
             return None
         self._by_value = _Lists(rows), _Lists(terms)
         found: list[Kind] = []
         by_kind = np.argsort(kind, kind="stable")
-        ends = np.searchsorted(kind[by_kind], np.arange(kinds + 1))
-        for k in range(kinds):
+        ends = np.searchsorted(kind[by_kind], np.arange(first.size + 1))
+        for k in range(first.size):
             mine = by_kind[ends[k] : ends[k + 1]]
             head = int(mine[0])
-            of_shape = shape.reshape(-1, 4)[begin[head] : begin[head + 1]]
+            of_shape = shape[begin[head] : begin[head + 1]]
             width = int(slot_begin[head + 1] - slot_begin[head])
             through = slots[slot_begin[mine][:, None] + np.arange(width)]
             for some in self._alike(of_shape, through):
@@ -212,8 +203,7 @@ class _Search:
         places = self._a[through]
         symbols: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
         at: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
-        values: list[Any] = []
-        coming: list[Any] = []
+        values, coming = list[Any](), list[Any]()
 
         def leaf(kind: int, column: Any) -> Any:
             symbol = ca.SX.sym("xpc"[kind] + str(len(symbols[kind])))
@@ -237,10 +227,8 @@ class _Search:
         for i, (operation, a, b, leaves) in enumerate(shape.tolist()):
             x = values[a] if a >= 0 else coming[-2 - a]
             casadis = number_in_casadi(operation)
-            if b == -1:
-                value = ca.SX.unary(casadis, x)
-            else:
-                value = ca.SX.binary(casadis, x, values[b] if b >= 0 else coming[-2 - b])
+            y = values[b] if b >= 0 else coming[-2 - b] if b != -1 else None
+            value = ca.SX.unary(casadis, x) if y is None else ca.SX.binary(casadis, x, y)
             values.append(value)
             if leaves:
                 how_many = (leaves - 1) // 2
@@ -252,16 +240,11 @@ class _Search:
         count = len(through)
         x, p, c = (ca.vertcat(ca.SX(0, 1), *symbols[one]) for one in (_X, _P, _C))
         return Kind(
-            x,
-            p,
-            c,
-            rows=ca.vertcat(ca.SX(0, 1), *rows),
-            term=total(terms),
-            x_at=_columns(at[_X], count, np.int64),
-            p_at=_columns(at[_P], count, np.int64),
+            x, p, c, rows=ca.vertcat(ca.SX(0, 1), *rows), term=total(terms),
+            x_at=_columns(at[_X], count, np.int64), p_at=_columns(at[_P], count, np.int64),
             row_at=_columns(row_at, count, np.int64),
             constants=_columns(at[_C], count, np.float64),
-        )
+        )  # fmt: skip
 
 
 class _Lists:
@@ -281,7 +264,4 @@ def _times(factor: Any, value: Any) -> Any:
 
 
 def _columns(columns: list[Any], count: int, kind: Any) -> NDArray[Any]:
-    made = np.zeros((count, len(columns)), kind)
-    for i, column in enumerate(columns):
-        made[:, i] = column
-    return made
+    return np.ascontiguousarray(np.array(columns, kind).reshape(-1, count).T)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes as ct
-import time
 from ctypes import c_void_p
 from typing import Any
 
@@ -28,7 +27,7 @@ _HEAD = """#include <math.h>
 #define EXPORT
 #endif
 """
-_FILE = 2_000_000  # characters of one C file
+_FILE = 2_000_000  # characters of one C file, about
 _INSTRUCTION = 2.5  # nanoseconds that CasADi's interpreter takes over one
 _WORTH = 0.7  # of its time is what lists may take
 
@@ -49,7 +48,6 @@ class Form:
 
     Attributes:
         staged: those that there are.
-        analysis: seconds that finding the parts took.
         entries: the addresses of what the engine calls in place of the two.
 
     Raises:
@@ -60,7 +58,6 @@ class Form:
     def __init__(
         self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
     ) -> None:
-        began = time.perf_counter()
         self._run = tools().blocks_first, tools().blocks_second
         both = [function for function in (first, second) if function is not None]
         self.staged: tuple[InParts, ...]
@@ -70,7 +67,6 @@ class Form:
             sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in both]
             self.staged = tuple(map(Composed, assemblies, sizes))
         self._addresses: dict[str, int] | None = None
-        self.analysis = time.perf_counter() - began
         self.entries = tuple(ct.cast(run, c_void_p) for run in self._run)
 
     def functions(self) -> tuple[FunctionsData, Any]:
@@ -90,9 +86,6 @@ class Form:
 class Code(Form):
     """They are machine code.
 
-    Attributes:
-        seconds: what all of it took.
-
     Raises:
         BuildError: where there is no compiler, or it fails.
     """
@@ -100,7 +93,6 @@ class Code(Form):
     def __init__(
         self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
     ) -> None:
-        began = time.perf_counter()
         super().__init__(first, second, assemblies)
         operations = sum(staged.operations for staged in self.staged)
         if operations > 2 * MOST:
@@ -116,7 +108,6 @@ class Code(Form):
             text: ct.cast(getattr(self._loaded, f"part_{k}"), c_void_p).value or 0
             for k, text in enumerate(texts)
         }
-        self.seconds = time.perf_counter() - began
 
 
 class Lists(Form):
@@ -145,20 +136,11 @@ class Lists(Form):
 
 def _files(texts: list[str]) -> dict[str, str]:
     """C files with the parts, named in order; several where one would be long."""
-    files: dict[str, str] = {}
-    lines: list[str] = []
-    size = 0
-
-    def write() -> None:
-        files[f"parts_{len(files)}.c"] = _HEAD + "".join(lines)
-        lines.clear()
-
+    files, size = [_HEAD], 0
     for k, text in enumerate(texts):
-        lines.append(text.replace(ENTRY, f"EXPORT {ENTRY}").replace("@", f"part_{k}"))
-        size += len(text)
         if size > _FILE:
-            write()
+            files.append(_HEAD)
             size = 0
-    if lines or not files:
-        write()
-    return files
+        files[-1] += text.replace(ENTRY, f"EXPORT {ENTRY}").replace("@", f"part_{k}")
+        size += len(text)
+    return {f"parts_{k}.c": text for k, text in enumerate(files)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 import sys
 from ctypes import c_int, c_longlong, c_void_p
-from functools import lru_cache
-from itertools import accumulate
+from functools import cache
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -57,39 +56,32 @@ _SPECIAL = _SpecialData(CONSTANT, INPUT, OUTPUT)
 _AS_READ = _SpecialData(ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT)
 
 
-class _Tools:
-    """The library of this process, loaded at its first use."""
-
-    def __init__(self) -> None:
-        self._found: Any = None
-        self._lock = Lock()
-
-    def __call__(self) -> Any:
-        with self._lock.held:
-            if self._found is None:
-                self._found = load("hybrid_blocks")
-                for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
-                    getattr(self._found, f"blocks_{name}").restype = c_longlong
-            return self._found
+_loading = Lock()
 
 
-tools = _Tools()
-"""The loaded library. Raises BuildError where it cannot be had."""
+@cache
+def _loaded() -> Any:
+    found = load("hybrid_blocks")
+    for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
+        getattr(found, f"blocks_{name}").restype = c_longlong
+    return found
+
+
+def tools() -> Any:
+    """The loaded library. Raises BuildError where it cannot be had."""
+    with _loading.held:
+        return _loaded()
 
 
 def call(function: Any, *arguments: Any) -> int:
     """Call C with arrays by their address, numbers as ``long long`` where they are Python's."""
-    return int(
-        function(
-            *(
-                c_void_p(address(one)) if isinstance(one, np.ndarray)
-                else c_longlong(one) if isinstance(one, int)
-                else one
-                for one in arguments
-            )
-        )
-        or 0
+    given = (
+        c_void_p(address(one)) if isinstance(one, np.ndarray)
+        else c_longlong(one) if isinstance(one, int)
+        else one
+        for one in arguments
     )  # fmt: skip
+    return int(function(*given) or 0)
 
 
 class Graph(NamedTuple):
@@ -135,7 +127,7 @@ def graph_of(function: ca.Function) -> Graph:
     table = power_of_two(2 * n)
     values = call(
         tools().blocks_values, int(operation.size), operation, *places, ct.byref(_SPECIAL),
-        _begins(sizes), _begins(outputs), np.zeros(max(1, function.sz_w()), np.int32), table,
+        starts(sizes), starts(outputs), np.zeros(max(1, function.sz_w()), np.int32), table,
         np.empty(2 * table, np.int32), op, a, b, pool, ct.byref(count), result,
     )  # fmt: skip
     call(tools().blocks_uses, values, op, a, b, int(result.size), result, uses)
@@ -148,8 +140,29 @@ def power_of_two(least: int) -> int:
     return 1 << max(4, (least - 1).bit_length())
 
 
-def _begins(sizes: list[int]) -> Ints:
-    return np.array([0, *accumulate(sizes)], np.int32)
+def starts(sizes: Any) -> Ints:
+    """Where each begins of what lies one after the other, and the end."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int32)]).astype(np.int32)
+
+
+def kinds_of(
+    op: Ints, a: Ints, b: Ints, begin: Ints, order: Ints, part_of: Ints, outputs: Any,
+    elsewhere: NDArray[np.bool_],
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:  # fmt: skip
+    """Which parts are equal: ``kind``, ``first``, ``shape``, ``slots`` and ``slot_begin``.
+
+    See ``blocks_kinds`` in ``c/blocks.h``; ``first`` is the first part of each kind.
+    """
+    n, parts = op.size, begin.size - 1
+    shape, slots = np.empty((order.size, 4), np.int32), np.empty(2 * order.size, np.int32)
+    slot_begin, kind = np.zeros(parts + 1, np.int32), np.zeros(parts, np.int32)
+    first, table = np.zeros(max(1, parts), np.int32), power_of_two(2 * parts)
+    kinds = call(
+        tools().blocks_kinds, n, op, a, b, parts, begin, order, part_of, outputs.astype(np.int32),
+        elsewhere, np.zeros(n, np.int32), np.zeros(n, np.int32), shape, slots, slot_begin, table,
+        np.empty(table, np.int32), kind, first,
+    )  # fmt: skip
+    return kind, first[:kinds], shape, slots, slot_begin
 
 
 def _read(function: ca.Function) -> tuple[NDArray[Any], ...]:
@@ -181,23 +194,19 @@ def _by_c(function: ca.Function, data: _CasadiData, n: int) -> tuple[NDArray[Any
 
 
 def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
-    def two(numbers: list[int]) -> tuple[int, int]:
-        first, second = [*numbers, -1, -1][:2]
-        return first, second
-
     constant = np.zeros(n)
     rows = np.full((n, 5), -1, np.int32)
     for k in range(n):
         operation = function.instruction_id(k)
-        rows[k, 0], rows[k, 3:] = operation, two(function.instruction_output(k))
+        rows[k, 0], rows[k, 3:] = operation, [*function.instruction_output(k), -1, -1][:2]
         if operation == ca.OP_CONST:
             constant[k] = function.instruction_constant(k)
         else:
-            rows[k, 1:3] = two(function.instruction_input(k))
+            rows[k, 1:3] = [*function.instruction_input(k), -1, -1][:2]
     return (*(np.ascontiguousarray(rows[:, i]) for i in range(5)), constant)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _methods() -> _CasadiData | None:
     """The methods of CasADi's Function, None where they have other names."""
     try:

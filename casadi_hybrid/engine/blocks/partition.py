@@ -8,7 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.engine.blocks.library import Flags, Graph, Ints, call, power_of_two, tools
+from casadi_hybrid.engine.blocks.library import (
+    Flags,
+    Graph,
+    Ints,
+    call,
+    kinds_of,
+    power_of_two,
+    starts,
+    tools,
+)
 from casadi_hybrid.engine.blocks.operations import NUMBER
 
 LARGE = 300
@@ -173,8 +182,7 @@ def _parts(graph: Graph, mode: Flags, cut: Flags, early: Flags, support: Ints) -
     part_of = np.full(n, -1, np.int32)
     part_of[live] = of_live
     order = np.ascontiguousarray(live[np.argsort(of_live, kind="stable")])
-    begin = np.zeros(parts + 1, np.int32)
-    np.cumsum(np.bincount(of_live, minlength=parts), out=begin[1:])
+    begin = starts(np.bincount(of_live, minlength=parts))
     elsewhere = np.zeros(n, np.bool_)
     for operand in (a, b):
         read = operand[live]
@@ -183,16 +191,6 @@ def _parts(graph: Graph, mode: Flags, cut: Flags, early: Flags, support: Ints) -
         elsewhere[read[part_of[read] != part_of[reader]]] = True
     elsewhere[op < 0] = False
     results = graph.result[graph.result >= 0]
-    to_outputs = np.bincount(results, minlength=n).astype(np.int32)
-    shape, slots = np.empty(4 * order.size, np.int32), np.empty(2 * order.size, np.int32)
-    slot_begin, kind = np.zeros(parts + 1, np.int32), np.zeros(parts, np.int32)
-    first, table = np.zeros(parts, np.int32), power_of_two(2 * parts)
-    kinds = call(
-        tools().blocks_kinds, n, op, a, b, int(parts), begin, order, part_of, to_outputs,
-        elsewhere, np.zeros(n, np.int32), np.zeros(n, np.int32), shape, slots, slot_begin, table,
-        np.empty(table, np.int32), kind, first,
-    )  # fmt: skip
-    return Partition(
-        begin, order, phase[order[begin[:-1]]], kind, first[:kinds], shape.reshape(-1, 4), slots,
-        slot_begin, elsewhere,
-    )  # fmt: skip
+    to_outputs = np.bincount(results, minlength=n)
+    kinds = kinds_of(op, a, b, begin, order, part_of, to_outputs, elsewhere)
+    return Partition(begin, order, phase[order[begin[:-1]]], *kinds, elsewhere)

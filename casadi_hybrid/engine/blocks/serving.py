@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.engine.blocks.compiled import (
-    Compiled,
-    compile_functions,
-)
+from casadi_hybrid.engine.blocks.compiled import Compiled, compile_functions
 from casadi_hybrid.engine.core import why_not
 from casadi_hybrid.problem.problem import Problem
 
-if TYPE_CHECKING:
-    pass
-
 BACKGROUND = "background"
 """The wish for what is compiled while interpreted functions serve."""
-_FOR_THE_ENGINE = "the compiled ones are for the engine in C"
 _interpreted: WeakKeyDictionary[Problem, Problem] = WeakKeyDictionary()
 
 
@@ -31,11 +23,11 @@ def for_machine_code(problem: Problem) -> Problem:
     warning where there is no compiler.
     """
     if not problem.compile:
-        return problem.interpreted() if _taken(problem) else problem.compiled()
+        return problem.compiled() if why_not(problem) else problem.interpreted()
     known = _interpreted.get(problem)  # its solvers share what is built
     if known is None:
         known = _interpreted[problem] = problem.interpreted()
-    return known if _taken(known) else problem
+    return problem if why_not(known) else known
 
 
 def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
@@ -51,7 +43,7 @@ def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
         CompilerWarning: where it cannot be had and was asked for at once; the note of what comes
             back says why in any case.
     """
-    if not wish or not _taken(problem):
+    if not wish or why_not(problem):
         return None
     found = compile_functions(problem, wish == BACKGROUND)
     if wish != BACKGROUND and found.code is None:
@@ -62,7 +54,3 @@ def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
             stacklevel=5,
         )
     return found
-
-
-def _taken(problem: Problem) -> bool:
-    return not why_not(problem)

@@ -13,6 +13,8 @@ from casadi_hybrid.engine.plan import kinds_of
 
 _PUSH = 1e-3
 """By how much the stored start is moved away from the solution, so that there is a way to go."""
+_MULTIPLIERS = "lam_x0", "lam_g0", "warm_start"
+_START = "x0", "lam_x0", "lam_g0"
 
 
 def gather(
@@ -65,15 +67,9 @@ def gather(
                 "or free, a row an equation, an inequality or without bounds"
             )
         cases.append(case)
-    if not cold:
-        return None, tuple(cases)
     none = np.zeros_like(first.lam_x), np.zeros_like(first.lam_g)
-    answer = first if alone is None else alone
-    return Case(*none, answer, of_solution=False), tuple(cases)
-
-
-_MULTIPLIERS = "lam_x0", "lam_g0", "warm_start"
-_START = "x0", "lam_x0", "lam_g0"
+    from_start = Case(*none, first if alone is None else alone, of_solution=False)
+    return from_start if cold else None, tuple(cases)
 
 
 def _warm(solve: Callable[..., Any], arguments: dict[str, Any], from_: Any, label: str) -> Case:

@@ -1,4 +1,4 @@
-"""Which files of the core a mode needs, found in their text."""
+"""What an export has of the core, found in its text: the files a mode needs, names of statuses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import hashlib
 import re
 from collections.abc import Mapping
 
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.engine.export.tables import listing
 from casadi_hybrid.engine.library import core_sources
 
 _DEFINED = re.compile(r"^(?!static)[a-z][\w *]*?\b(hybrid_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
@@ -16,6 +18,21 @@ _NUMBERED = re.compile(r"^\s*HYBRID_(\w+) = (\d+)\b", re.MULTILINE)
 
 WARM, WHOLE = "hybrid_sqp", "hybrid_solve"
 """SQP by active sets from given multipliers, and the whole method, which has that in it."""
+_WARM = {
+    "SOLVED": "it is solved",
+    "OTHER_PATTERN": "the bounds are of other kinds than at the export",
+    "UNDEFINED": "a function of the problem is not defined where the warm mode went",
+    "NO_SET": "the warm mode found no active set",
+    "NOT_NEARER": "the steps of the warm mode did not get nearer",
+    "LIMIT": "the limit of iterations was reached",
+    "LARGE": "it is solved, but by multipliers so large that there may be smaller ones",
+    "BAD_NUMBERS": "a number is not finite, or bounds cross",
+    "NO_GUESS": "there is no warm start",
+}
+"""What ``hybrid_sqp`` returns."""
+_SHORTER = {"UNDEFINED_POINT": "UNDEFINED"}
+"""In Python; in C a status of a run has that name."""
+_UNSOLVED = "UNSOLVED", -1, "it is not solved: stop says why, and point what x is"
 
 
 def core_of(*entries: str) -> dict[str, str]:
@@ -60,3 +77,36 @@ def numbered(core: Mapping[str, str], title: str) -> dict[str, int]:
     listed = core["hybrid.h"].partition(title)[2].partition("};")[0]
     found = {name: int(number) for name, number in _NUMBERED.findall(listed)}
     return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def words_of(core: Mapping[str, str], prefix: str, *, cold: bool) -> dict[str, str]:
+    """What the templates ask for: members of an ``enum``, cases of a ``switch``, rows of Markdown.
+
+    Args:
+        core: its files.
+        prefix: of the names in C, with the line at its end.
+        cold: whether the whole method is exported; else the warm mode alone.
+    """
+    known = numbered(core, "How a solve ended")
+    kept = ("SOLVED", "OTHER_PATTERN", "BAD_NUMBERS") if cold else tuple(_WARM)
+    status = [(name, number, _WARM[name]) for name, number in known.items() if name in kept]
+    enumerations = {
+        "status": [*status, _UNSOLVED] if cold else status,
+        "stop": [
+            (name, number, StopReason[name.removeprefix("STOP_")].value)
+            for name, number in numbered(core, "Why a solve has stopped").items()
+        ],
+        "point": [
+            (name, number, PointStatus[_SHORTER.get(name, name)].value)
+            for name, number in numbered(core, "What its point is").items()
+        ],
+    }
+    words: dict[str, str] = {}
+    for what, rows in enumerations.items():
+        members = (f"    {prefix}{name} = {number}" for name, number, _ in rows)
+        cases = (f'    case {number}: return "{text}";' for _, number, text in rows)
+        table = [(f"`{prefix}{name}` {number}", text) for name, number, text in rows]
+        words[f"{what}_members"] = ",\n".join(members)
+        words[f"{what}_cases"] = "\n".join(cases)
+        words[f"{what}_table"] = listing(table)
+    return words

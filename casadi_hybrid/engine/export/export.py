@@ -17,9 +17,9 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, mark
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
-from casadi_hybrid.engine.export.layout import Layout
+from casadi_hybrid.engine.export.layout import layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
-from casadi_hybrid.engine.export.tables import PlanText, structure
+from casadi_hybrid.engine.export.tables import plan_text, structure
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.plan import options_of, plan_of
 from casadi_hybrid.point.limits import Limits
@@ -126,13 +126,10 @@ class Export:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        lines = sum(
-            (self.folder / file).read_text(encoding="utf-8").count("\n") for file in self.files
-        )
-        modes = "the warm mode alone" if self.cold is None else "warm and cold"
+        lines = sum((self.folder / f).read_text("utf-8").count("\n") for f in self.files)
         return (
             f"{self.name}: {len(self.files)} files, {lines} lines in {self.folder}\n"
-            f"modes               {modes}\n"
+            f"modes               {'warm and cold' if self.cold else 'the warm mode alone'}\n"
             f"functions           {_FORMS[self.form]}\n"
             f"memory of a solve   {self.memory} bytes\n"
             f"input, output       {self.input} and {self.output} bytes\n"
@@ -199,19 +196,18 @@ def write(
     generated = generate(problem.functions, name, loops)
     own = mark()
     core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
-    text = PlanText(plan, name)
+    text, size = plan_text(plan, name)
     options = _options(problem, limits, [*cases, cold]) if cold else None
-    layout = Layout(library, plan, generated, options)
-    words = layout.words(name, text.size, core)
-    words["MARK"] = own
-    words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
+    words = layout(library, plan, generated, options, name, core)
+    versions = {"VERSION": casadi_hybrid.__version__, "CASADI": ca.CasadiMeta.version()}
+    words |= {"MARK": own, "tables": size, **versions}
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
         files[template.name.replace("NAME", name)] = filled(template.read_text("utf-8"), words)
     for part in ("control", "ahead", "softened", "search"):  # of an export before
         for path in folder.glob(f"{name}_{part}*.[ch]"):
             path.unlink()
-    files[f"{name}_plan.c"] = text.text
+    files[f"{name}_plan.c"] = text
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
     (folder / "core").mkdir(parents=True, exist_ok=True)
@@ -219,8 +215,8 @@ def write(
     for file, content in files.items():
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
-        folder, name, tuple(sorted(files)), layout.memory, layout.input, layout.output,
-        text.size, generated.form, tuple(cases), cold,
+        folder, name, tuple(sorted(files)), words["memory"], words["input"], words["output"], size,
+        generated.form, tuple(cases), cold,
     )  # fmt: skip
 
 
@@ -258,15 +254,14 @@ def _options(problem: Problem, limits: Limits, cases: Sequence[Case]) -> Any:
 def _stored(case: Case, limits: Limits, name: str, cold: bool) -> str:
     """The file with the stored start and the answer from there."""
     tolerances, inputs, outputs = limits.tolerances, case.inputs(), case.outputs()
-    numbers: dict[str, float | Vector] = {
+    numbers = {
         **inputs, "tol": limits.scaled_tol, "feasibility": tolerances.feasibility,
         "stationarity": tolerances.stationarity, "complementarity": tolerances.complementarity,
         "max_iter": int(limits.max_iter), "of_solution": 1,
         **({"max_time": limits.max_time, "now": 0} if cold else {}),
     }  # fmt: skip
-    answer: dict[str, float | Vector] = {
-        **outputs, "f": case.answer.f, "status": 0, "steps": case.answer.iterations,
-    }  # fmt: skip
+    steps = case.answer.iterations
+    answer = {**outputs, "f": case.answer.f, "status": 0, "steps": steps}
     return (
         f"/* A start beside a solution of {name}, and what Python answered from there: of the\n"
         " * residuals and factorizations it says nothing. */\n"

@@ -69,8 +69,8 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
     if functions.instructions > _FEW if loops is None else loops:
         parts = in_parts(functions, name)
         straight = _WRITTEN * functions.instructions
-        if parts and len(parts.text) < straight * (_SHORTER if loops is None else 1):
-            return Generated(parts.text, PARTS, arg=3, res=4, iw=1, w=parts.w)
+        if parts and len(parts[0]) < straight * (_SHORTER if loops is None else 1):
+            return Generated(parts[0], PARTS, arg=3, res=4, iw=1, w=parts[1])
         looped = _looped(functions)
         if loops and looped is None:
             raise InputError(

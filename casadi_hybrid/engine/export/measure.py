@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +18,6 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.export.export import Case, Export
-from casadi_hybrid.engine.export.stack import deepest
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.building.compiler import Compiler, environment, find_compiler
 
@@ -25,6 +25,9 @@ STRICT = (
     "-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I.",
 )  # fmt: skip
 _CALLS = ("-fcallgraph-info=su", "-fstack-usage")
+_FRAME = re.compile(r'node: \{ title: "([^"]+)" label: "[^"]*?\\n(\d+) bytes \(([\w,]+)')
+_EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
+_INDIRECT = "__indirect_call"
 _SECONDS = 600.0
 
 
@@ -65,30 +68,27 @@ class Measured:
 
     def __str__(self) -> str:
         of_all, of_functions = self.seconds
-        rows = {
-            "compiler": self.compiler,
-            "compile time": f"{of_all:.1f} s, of it the functions {of_functions:.1f} s",
-        }
-        if self.code:
-            parts = ", ".join(f"{name} {size}" for name, size in self.code.items())
-            rows["code and constants"] = f"{sum(self.code.values())} bytes: {parts}"
-        if self.static is not None:
-            rows["static memory"] = f"{self.static} bytes written to"
-        if self.stack is not None:
-            rows["stack"] = f"{self.stack} bytes at most, without the C library's own"
-        rows["from multipliers"] = f"solved {self.solved[0]} of {self.solved[1]}"
-        rows["from Python"] = f"{self.difference:.2g} at most, relative to max(1, |number|)"
-        if self.instructions is not None:
-            most, number = self.instructions
-            rows["instructions"] = f"{most} at most, in solve {number} of {self.solved[1] - 1}"
-        if self.cold is not None:
-            status, steps = self.cold
-            said = "not solved" if status else "solved"
-            rows["from a cold start"] = f"{said}, in {steps} steps"
-        if self.cold_instructions is not None:
-            rows["instructions, cold"] = f"{self.cold_instructions}"
-        rows.update({f"note {i}": note for i, note in enumerate(self.notes, 1)})
-        return "\n".join(f"{name:<18}  {value}" for name, value in rows.items())
+        parts = ", ".join(f"{name} {size}" for name, size in self.code.items())
+        most, number = self.instructions or (0, 0)
+        status, steps = self.cold or (0, 0)
+        ended = "not solved" if status else "solved"
+        rows: dict[str, tuple[Any, str]] = {
+            "compiler": (True, self.compiler),
+            "compile time": (True, f"{of_all:.1f} s, of it the functions {of_functions:.1f} s"),
+            "code and constants": (parts, f"{sum(self.code.values())} bytes: {parts}"),
+            "static memory": (self.static, f"{self.static} bytes written to"),
+            "stack": (self.stack, f"{self.stack} bytes at most, without the C library's own"),
+            "from multipliers": (True, f"solved {self.solved[0]} of {self.solved[1]}"),
+            "from Python": (True, f"{self.difference:.2g} at most, relative to max(1, |number|)"),
+            "instructions": (
+                self.instructions, f"{most} at most, in solve {number} of {self.solved[1] - 1}"
+            ),
+            "from a cold start": (self.cold, f"{ended}, in {steps} steps"),
+            "instructions, cold": (self.cold_instructions, f"{self.cold_instructions}"),
+            **{f"note {i}": (True, note) for i, note in enumerate(self.notes, 1)},
+        }  # fmt: skip
+        known = {name: value for name, (there, value) in rows.items() if there not in (None, "")}
+        return "\n".join(f"{name:<18}  {value}" for name, value in known.items())
 
 
 def measure(export: Export, compiler: Compiler | None = None, count: bool = True) -> Measured:
@@ -116,13 +116,7 @@ def measure(export: Export, compiler: Compiler | None = None, count: bool = True
 
 
 class Build:
-    """An export compiled in a folder that goes away.
-
-    Args:
-        export: what was written.
-        compiler: what compiles it.
-        folder: for what it makes.
-    """
+    """An export compiled by a compiler into a folder."""
 
     def __init__(self, export: Export, compiler: Compiler, folder: Path) -> None:
         self._export, self._compiler, self._folder = export, compiler, folder
@@ -131,15 +125,20 @@ class Build:
     def compile(self, found: Measured) -> None:
         """All files, and what the objects have."""
         export, began = self._export, time.perf_counter()
+        # What the compiler needs for itself: nothing for this very processor alone.
+        own = (f for f in self._compiler.flags if f.startswith(("-mcpu", "-fno-sanitize")))
+        flags = [*STRICT, *own]
         calls = self._knows_calls()
-        if not calls:
+        if calls:
+            flags += _CALLS
+        else:
             found.notes.append("the stack is not known: this compiler lists no calls, gcc does")
         objects: dict[str, Path] = {}
         of_functions = 0.0
         for file in export.files:
             if file.endswith(".c") and file != "main.c":
                 start = time.perf_counter()
-                objects[file] = self._object(file, calls)
+                objects[file] = self._object(file, flags)
                 if file == f"{export.name}_functions.c":
                     of_functions = time.perf_counter() - start
         self._run([*self._compiler.command, *map(str, objects.values()), "-lm",
@@ -164,7 +163,8 @@ class Build:
         for case, (status, _, numbers) in zip(self._export.solves, answers, strict=True):
             if status == 0:
                 expected = np.concatenate(list(case.outputs().values()))
-                apart.append(float(np.max(np.abs(numbers - expected) / _size(expected))))
+                size = np.maximum(1.0, np.abs(expected))
+                apart.append(float(np.max(np.abs(numbers - expected) / size)))
         found.difference = max(apart)
         if self._export.cold is not None:
             *answers, (status, steps, _) = answers
@@ -198,22 +198,18 @@ class Build:
         most = int(np.argmax(counts))
         found.instructions = counts[most], most
 
-    def _object(self, file: str, calls: bool) -> Path:
-        path = self._folder / file.replace("/", "_").replace(".c", ".o")
-        flags = (*_flags(self._compiler), *(_CALLS if calls else ()))
+    def _object(self, file: str, flags: Sequence[str]) -> Path:
+        path = self._folder / Path(file.replace("/", "_")).with_suffix(".o").name
         self._run([*self._compiler.command, *flags, "-c", file, "-o", str(path)])
         return path
 
     def _knows_calls(self) -> bool:
         probe = self._folder / "probe.c"
         probe.write_text("int probe(void);\nint probe(void) { return 0; }\n", encoding="utf-8")
-        words = [*self._compiler.command, *_CALLS, "-c", str(probe), "-o",
-                 str(probe.with_suffix(".o"))]  # fmt: skip
         try:
-            self._run(words)
+            return self._object(str(probe), _CALLS).with_suffix(".ci").exists()
         except BuildError:
             return False
-        return probe.with_suffix(".ci").exists()
 
     def _sizes(self, objects: dict[str, Path], found: Measured) -> None:
         if shutil.which("size") is None:
@@ -253,11 +249,28 @@ def spoken(cases: Sequence[Case]) -> str:
     return "\n".join(" ".join(repr(float(number)) for number in line) for line in lines) + "\n"
 
 
-def _flags(compiler: Compiler) -> tuple[str, ...]:
-    """With what the compiler needs for itself: nothing for this very processor alone."""
-    own = (flag for flag in compiler.flags if flag.startswith(("-mcpu", "-fno-sanitize")))
-    return (*STRICT, *own)
+def deepest(texts: Sequence[str], entry: str, pointed: Sequence[str]) -> int | None:
+    """Bytes of stack at most below a function; None where they have no bound.
 
+    Args:
+        texts: what ``-fcallgraph-info=su`` wrote.
+        entry: the function.
+        pointed: the titles of what is called through pointers.
+    """
+    text = "\n".join(texts)
+    listed = _FRAME.findall(text)
+    frames = {title: int(size) for title, size, _ in listed}
+    calls: dict[str, set[str]] = defaultdict(set)
+    for source, target in _EDGE.findall(text):
+        calls[source].add(target)
+    calls[_INDIRECT] = set(pointed)
+    known: dict[str, float] = {}
 
-def _size(numbers: Vector) -> Vector:
-    return np.maximum(1.0, np.abs(numbers))
+    def depth(title: str) -> float:
+        if title not in known:
+            known[title] = np.inf  # what is reached from itself stays so
+            known[title] = frames.get(title, 0) + max(map(depth, calls[title]), default=0)
+        return known[title]
+
+    bounded = all(kind != "dynamic" for *_, kind in listed)  # as an array of variable length is
+    return int(depth(entry)) if bounded and depth(entry) < np.inf else None

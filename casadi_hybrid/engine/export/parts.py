@@ -5,7 +5,7 @@ What finds the parts is what compiles them for the engine, :mod:`casadi_hybrid.e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.engine.blocks.code import ENTRY
 from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.blocks.library import Ints, UntranslatedError
-from casadi_hybrid.engine.blocks.tables import InParts, Placed
+from casadi_hybrid.engine.blocks.tables import InParts
 from casadi_hybrid.engine.export.tables import braced, number
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.functions import Functions
@@ -37,78 +37,61 @@ _TITLES = {
 }
 
 
-class PartsText:
-    """Both functions as one C file.
+def parts_text(staged: Sequence[InParts], name: str) -> tuple[str, int]:
+    """Both functions as one C file, and how many numbers they work in.
 
-    Their outputs have to lie one after the other behind ``res[0]``, as those of an export do.
+    The file has ``NAME_first`` and ``NAME_second``. Their outputs have to lie one after the other
+    behind ``res[0]``, as those of an export do.
 
     Args:
         staged: the first function and the Hessian.
         name: what external names begin with.
-
-    Attributes:
-        text: of the file; it has ``NAME_first`` and ``NAME_second``.
-        w: numbers that they work in.
     """
-
-    def __init__(self, staged: Sequence[InParts], name: str) -> None:
-        texts = sorted(set().union(*(one.texts for one in staged)))
-        self._kinds = {text: f"part_{k}" for k, text in enumerate(texts)}
-        self._name = name
-        self.w = 1
-        functions = [
-            self._function(word, one.placed) for word, one in zip(_TITLES, staged, strict=True)
-        ]
-        kinds = [_kind(text, kind) for text, kind in self._kinds.items()]
-        self.text = "\n".join([_HEAD.format(name=name), *kinds, *functions])
-
-    def _function(self, word: str, placed: Placed) -> str:
-        """Its tables, and the calls of its parts."""
-        tables: list[str] = []
-        inputs, begin = [], 0
-        for i, count in enumerate(placed.sizes):
-            if count:
-                inputs.append(f"memcpy(v + {begin}, arg[{i}], {count} * sizeof *v);")
-            begin += count
-        if placed.constants.size:
-            numbers = _table(tables, f"{word}_constants", placed.constants)
-            inputs.append(f"memcpy(v + {begin}, {numbers}, sizeof {numbers});")
-        own = max((run.kind.code[1] for run in placed.runs), default=0)
-        self.w = max(self.w, placed.size + own)
-        calls = []
-        for k, run in enumerate(placed.runs):
-            at, shared = (
-                _table(tables, f"{word}_{kind}_{k}", array)
-                for kind, array in (("at", run.at[: run.count]), ("shared", run.shared))
-            )
-            kind = self._kinds[run.kind.code[0]]
-            calls.append(f"{kind}({run.count}, {at}, {shared}, v, out, own);")
-        if placed.to.size:
-            to, source = (
-                _table(tables, f"{word}_{kind}", array)
-                for kind, array in (("to", placed.to), ("from", placed.source))
-            )
-            calls.append(
-                f"for (int i = 0; i < {placed.to.size}; i++) out[{to}[i]] = v[{source}[i]];"
-            )
-        head = f"int {self._name}_{word}({_ARGUMENTS})"
-        lines = [
-            f"double *v = w, *own = w + {placed.size}, *out = res[0];",
-            "(void)own, (void)out, (void)iw, (void)mem;",
-            *inputs,
-            *calls,
-            "return 0;",
-        ]
-        body = "".join(f"    {line}\n" for line in lines)
-        title = f"/* --- {_TITLES[word]} --- */\n"
-        return "\n".join([title, *tables, f"{head};\n{head} {{\n{body}}}\n"])
+    texts = sorted(set().union(*(one.texts for one in staged)))
+    kinds = {text: f"part_{k}" for k, text in enumerate(texts)}
+    parts = [_HEAD.format(name=name), *(_kind(text, kind) for text, kind in kinds.items())]
+    most = 1
+    for word, one in zip(_TITLES, staged, strict=True):
+        text, size = _function(name, word, one, kinds)
+        parts.append(text)
+        most = max(most, size)
+    return "\n".join(parts), most
 
 
-def in_parts(functions: Functions, name: str) -> PartsText | None:
+def _function(name: str, word: str, one: InParts, kinds: Mapping[str, str]) -> tuple[str, int]:
+    """The tables of a function and the calls of its parts, and the numbers it works in."""
+    tables: list[str] = []
+    lines, begin = [], 0
+    for i, count in enumerate(one.sizes):
+        if count:
+            lines.append(f"memcpy(v + {begin}, arg[{i}], {count} * sizeof *v);")
+        begin += count
+    if one.constants.size:
+        numbers = _table(tables, f"{word}_constants", one.constants)
+        lines.append(f"memcpy(v + {begin}, {numbers}, sizeof {numbers});")
+    for k, run in enumerate(one.runs):
+        at = _table(tables, f"{word}_at_{k}", run.at[: run.count])
+        shared = _table(tables, f"{word}_shared_{k}", run.shared)
+        lines.append(f"{kinds[run.kind.code[0]]}({run.count}, {at}, {shared}, v, out, own);")
+    if one.to.size:
+        to = _table(tables, f"{word}_to", one.to)
+        source = _table(tables, f"{word}_from", one.source)
+        copy = f"out[{to}[i]] = v[{source}[i]];"
+        lines.append(f"for (int i = 0; i < {one.to.size}; i++) {copy}")
+    head = f"int {name}_{word}({_ARGUMENTS})"
+    memory = f"double *v = w, *own = w + {one.size}, *out = res[0];"
+    lines = [memory, "(void)own, (void)out, (void)iw, (void)mem;", *lines, "return 0;"]
+    body = "".join(f"    {line}\n" for line in lines)
+    title = f"/* --- {_TITLES[word]} --- */\n"
+    own = max((run.kind.code[1] for run in one.runs), default=0)
+    return "\n".join([title, *tables, f"{head};\n{head} {{\n{body}}}\n"]), one.size + own
+
+
+def in_parts(functions: Functions, name: str) -> tuple[str, int] | None:
     """Write them; None where they have no scalar form, or too little repeats to find parts."""
     first, second = functions.first, functions.with_hessian("curvature")
     try:
-        return PartsText(Form(first, second, functions.assemblies).staged, name)
+        return parts_text(Form(first, second, functions.assemblies).staged, name)
     except (UntranslatedError, BuildError, MemoryError):
         return None
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ctypes as ct
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 
-_WIDTH = 96
+_WIDTH = 95
 _KINDS = {"int32": "int", "int8": "signed char"}
 
 
@@ -29,107 +28,82 @@ def number(value: float) -> str:
 
 def braced(words: Iterable[str]) -> str:
     """An initializer in lines of a readable width; ``{0}`` for none."""
-    indent = " " * 4
-    lines, line = [], indent
-    for word in words:
-        if len(line) + len(word) + 2 > _WIDTH and line.strip():
-            lines.append(line.rstrip())
-            line = indent
-        line += f"{word}, "
-    if line.strip():
-        lines.append(line.rstrip())
-    if not lines:
-        return "{0}"
-    return "{\n" + "\n".join(lines)[:-1] + "}"
+    text = textwrap.fill(
+        ", ".join(words) + ",", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return "{0}" if text.strip() == "," else f"{{\n{text[:-1]}}}"
 
 
 def structure(fields: Mapping[str, float | Vector]) -> str:
     """A structure of numbers and arrays of them, field by field."""
-    lines = []
-    for name, value in fields.items():
-        if isinstance(value, np.ndarray):
-            text = braced(map(number, value))
-        else:
-            text = str(value) if isinstance(value, int) else number(value)
-        lines.append(f"    .{name} = {text}")
+    lines = (
+        f"    .{name} = {braced(map(number, v)) if isinstance(v, np.ndarray) else _scalar(v)}"
+        for name, v in fields.items()
+    )
     return "{\n" + ",\n".join(lines) + "}"
 
 
-def fields(data: ct.Structure, indent: str) -> str:
-    """What initializes a structure of C without pointers, field by field."""
+def _scalar(value: float) -> str:
+    return str(value) if isinstance(value, int) else number(value)
+
+
+def fields(
+    data: ct.Structure,
+    indent: str,
+    pointer: Callable[[str, int], str] | None = None,
+    within: str = "",
+) -> str:
+    """What initializes a structure of C, field by field; ``pointer`` says name and address in C."""
     lines = []
     for name, kind in data._fields_:  # type: ignore[misc]  # none here has a bit width
         value = getattr(data, name)
         if issubclass(kind, ct.Structure):
-            text = "{\n" + fields(value, indent + "    ") + "}"
+            text = "{\n" + fields(value, indent + "    ", pointer, f"{name}_") + "}"
+        elif kind is ct.c_void_p and pointer is not None:
+            text = pointer(within + name, value or 0)
         else:
-            text = str(value) if isinstance(value, int) else number(value)
+            text = _scalar(value)
         lines.append(f"{indent}.{name} = {text}")
     return ",\n".join(lines)
 
 
-class PlanText:
+def plan_text(plan: Plan, name: str) -> tuple[str, int]:
     """The plan as C: every array a table, and the structure that points to them.
+
+    With it the bytes of the tables and of the structure where pointers have eight bytes.
 
     Args:
         plan: what the engine reads.
         name: of the problem.
-
-    Attributes:
-        text: of the file.
-        size: bytes of the tables and of the structure where pointers have eight bytes.
     """
+    arrays = {array.ctypes.data: array for array in plan.arrays}
+    names: dict[int, str] = {}  # a table has the name of the first field that needs it
 
-    def __init__(self, plan: Plan, name: str) -> None:
-        self._arrays: list[tuple[str, NDArray[Any]]] = []
-        self._named: dict[int, str] = {}
-        self._unnamed = {array.ctypes.data: array for array in plan.arrays}
-        fields = self._fields(plan.data, "    ")
-        tables = [
-            f"static const {_KINDS[array.dtype.name]} {known}[{max(1, array.size)}] = "
-            f"{braced(map(str, array.tolist()))};\n"
-            for known, array in self._arrays
-        ]
-        head = (
-            f"/* What of {name} does not depend on numbers: see hybrid.h and ldl.h. */\n"
-            '#include "core/hybrid.h"\n\n'
-        )
-        declared = f"extern const hybrid_plan {name}_plan;\nconst hybrid_plan {name}_plan = {{\n"
-        self.text = "\n".join([head + "\n".join(tables), declared + fields + "};\n"])
-        self.size = ct.sizeof(plan.data) + sum(array.nbytes for _, array in self._arrays)
+    def pointer(field: str, address: int) -> str:
+        """The table at an address, or the place in one."""
+        start = address if address in arrays else next(
+            (s for s, array in arrays.items() if s <= address < s + array.nbytes), None
+        )  # fmt: skip
+        if start is None:  # an empty table at the end of an array is an address alone
+            start = next(s for s in names if address == s + arrays[s].nbytes)
+        known = names.setdefault(start, field)
+        offset = (address - start) // arrays[start].itemsize
+        return f"{known} + {offset}" if offset else known
 
-    def _fields(self, data: ct.Structure, indent: str, within: str = "") -> str:
-        lines = []
-        for name, kind in data._fields_:  # type: ignore[misc]  # none here has a bit width
-            value = getattr(data, name)
-            if issubclass(kind, ct.Structure):
-                text = "{\n" + self._fields(value, indent + "    ", f"{name}_") + "}"
-            elif kind is ct.c_void_p:
-                text = self._pointer(within + name, value or 0)
-            else:
-                text = str(value)
-            lines.append(f"{indent}.{name} = {text}")
-        return ",\n".join(lines)
-
-    def _pointer(self, name: str, address: int) -> str:
-        """The table at an address, which gets the name of the first field that needs it."""
-        if address in self._unnamed:
-            array = self._unnamed.pop(address)
-            self._arrays.append((name, array))
-            self._named[address] = name
-        if address in self._named:
-            return self._named[address]
-        for start, array in self._unnamed.items():
-            if start <= address < start + max(1, array.nbytes):
-                self._named[start] = name
-                self._arrays.append((name, self._unnamed.pop(start)))
-                break
-        # Of an empty table at the end of an array only the address is there.
-        for known, array in self._arrays:
-            start = array.ctypes.data
-            if start <= address <= start + array.nbytes:
-                return f"{known} + {(address - start) // array.itemsize}"
-        raise ValueError(f"the plan has no array for {name}")
+    initializer = fields(plan.data, "    ", pointer)
+    tables = [
+        f"static const {_KINDS[arrays[start].dtype.name]} {known}[{max(1, arrays[start].size)}] = "
+        f"{braced(map(str, arrays[start].tolist()))};\n"
+        for start, known in names.items()
+    ]
+    head = (
+        f"/* What of {name} does not depend on numbers: see hybrid.h and ldl.h. */\n"
+        '#include "core/hybrid.h"\n\n'
+    )
+    declared = f"extern const hybrid_plan {name}_plan;\nconst hybrid_plan {name}_plan = {{\n"
+    text = "\n".join([head + "\n".join(tables), declared + initializer + "};\n"])
+    return text, ct.sizeof(plan.data) + sum(arrays[start].nbytes for start in names)
 
 
 def listing(rows: Sequence[tuple[str, str]]) -> str:

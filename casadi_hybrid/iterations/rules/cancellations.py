@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Matrix, Vector, share
+from casadi_hybrid.basics.inputs import Matrix, share
 from casadi_hybrid.iterations.rules.spectra import LocalModel, symmetric_eigen
 
 
@@ -32,12 +32,6 @@ class Cancellation(Protocol):
         """Return C_can for the target curvature δ."""
 
 
-def schur_eigen(model: LocalModel, delta: float) -> tuple[Vector, Matrix, float]:
-    """Return e and W of S = W diag(e) Wᵀ, and ℓ = max(0, −e_min)."""
-    e, W = symmetric_eigen(model.schur(model.reachable(delta)))
-    return e, W, max(0.0, -float(e[0])) if e.size else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class FullCancellation:
     """T = −S: removes all of it. For full column rank this is the paper's −B†ᵀHB†. Deficit δ."""
@@ -45,10 +39,9 @@ class FullCancellation:
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
         if model.rank == model.n:  # same matrix, fewer roundings
-            pinv = model.pinv
-            C = -(pinv.T @ model.H @ pinv)
+            C = -(model.pinv.T @ model.H @ model.pinv)
             return Cancelled(0.5 * (C + C.T), delta)
-        return Cancelled(model.lift(-model.schur(model.reachable(delta))), delta)
+        return Cancelled(model.lift(-model.schur(delta)), delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,7 @@ class NegativeCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W, _ = schur_eigen(model, delta)
+        e, W = symmetric_eigen(model.schur(delta))
         return Cancelled(model.lift((W * np.maximum(-e, 0.0)) @ W.T), delta)
 
 
@@ -71,7 +64,7 @@ class FloorCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W, _ = schur_eigen(model, delta)
+        e, W = symmetric_eigen(model.schur(delta))
         return Cancelled(model.lift((W * (np.maximum(e, delta) - e)) @ W.T), 0.0)
 
 
@@ -86,8 +79,8 @@ class LeastNormCancellation:
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
         sigma = model.jacobian.sigma
-        S = model.schur(model.reachable(delta))
-        g, W = symmetric_eigen((delta * np.eye(model.rank) - S) / np.outer(sigma, sigma))
+        missing = delta * np.eye(model.rank) - model.schur(delta)
+        g, W = symmetric_eigen(missing / np.outer(sigma, sigma))
         UW = model.jacobian.U @ W
         C = (UW * np.maximum(g, 0.0)) @ UW.T
         return Cancelled(0.5 * (C + C.T), 0.0)
@@ -107,6 +100,6 @@ class PartialCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        S = model.schur(model.reachable(delta))
-        _, _, lowest = schur_eigen(model, delta)
+        S = model.schur(delta)
+        lowest = max(0.0, -float(symmetric_eigen(S)[0].min(initial=0.0)))
         return Cancelled(model.lift(-self.gamma * S), delta + (1.0 - self.gamma) * lowest)

@@ -42,7 +42,6 @@ class Design(Correction):
 class _Target(NamedTuple):
     """The spectra of one total correction."""
 
-    alpha: float
     norm_M: float
     min_eig_A: float
     a_x: float
@@ -101,14 +100,12 @@ class DesignRule:
         R = self.metric.matrix(model)
         alpha = self.strength.alpha(model, R, deficit)
         best: Design | None = None
-        target: _Target | None = None
-        margin, least = 0.0, float("inf")
+        margin = 0.0
+        targets: dict[float, _Target] = {}  # candidates of one strength share M
         undivided = parts.Undivided(model, C_can, alpha, R, self.steps)
         for candidate in self.split.candidates(undivided):
-            # Candidates of one strength share M, so its spectra are computed once.
-            if target is None or target.alpha != candidate.alpha:
-                target = self._target(model, candidate)
-                least = min(least, target.norm_M)
+            target = targets.get(candidate.alpha) or self._target(model, candidate)
+            targets[candidate.alpha] = target
             if target.norm_M > self.M_max:
                 continue
             steps = self.steps.choose(model, candidate, target.a_x, target.a_d)
@@ -117,6 +114,7 @@ class DesignRule:
                 margin = chosen.pop("margin")
                 best = Design(**chosen)
         if best is None:
+            least = min(target.norm_M for target in targets.values())
             raise DesignError(
                 f"the correction needs ‖M‖ = {least:.4g}, above the norm budget "
                 f"M_max = {self.M_max:.4g}; raise it or use a partial correction"
@@ -134,6 +132,6 @@ class DesignRule:
                 "a direction of negative curvature"
             )
         if norm_M > self.M_max or self.steps.margin == "unit":
-            return _Target(candidate.alpha, norm_M, smallest, 1.0, 1.0)
+            return _Target(norm_M, smallest, 1.0, 1.0)
         a_d = model.smallest_dual_curvature(A)
-        return _Target(candidate.alpha, norm_M, smallest, 0.5 * smallest, a_d)
+        return _Target(norm_M, smallest, 0.5 * smallest, a_d)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,23 +35,10 @@ _FASTER = 20.0
 Block = tuple[Matrix, Matrix]
 
 
-class Channel(NamedTuple):
-    """A C_opt (m×m) with its s(C), and a number below which no C_opt has it."""
+def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Matrix, float]:
+    """Return the C_opt that divides M (m×m, symmetric) with the least s, and what no s is below.
 
-    C: Matrix
-    s: float
-    least: float
-
-
-def restriction(model: LocalModel, M: Matrix, C: Matrix, kappa: StepRule) -> float:
-    """s(C): S1 and S3 together allow η_x ≤ 1/s for C_opt = C and C_aug = M − C."""
-    primal = symmetric_norm(model.curvature(M - C)) / kappa.kappa_x
-    memory = symmetric_norm(C) * model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega)
-    return max(primal, memory)
-
-
-def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> Channel:
-    """Return the C_opt that divides M (m×m, symmetric) with the least s, to s − least ≤ 1e-5 s.
+    The two are no further apart than 1e-5 s.
 
     Raises:
         DesignError: where rank B = 0, or the barrier method does not get there.
@@ -62,7 +48,7 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> Channel:
     basis, blocks = _inequalities(model, M, kappa)
     size = symmetric_norm(blocks[0][0])
     if size == 0.0:
-        return Channel(np.zeros_like(M), 0.0, 0.0)
+        return np.zeros_like(M), 0.0
     rows = sum(len(constant) for constant, _ in blocks)
     z = np.zeros(1 + len(basis))
     z[0] = 2.0 * size
@@ -76,8 +62,7 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> Channel:
         gap = (rows + np.sqrt(rows) * decrement) / t
         if gap <= _ACCURACY * z[0]:
             C = model.jacobian.U @ np.tensordot(z[1:], basis, 1) @ model.jacobian.U.T
-            C = 0.5 * (C + C.T)
-            return Channel(C, restriction(model, M, C, kappa), float(z[0] - gap))
+            return 0.5 * (C + C.T), float(z[0] - gap)
         # Never further than is asked for: the equations lose the square of the gap.
         t = min(_FASTER * t, 1.1 * (rows + np.sqrt(rows) * _CENTERED) / (_ACCURACY * z[0]))
     raise DesignError(
@@ -92,7 +77,7 @@ class OptimalSplit:
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        C = least_restriction(of.model, of.M, of.kappa).C
+        C, _ = least_restriction(of.model, of.M, of.kappa)
         yield Candidate(of.alpha, np.nan, of.M - C, C)
 
 

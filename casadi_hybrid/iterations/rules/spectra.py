@@ -55,8 +55,6 @@ class Jacobian:
     """
 
     def __init__(self, B: Matrix) -> None:
-        self.B = B
-        self.m, self.n = B.shape
         U, sigma, Vt, info = lapack.dgesdd(B, full_matrices=1)
         if info != 0:
             raise DesignError("the singular values of the constraint Jacobian did not converge")
@@ -66,35 +64,31 @@ class Jacobian:
         self.Y: Matrix = Vt[: self.rank].T
         self.Z: Matrix = Vt[self.rank :].T
 
-    @cached_property
-    def pinv(self) -> Matrix:
-        """B⁺."""
-        return np.asarray((self.Y / self.sigma) @ self.U.T)
-
 
 class LocalModel:
     """H = ∇²ₓₓL and B = J_h at one iterate.
 
     Args:
-        H, B: n×n, symmetric; m×n, or its :class:`Jacobian`.
+        H, B: n×n, symmetric; m×n, whose :class:`Jacobian` it has.
         kernel_floor: None refuses an H_zz that is not positive definite
             (:class:`~casadi_hybrid.basics.errors.NotAugmentableError`); δ > 0 lifts its eigenvalues
             to at least δ: A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ.
     """
 
-    def __init__(self, H: Matrix, B: Matrix | Jacobian, kernel_floor: float | None = None) -> None:
+    def __init__(self, H: Matrix, B: Matrix, kernel_floor: float | None = None) -> None:
         self.H = H
-        self.jacobian = B if isinstance(B, Jacobian) else Jacobian(B)
-        self.B = self.jacobian.B
-        self.m, self.n = self.B.shape
+        self.B = B
+        self.jacobian = Jacobian(B)
+        self.m, self.n = B.shape
         self.rank = self.jacobian.rank
         self.norm_B = float(self.jacobian.sigma[0]) if self.rank else 0.0
         self.kernel_floor = kernel_floor
 
-    @property
+    @cached_property
     def pinv(self) -> Matrix:
         """B⁺."""
-        return self.jacobian.pinv
+        jacobian = self.jacobian
+        return np.asarray((jacobian.Y / jacobian.sigma) @ jacobian.U.T)
 
     @cached_property
     def kernel(self) -> tuple[Vector, Matrix]:
@@ -126,7 +120,7 @@ class LocalModel:
         return min(delta, 0.5 * float(lifted[0])) if lifted.size else delta
 
     def schur(self, delta: float) -> Matrix:
-        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r; without a kernel H_yy.
+        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r, at the δ that can be reached; or H_yy.
 
         With H_zz₊ ≻ δI, A ⪰ δI holds exactly when S + YᵀBᵀMBY ⪰ δI: hence the shift.
         """
@@ -136,7 +130,7 @@ class LocalModel:
         _, directions = self.kernel
         if directions.shape[1]:
             coupling = HY.T @ directions
-            S = S - (coupling / (self.lifted_kernel - delta)) @ coupling.T
+            S = S - (coupling / (self.lifted_kernel - self.reachable(delta))) @ coupling.T
         return np.asarray(0.5 * (S + S.T))
 
     def lift(self, T: Matrix) -> Matrix:

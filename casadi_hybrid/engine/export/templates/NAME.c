@@ -52,53 +52,32 @@ static int all_zero(const double *v, int count) {
 }
 
 int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out) {
-    hybrid_functions functions;
-    hybrid_numbers numbers;
-    hybrid_answer answer;
-    memset(&functions, 0, sizeof functions);
-    memset(&numbers, 0, sizeof numbers);
-    memset(&answer, 0, sizeof answer);
-    answer.status = @MARK@;
-    functions.first = first;
-    functions.second = second;
-    functions.self = memory;
-    numbers.x0 = in->x0;
-    numbers.p = in->p;
-    numbers.lbx = in->lbx;
-    numbers.ubx = in->ubx;
-    numbers.lbg = in->lbg;
-    numbers.ubg = in->ubg;
-    numbers.lam_x0 = in->lam_x0;
-    numbers.lam_g0 = in->lam_g0;
-    if (in->of_solution && all_zero(in->lam_x0, @UPPER@_N_X) &&
-        all_zero(in->lam_g0, @UPPER@_N_G)) {
-        numbers.side_x = no_side_x;
-        numbers.side_g = no_side_g;
-    }
-    numbers.tol = in->tol;
-    numbers.feasibility = in->feasibility;
-    numbers.stationarity = in->stationarity;
-    numbers.complementarity = in->complementarity;
-    numbers.max_iter = in->max_iter;
-@if cold@
-    functions.now = in->now;
-    if (in->now) numbers.max_time = in->max_time;
-@end@
-    answer.x = out->x;
-    answer.g = out->g;
-    answer.lam_x = out->lam_x;
-    answer.lam_g = out->lam_g;
-    answer.gradient = memory->gradient;
-    answer.gradient0 = memory->gradient0;
-    answer.J = memory->J;
-    answer.J0 = memory->J0;
+    hybrid_functions functions = {.first = first, .second = second, .self = memory};
+    hybrid_numbers numbers = {
+        .x0 = in->x0, .p = in->p, .lbx = in->lbx, .ubx = in->ubx, .lbg = in->lbg, .ubg = in->ubg,
+        .lam_x0 = in->lam_x0, .lam_g0 = in->lam_g0, .tol = in->tol, .max_iter = in->max_iter,
+        .feasibility = in->feasibility, .stationarity = in->stationarity,
+        .complementarity = in->complementarity,
+    };
+    hybrid_answer answer = {
+        .status = @MARK@, .x = out->x, .g = out->g, .lam_x = out->lam_x, .lam_g = out->lam_g,
+        .gradient = memory->gradient, .gradient0 = memory->gradient0,
+        .J = memory->J, .J0 = memory->J0,
+    };
     answer.end.f = answer.end.feasibility = INFINITY;
     answer.end.stationarity = answer.end.complementarity = INFINITY;
 @if cold@
     answer.stop = HYBRID_STOP_STALLED;
     answer.point = HYBRID_UNDEFINED_POINT;
     answer.certificate = NAN;
+    functions.now = in->now;
+    if (in->now) numbers.max_time = in->max_time;
 @end@
+    if (in->of_solution && all_zero(in->lam_x0, @UPPER@_N_X) &&
+        all_zero(in->lam_g0, @UPPER@_N_G)) {
+        numbers.side_x = no_side_x;
+        numbers.side_g = no_side_g;
+    }
     /* The start, where it ends before there is anything else. */
     memcpy(out->x, in->x0, sizeof out->x);
     memset(out->g, 0, sizeof out->g);
