@@ -198,9 +198,9 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         watched = now <= 0.5 * reference ? 0 : watched + 1;
         if (!watched) reference = now;
-        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_SQP_EXACT)) {
+        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_EXACT)) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;
-            return now <= HYBRID_SQP_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+            return now <= HYBRID_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
         if (answer->steps < most && HYBRID_SQP_CHORD * now * now <= numbers->tol * before) {
             const hybrid_residuals here = *residuals;
@@ -227,7 +227,7 @@ static int follow_perturbed(sqp *h, hybrid_residuals *residuals) {
         double now = INFINITY;
         int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (now <= HYBRID_SQP_EXACT) break;
+        if (now <= HYBRID_EXACT) break;
     }
     return HYBRID_NOT_NEARER;
 }

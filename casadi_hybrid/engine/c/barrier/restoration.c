@@ -209,7 +209,7 @@ int hybrid_begin_restoration(hybrid_run *run, int t) {
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *it = &run->now;
     double size = hybrid_largest(plan->n, run->at->of.w);
-    if (run->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
+    if (run->at->theta <= HYBRID_EXACT * (size > 1.0 ? size : 1.0))
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     hybrid_filter_add(&run->pair, it);

@@ -123,7 +123,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_filter_pair *pair = &run->pair;
     double size = hybrid_largest(plan->n, run->at->of.w), slope = 0.0, least, alpha;
     int cut = it->cut, first = 1;
-    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_STEP_TINY)
+    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_ROUNDED)
         return tiny_step(run, it);
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
     least = hybrid_smallest_step(pair, it->theta_start, slope);
@@ -204,8 +204,8 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         if (found == HYBRID_SOLVED || run->pair.theta > HYBRID_PROGRESS_FEASIBLE || it->watching)
             break;
         /* Only the objective counts, and its model fails: a shorter, steeper step. */
-        least *= HYBRID_STEP_STIFFER;
-        if (least < HYBRID_STEP_STIFF) least = HYBRID_STEP_STIFF;
+        least *= HYBRID_INERTIA_FIRST_GROWTH;
+        if (least < HYBRID_INERTIA_FIRST) least = HYBRID_INERTIA_FIRST;
         if (least > HYBRID_STEP_STIFFEST) break;
     }
     if (found == HYBRID_SOLVED) {

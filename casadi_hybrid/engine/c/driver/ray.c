@@ -46,7 +46,7 @@ static int land(hybrid_run *run) {
             run->force[i] = 0.0;
         }
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        found = hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_RAY_STEP_EPSILON, 0, &run->kkt);
+        found = hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
         form->answer->factors++;
         if (found == 2) return 1;
         if (hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, run->direction.dw,

@@ -98,12 +98,12 @@ static double renew_units(hybrid_run *run, double *units) {
 
 /* After a step of length alpha that gained this share of what was expected. */
 static double next_damping(double damping, double ratio, double alpha) {
-    if (ratio > HYBRID_RESTORATION_GOOD && alpha > HYBRID_RESTORATION_LONG) {
+    if (ratio > HYBRID_TRUST_REGION_GROW_ABOVE && alpha > HYBRID_RESTORATION_LONG) {
         damping *= HYBRID_RESTORATION_LESS;
         return damping > HYBRID_RESTORATION_LEAST_DAMPING ? damping
                                                           : HYBRID_RESTORATION_LEAST_DAMPING;
     }
-    return ratio < HYBRID_RESTORATION_BAD ? damping * HYBRID_RESTORATION_MORE : damping;
+    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? damping * HYBRID_RESTORATION_MORE : damping;
 }
 
 int hybrid_root_step(hybrid_run *run) {
@@ -150,7 +150,7 @@ int hybrid_root_step(hybrid_run *run) {
             if (!hybrid_visit_problem(run, run->trial)) {
                 gain = expected(run, curved ? run->W : 0, D, slope, step);
                 gained = value - value_of(run, run->trial);
-                if (gained > HYBRID_RESTORATION_GAINED * gain) break;
+                if (gained > HYBRID_TRUST_REGION_ACCEPT * gain) break;
             }
         }
         if (damping < HYBRID_RESTORATION_REFUSED) damping = HYBRID_RESTORATION_REFUSED;

@@ -50,7 +50,7 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
     make_room(run, theta);
     at = &run->at->of;
     hybrid_set(plan->n, at->w, run->elastic.reference);
-    nu = hybrid_between(nu, HYBRID_RESTORATION_NU_LOW, HYBRID_RESTORATION_NU_HIGH);
+    nu = hybrid_between(nu, HYBRID_RESTORATION_NU_LOW, HYBRID_ITERATE_NU_START);
     nu *= HYBRID_RESTORATION_NU_SHARE;
     nu *= theta > HYBRID_RESTORATION_NU_LOW ? theta : HYBRID_RESTORATION_NU_LOW;
     root->nu = form->bounds ? nu : 0.0;
@@ -85,8 +85,8 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     }
     for (int i = 0; i < plan->n; i++) {
         double lower = next->nu / trial->of.below[i], upper = next->nu / trial->of.above[i];
-        lower = hybrid_between(lower, HYBRID_BARRIER_LEAST_Z, HYBRID_BARRIER_LARGEST_Z);
-        upper = hybrid_between(upper, HYBRID_BARRIER_LEAST_Z, HYBRID_BARRIER_LARGEST_Z);
+        lower = hybrid_between(lower, HYBRID_BARRIER_LEAST_Z, HYBRID_INERTIA_IMPLAUSIBLE);
+        upper = hybrid_between(upper, HYBRID_BARRIER_LEAST_Z, HYBRID_INERTIA_IMPLAUSIBLE);
         next->z_lower[i] = form->has_lower[i] ? lower : 0.0;
         next->z_upper[i] = form->has_upper[i] ? upper : 0.0;
     }
@@ -102,7 +102,7 @@ int hybrid_root_closer(hybrid_run *run, const double *units) {
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     double least = HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0);
     int proved;
-    if (!hybrid_is_restoration(run) && violation <= HYBRID_RESTORATION_ROUGH_ROOT) {
+    if (!hybrid_is_restoration(run) && violation <= HYBRID_PROGRESS_FEASIBLE) {
         end(run, run->at);
         return HYBRID_SOLVED;
     }
@@ -167,7 +167,7 @@ int hybrid_root_accept(hybrid_run *run, double alpha, double damping, const doub
     int status;
     if (hybrid_is_restoration(run)
             ? hybrid_restored(run, run->trial)
-            : hybrid_largest(plan->m, new) <= HYBRID_RESTORATION_ROOT) {
+            : hybrid_largest(plan->m, new) <= HYBRID_EXACT) {
         end(run, run->trial);
         go_to_trial(run);
         return HYBRID_SOLVED;

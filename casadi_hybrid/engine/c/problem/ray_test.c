@@ -24,10 +24,10 @@ int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at) {
 
 int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
                   double cap, double *sizes) {
-    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_ROUNDING_MET)) return 0;
+    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_PROGRESS_FEASIBLE)) return 0;
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
-        double room = hybrid_between(HYBRID_ROUNDING_FAR * sizes[i], HYBRID_ROUNDING_MET, cap);
+        double room = hybrid_between(HYBRID_ROUNDING_FAR * sizes[i], HYBRID_PROGRESS_FEASIBLE, cap);
         double over = larger(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
         if (!(over <= room)) return 0;
     }

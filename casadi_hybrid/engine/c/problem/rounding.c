@@ -11,7 +11,7 @@
 /* An entry as far as it counts, whose terms have this size. */
 static double counted(double entry, double size) {
     double room = HYBRID_RESIDUALS_ROUNDING * size;
-    if (!(room > HYBRID_RESIDUALS_NEGLIGIBLE)) room = 0.0;
+    if (!(room > HYBRID_ROUNDING_TINY)) room = 0.0;
     return fabs(entry) <= room && isfinite(size) ? 0.0 : fabs(entry);
 }
 
@@ -37,7 +37,7 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double limit = HYBRID_RESIDUALS_CONSTANT / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
+    double limit = HYBRID_ROUNDING_CAP / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double entry = outside(at->raw_g[i], of->lbg[i], of->ubg[i]);

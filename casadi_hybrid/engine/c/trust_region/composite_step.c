@@ -121,7 +121,7 @@ static double undamped(hybrid_run *run, composed *step) {
     hybrid_composite *one = run->composite;
     const int n = run->plan->n;
     double normal = 0.0, whole;
-    compose(run, HYBRID_COMPOSITE_UNLIMITED, step);
+    compose(run, HYBRID_UNLIMITED, step);
     if (step->normal != 0.0 || step->tangential != 0.0) return 0.0;
     for (int j = 0; j < one->here.rank; j++) {
         double along = hybrid_dot(n, one->here.V + (long long)j * n, step->d);
@@ -146,7 +146,7 @@ static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_
     found->trial = trial;
     actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
     /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
-    noise = HYBRID_COMPOSITE_NOISE * (fabs(at->f) + of->penalty * size);
+    noise = HYBRID_ROUNDED * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
 }
 
