@@ -386,7 +386,7 @@
 
 /* --- trust_region/policy.c: which step is due ------------------------------------------------- */
 
-/* Relative slope of |c|_2 at which the violation alone is reduced [M] */
+/* Slope of |c|_2, relative to the size of A >= 1, at which the violation alone is reduced [M] */
 #define HYBRID_COMPOSITE_STATIONARY 1e-9
 /* Relative slope at which |c|_2 is stationary in the end [M] */
 #define HYBRID_COMPOSITE_CERTIFIED 1e-6
@@ -396,36 +396,12 @@
 #define HYBRID_POLICY_RAISE 10.0
 /* Part of |c|_2 to which its reduction brings it where that did not help [M] */
 #define HYBRID_POLICY_DEEP 0.1
-/* Steps of the reduction in which |c|_2 has to fall by POLICY_SLOW [M] */
-#define HYBRID_POLICY_LONG_PATIENCE 12
 /* Most least violations that are left in a run [M] */
 #define HYBRID_COMPOSITE_MAX_ESCAPES 2
-/* Part of itself by which |c|_2 has to fall [M] */
-#define HYBRID_POLICY_SLOW 1e-4
 
-/* --- trust_region/violation.c: Newton steps on |c|^2 / 2 -------------------------------------- */
-
-/* Predicted decrease of |c|_2^2 that is none, relative [u] */
-#define HYBRID_VIOLATION_NEGLIGIBLE 1e-12
-/* Beyond this a step is no longer than w: a run to infinity ends by its slope [M] */
-#define HYBRID_VIOLATION_FAR 1e5
-/* Relative slope of |c|_2 that is rounding [u] */
-#define HYBRID_VIOLATION_FLAT 1e-12
-/* Ratio below which a step is corrected by the acceleration [M] */
-#define HYBRID_VIOLATION_MEDIOCRE 0.9
-/* Largest acceleration, relative to the step [M] */
-#define HYBRID_VIOLATION_ACCELERATION 0.75
-/* Slope of |c|_2 that is none whatever the size of A [M] */
-#define HYBRID_RESIDUALS_FLAT 1e-9
 
 /* --- trust_region/escape.c: points beyond a least violation ----------------------------------- */
 
-/* Least length of the undamped step back from an asymptote, relative to max(1, |w|_2) [M] */
-#define HYBRID_VIOLATION_OFF 1e-3
-/* Largest |w|_2 it may lead to, in the same units [M] */
-#define HYBRID_VIOLATION_BACK 10.0
-/* Newton steps on |c|^2 / 2 from there [M] */
-#define HYBRID_VIOLATION_RESCUE_STEPS 20
 /* Singular vectors along which the scan goes [M] */
 #define HYBRID_VIOLATION_SCAN_DIRECTIONS 3
 /* Its distances, relative to max(1, |w|_2): a geometric progression from 1e-4 to 3 [M] */

@@ -177,7 +177,7 @@ static int squares_step(hybrid_run *run, int t) {
     int status = hybrid_root_step(run);
     if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED)
         return least_violation(run, status);
-    if (!status && !run->search.root.begun) {
+    if (!status && !run->search.begun) {
         hybrid_iterate saved = run->now;
         run->now = run->next;
         run->next = saved;

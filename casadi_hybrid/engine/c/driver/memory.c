@@ -51,13 +51,8 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     run->sides = hybrid_allocate_ints(arena, plan->n);
     run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 1) * plan->m) : 0;
     hybrid_place_elastic(arena, run);
-    hybrid_place_root(plan, arena, &run->search.root);
-    run->search.units = hybrid_allocate(arena, plan->n);
-    run->search.slope = hybrid_allocate(arena, plan->n);
-    run->search.D = hybrid_allocate(arena, plan->n);
+    hybrid_place_search(plan, arena, &run->search);
     run->history.w_now = hybrid_allocate(arena, plan->n);
-    run->search.least = hybrid_allocate(arena, plan->n);
-    run->search.slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
     place(&run->elastic.plan, arena, inner);
     inner->kkt = run->kkt;
     inner->W = run->W;
@@ -190,7 +185,6 @@ void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid
     one->back = hybrid_allocate(arena, n);
     one->force = hybrid_allocate(arena, n);
     one->left = hybrid_allocate(arena, n);
-    one->units = hybrid_allocate(arena, n);
     one->shares = hybrid_allocate(arena, fewer);
     one->rising = hybrid_allocate(arena, 2 * fewer);
     one->damped = hybrid_allocate(arena, fewer);

@@ -39,7 +39,7 @@ static int step(hybrid_run *run) {
     hybrid_iterate *it = &run->now, plain;
     hybrid_trial *new;
     int spent, idle, status;
-    if (run->restoring || run->search.root.begun) return hybrid_restore(run, it->t + 1);
+    if (run->restoring || run->search.begun) return hybrid_restore(run, it->t + 1);
     if (hybrid_extrapolate(run)) {
         it->t++;
         return HYBRID_SOLVED;
@@ -88,7 +88,7 @@ static int advance(hybrid_run *run) {
     hybrid_inspection seen;
     int status = hybrid_inspect(run, &seen);
     if (status) return status;
-    if (seen.rounded && run->history.inspected && !run->restoring && !run->search.root.begun) {
+    if (seen.rounded && run->history.inspected && !run->restoring && !run->search.begun) {
         hybrid_refine_solution(run);
         hybrid_inspect(run, &seen);
     }

@@ -29,17 +29,6 @@ typedef struct {
     double penalty, predicted;
 } promise;
 
-/* The larger of |c| and of the slope of L with multipliers of least squares. */
-static double error_at(hybrid_run *run, const hybrid_point *at, const hybrid_spectrum *A) {
-    hybrid_composite *one = run->composite;
-    const hybrid_plan *plan = run->plan;
-    double of_c = hybrid_norm(plan->m, at->c), of_slope;
-    hybrid_fit_multipliers(run, at, A, one->y);
-    hybrid_slope_of_L(plan, at, one->y, one->left);
-    of_slope = hybrid_norm(plan->n, one->left);
-    return of_c > of_slope ? of_c : of_slope;
-}
-
 /* --- the model -------------------------------------------------------------------------------- */
 
 /* out = W v. */
@@ -170,19 +159,6 @@ static double promised(hybrid_run *run, const double *d, double *gain, promise *
     return along;
 }
 
-/* Whether a Newton step that the penalty function refuses halves the least error so far: that can
- * happen only finitely often before the error is zero to rounding. */
-static int is_halved(hybrid_run *run, hybrid_trial *trial) {
-    hybrid_composite *one = run->composite;
-    double before = error_at(run, &run->at->of, &one->here), error;
-    hybrid_decompose_A(run, &trial->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->there);
-    error = error_at(run, &trial->of, &one->there);
-    if (one->of.error < before) before = one->of.error;
-    if (!(error <= 0.5 * before)) return 0;
-    one->of.error = error;
-    return 1;
-}
-
 /* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
  * status; where it is HYBRID_SOLVED, run->at is the new point. */
 int hybrid_composite_step(hybrid_run *run) {
@@ -203,12 +179,11 @@ int hybrid_composite_step(hybrid_run *run) {
      * away, trying it costs one evaluation. */
     nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;
     while (radius > HYBRID_COMPOSITE_LEAST_RADIUS * (1.0 + reach)) {
-        int full = nonmonotone || (0.0 < whole && whole <= radius), is_newton;
+        int full = nonmonotone || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
         double along, length;
         tried plain, taken;
         if (!full) compose(run, radius, &shorter);
-        is_newton = step->normal == 0.0 && step->tangential == 0.0;
         along = promised(run, step->d, &gain, &is);
         measure(run, &is, step->d, run->trial, &plain);
         taken = plain;
@@ -230,13 +205,6 @@ int hybrid_composite_step(hybrid_run *run) {
             }
             radius = whole;
         }
-        if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW && is_newton && plain.trial &&
-            is_halved(run, plain.trial)) {
-            of->penalty = is.penalty;
-            of->promised = 1.0;
-            hybrid_go_to(run, plain.trial, 1);
-            return HYBRID_SOLVED;
-        }
         length = hybrid_norm(plan->n, taken.d);
         radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
         if (taken.trial && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
@@ -246,7 +214,7 @@ int hybrid_composite_step(hybrid_run *run) {
             of->penalty = is.penalty;
             of->saddles += flat && step->tangential > 0.0;
             of->promised = size > 0.0 ? gain / size : 0.0;
-            hybrid_go_to(run, taken.trial, 0);
+            hybrid_go_to(run, taken.trial);
             return HYBRID_SOLVED;
         }
     }
