@@ -134,9 +134,9 @@ def test_the_radius_after_a_step(library: Any) -> None:
     thresholds = -1.0, 0.0, 1e-4, 0.25, 0.75, 1.0
     ratios = [step * ratio for ratio in thresholds for step in (1 - EPS, 1.0, 1 + EPS)]
     for ratio in (*ratios, np.inf, -np.inf, np.nan):
-        for size in (0.1, 1.4, np.nextafter(1.4, 2), 2.0):
+        for size in (0.1, 1.0, np.nextafter(1.0, 2), 2.0):
             wanted = 2.0
-            if ratio >= 0.75 and size > 0.7 * 2.0:
+            if ratio >= 0.75 and size > 0.5 * 2.0:
                 wanted = 3.0 * 2.0
             elif ratio < 0.25:
                 wanted = size * (0.5 if ratio >= 1e-4 else 0.25)

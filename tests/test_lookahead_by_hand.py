@@ -74,7 +74,7 @@ def error(at: Any) -> float:
 
 def resized(radius: float, size: float, ratio: float, seen: Counter[str]) -> float:
     """The radius after a step of this size and ratio."""
-    if ratio >= 0.75 and size > 0.7 * radius:
+    if ratio >= 0.75 and size > 0.5 * radius:
         seen["longer"] += 1
         return 3 * radius
     if ratio >= 0.25:

@@ -26,8 +26,9 @@
 
 /* Largest |c_i| of a point that counts as feasible [M] */
 #define HYBRID_PROGRESS_FEASIBLE 1e-6
-/* Steps without progress after which a restoration begins, far from feasibility, and iterates
- * beyond RAY_TEST_FAR after which a run has diverged [M] */
+/* Steps without progress after which a restoration begins, far from feasibility; iterates beyond
+ * RAY_TEST_FAR after which a run has diverged; steps from one without the filter that led nowhere
+ * until the next [M] */
 #define HYBRID_PROGRESS_SLOW_STEPS 20
 /* How far constraints without multipliers are moved to have some, relative to max(1, |bound|):
  * about 500 u, and multiplier times distance is 1e-7 there [M] */
@@ -51,6 +52,9 @@
 /* Ratio from which the radius grows or the damping falls, and below which a step is corrected
  * [NW alg. 4.1, More 1978] */
 #define HYBRID_TRUST_REGION_GROW_ABOVE 0.75
+/* Part of the radius, or of the step, that must have been taken where the radius grows or the
+ * damping falls [M] */
+#define HYBRID_STEP_LONG 0.5
 /* Composite steps in which |c|_2 has to halve [M] */
 #define HYBRID_POLICY_PATIENCE 6
 /* Singular values of A below this part of the largest count as zero [M] */
@@ -59,7 +63,7 @@
 #define HYBRID_COMPOSITE_TOL_FEASIBILITY 1e-10
 /* g_max: largest |entry| of a scaled gradient [WB 3.8, "nlp_scaling_max_gradient"] */
 #define HYBRID_FORM_SCALE_GOAL 100.0
-/* How exactly a bound is known, relative to max(1, |bound|): 4 u [u] */
+/* How exactly a bound, or a distance from it, is known, relative to max(1, |bound|): 4 u [u] */
 #define HYBRID_FORM_ROOM 8.881784197001252e-16
 /* Stands for zero where something is divided by it [u] */
 #define HYBRID_FORM_TINY 1e-300
@@ -86,11 +90,11 @@
 #define HYBRID_INERTIA_EPSILON 1e-8
 /* A radius that is none, and a slope whose powers are finite [u] */
 #define HYBRID_UNLIMITED 1e100
-/* Eigenvalues this close, relative to the largest, are equal, or zero [u] */
+/* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero [u] */
 #define HYBRID_EIGENVALUE_ROUNDING 1e-14
 /* Error, theta or |c| that is rounding: steps gain nothing any more [M] */
 #define HYBRID_EXACT 1e-11
-/* Rounding of f, phi, |c| or of a step, relative to it: 10 u [WB 3.9, CGT 17.4] */
+/* Rounding of f, phi, |c|, a slope, a step or a radius, relative to it: 10 u [WB 3.9, CGT 17.4] */
 #define HYBRID_ROUNDED 2.220446049250313e-15
 
 /* --- problem/scaling.c: the start of the standard form ---------------------------------------- */
@@ -127,8 +131,6 @@
 #define HYBRID_ROUNDING_OTHERS 2.0
 /* Rounding below this is less than any tolerance notices [M] */
 #define HYBRID_ROUNDING_TINY 1e-9
-/* Rounding of a distance of two numbers, relative to their size: 2 u [u] */
-#define HYBRID_RESIDUALS_HALF_DIGIT 4.440892098500626e-16
 /* Terms of grad L explain its rounding up to so many times |grad f| [M] */
 #define HYBRID_RESIDUALS_PULL 100.0
 /* Multipliers beyond this times max(1, |grad f|) are huge: smaller ones are looked for [M] */
@@ -228,16 +230,12 @@
 #define HYBRID_RESTORATION_STILL 1e-12
 /* Least damping after a step that was refused [M] */
 #define HYBRID_RESTORATION_REFUSED 1e-8
-/* Factor of the damping after the first step that is refused [M] */
+/* Factor of the damping after the first step that is refused, or whose ratio is small [M] */
 #define HYBRID_RESTORATION_GROWTH 4.0
 /* Factor of that factor after each further one [LM 3.2] */
 #define HYBRID_RESTORATION_FASTER 2.0
-/* Part of the step that must have been taken for that [M] */
-#define HYBRID_RESTORATION_LONG 0.5
 /* Factor by which it falls [M] */
 #define HYBRID_RESTORATION_LESS 0.1
-/* Factor by which it grows [M] */
-#define HYBRID_RESTORATION_MORE 4.0
 /* Least damping, relative to the squared units [M] */
 #define HYBRID_RESTORATION_LEAST_DAMPING 1e-14
 /* Largest damping: no step is left beyond it [M] */
@@ -247,7 +245,8 @@
 
 /* Least distance from the bounds at the beginning, relative to theta <= 1 [M] */
 #define HYBRID_RESTORATION_ROOM 0.01
-/* Least nu of the barrier method, and least theta, that the first nu is made of [M] */
+/* Least nu of the barrier method, and least theta, that the first nu is made of, and least
+ * multiplier of a bound at the end [M] */
 #define HYBRID_RESTORATION_NU_LOW 1e-8
 /* The first nu: this part of nu theta, theta <= 1 [M] */
 #define HYBRID_RESTORATION_NU_SHARE 0.01
@@ -257,8 +256,6 @@
 #define HYBRID_RESTORATION_CAUTIOUS 1.0
 /* Gauss-Newton steps go on while |c|_2^2 falls below this part [FX] */
 #define HYBRID_RESTORATION_FAST 0.8
-/* |c| that may be rounding where steps lead no further [M] */
-#define HYBRID_RESTORATION_ROUNDED 1e-7
 /* Factor of nu at the end of its path [M] */
 #define HYBRID_RESTORATION_LESS_NU 0.03
 /* The same where the violation is stationary [M] */
@@ -277,8 +274,6 @@
 #define HYBRID_RESTORATION_CROSSOVER 20
 /* The same of large problems [M] */
 #define HYBRID_RESTORATION_CROSSOVER_LARGE 4
-/* Least multiplier of a bound at the end of the search [M] */
-#define HYBRID_BARRIER_LEAST_Z 1e-8
 
 /* --- active_set/quadratic_program.c: the quadratic model and its working set ------------------ */
 
@@ -323,9 +318,6 @@
 #define HYBRID_BARRIER_CLEAR 100.0
 /* nu at which they are tried though the set is not clear: its floor is 1e-9 at most [M] */
 #define HYBRID_BARRIER_LATE 1.1e-9
-/* (epsilon, shift) of K, as SQP_REGULARIZATIONS [M] */
-#define HYBRID_CROSSOVER_REGULARIZATIONS {{0.0, 0.0}, {1e-10, 0.0}, {1e-10, 1e-8}}
-#define HYBRID_CROSSOVER_REGULARIZATIONS_COUNT 3 /* Their number */
 /* Most steps [M] */
 #define HYBRID_CROSSOVER_STEPS 4
 /* Part of the error that each may leave, or [M] */
@@ -347,15 +339,11 @@
 #define HYBRID_TRUST_REGION_POOR 0.5
 /* Factor of the radius after a good step [M] */
 #define HYBRID_TRUST_REGION_GROWTH 3.0
-/* Part of the radius that such a step must have [M] */
-#define HYBRID_TRUST_REGION_LONG 0.7
 
 /* --- trust_region/orientation.c: directions that no rounding chooses -------------------------- */
 
 /* sqrt(2): no two entries of the fixed vector are in simple proportion */
 #define HYBRID_TRUST_REGION_TURN 1.4142135623730951
-/* Eigenvalues this close, relative to the largest, share a span [u] */
-#define HYBRID_TRUST_REGION_ALIKE 1e-12
 /* A projection below this part of what is projected may be rounding [u] */
 #define HYBRID_TRUST_REGION_SEEN 1e-6
 
@@ -363,8 +351,6 @@
 
 /* Part of the radius that the normal step may take [NW 18.5] */
 #define HYBRID_COMPOSITE_NORMAL_SHARE 0.8
-/* Rounding of a slope along a direction, relative to its terms: 8 u [u] */
-#define HYBRID_COMPOSITE_CLEAR 1.7763568394002505e-15
 /* 1 - rho: part of the gain in penalty |c|_2 that f may use up [NW eq. 18.36] */
 #define HYBRID_COMPOSITE_SHARE 0.7
 /* Penalty over the least that serves [M] */
@@ -375,8 +361,6 @@
 #define HYBRID_COMPOSITE_NONMONOTONE 10.0
 /* Ratio that it has to reach then [M] */
 #define HYBRID_COMPOSITE_NONMONOTONE_GAIN 0.5
-/* Radius at which no step is left, relative to 1 + |w|_2 [u] */
-#define HYBRID_COMPOSITE_LEAST_RADIUS 1e-15
 /* Curvature below minus this, relative to max(1, largest), is negative [M] */
 #define HYBRID_COMPOSITE_CURVED 1e-8
 /* |grad f'd| that counts as zero at a saddle point [M] */
@@ -388,8 +372,6 @@
 
 /* Slope of |c|_2, relative to the size of A >= 1, at which the violation alone is reduced [M] */
 #define HYBRID_COMPOSITE_STATIONARY 1e-9
-/* Relative slope at which |c|_2 is stationary in the end [M] */
-#define HYBRID_COMPOSITE_CERTIFIED 1e-6
 /* Part of |c|_2 that the linear model of a step must remove to count for no patience [M] */
 #define HYBRID_POLICY_PROMISING 0.5
 /* Factor of the penalty where |c|_2 does not halve [M] */
@@ -444,7 +426,8 @@
 #define HYBRID_INERTIA_LEAST 1e-20
 /* delta_w^max: the largest one [WB 3.1, "max_hessian_perturbation"] */
 #define HYBRID_INERTIA_LARGEST 1e40
-/* The largest far from feasibility, where a restoration does better [M] */
+/* The largest far from feasibility, where a restoration does better, and near it, where the line
+ * search finds no step [M] */
 #define HYBRID_INERTIA_FAR_LARGEST 1e12
 /* kappa_w^+ afterwards [WB 3.1, "perturb_inc_fact"] */
 #define HYBRID_INERTIA_GROWTH 8.0
@@ -467,10 +450,6 @@
 #define HYBRID_STEP_SHORT 0.05
 /* Short steps in a row after which a full one is taken without the filter [form: C; M] */
 #define HYBRID_STEP_MAX_SHORT 5
-/* Steps after one that led nowhere until the next [M] */
-#define HYBRID_STEP_REST 20
-/* The largest one [M] */
-#define HYBRID_STEP_STIFFEST 1e8
 /* Relative length of a step that is rounding under it [M] */
 #define HYBRID_STEP_LEAST_STIFF 1e-9
 /* What of the Hessian of f is left in that of the elastic problem: too little to matter [M] */

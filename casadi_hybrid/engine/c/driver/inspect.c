@@ -72,7 +72,7 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     }
     if (!(r->feasibility <= run->numbers->feasibility)) return;
     fits = hybrid_largest(plan->n_x, at->raw_gradient);
-    fits = HYBRID_PROGRESS_FITS * (fits > 1.0 ? fits : 1.0);
+    fits = HYBRID_PROGRESS_FITS * hybrid_max(fits, 1.0);
     if (fits < state->of_nearby.stationarity) fits = state->of_nearby.stationarity;
     if (!run->restoring && !run->search.begun &&
         r->feasibility >= HYBRID_PROGRESS_OUTSIDE * HYBRID_PROGRESS_PERTURBATION &&

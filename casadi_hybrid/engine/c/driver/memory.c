@@ -146,9 +146,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_clear(&run->now);
     clear_state(plan, state);
     if (functions->secants && !options->near) functions->secants->count = 0;
-    answer->in_firsts = answer->in_seconds = 0.0;
-    answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->doubts = 0;
+    hybrid_clear_counts(answer);
     run->kkt.answer = run->elastic.inner->kkt.answer = answer;
     run->kkt.low_rank = run->elastic.inner->kkt.low_rank = &run->form.low_rank;
     start = &run->trial->of;

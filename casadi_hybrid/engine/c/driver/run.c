@@ -28,16 +28,9 @@ static int at_root(hybrid_run *run) {
     return hybrid_merit(run->numbers, &residuals) <= 1.0;
 }
 
-static void swap_iterates(hybrid_run *run) {
-    hybrid_iterate saved = run->now;
-    run->now = run->next;
-    run->next = saved;
-}
-
 /* The step that is due. Returns a status. */
 static int step(hybrid_run *run) {
     hybrid_iterate *it = &run->now, plain;
-    hybrid_trial *new;
     int spent, idle, status;
     if (run->restoring || run->search.begun) return hybrid_restore(run, it->t + 1);
     if (hybrid_extrapolate(run)) {
@@ -75,11 +68,9 @@ static int step(hybrid_run *run) {
         if (status) return status;
         run->next.t = it->t + spent + 1;
     }
-    swap_iterates(run);
-    new = run->trial;
-    run->trial = run->at;
-    run->at = new;
-    if (!run->now.crossed && at_root(run)) swap_iterates(run);
+    hybrid_take_next(run);
+    hybrid_swap_trials(&run->at, &run->trial);
+    if (!run->now.crossed && at_root(run)) hybrid_take_next(run);
     return HYBRID_SOLVED;
 }
 

@@ -16,8 +16,7 @@ static void set_proximity(hybrid_run *run) {
     double zeta = HYBRID_RESTORATION_PROXIMITY * sqrt(run->search.nu);
     if (!hybrid_is_restoration(run)) zeta = 0.0;
     for (int i = 0; i < run->plan->n; i++) {
-        double size = fabs(run->elastic.reference[i]);
-        if (!(size > 1.0)) size = 1.0;
+        double size = hybrid_max(fabs(run->elastic.reference[i]), 1.0);
         run->elastic.proximity[i] = zeta / (size * size);
     }
 }
@@ -97,12 +96,12 @@ static double renew_units(hybrid_run *run) {
 
 /* After a step of length alpha that gained this share of what was expected. */
 static double next_damping(double damping, double ratio, double alpha) {
-    if (ratio > HYBRID_TRUST_REGION_GROW_ABOVE && alpha > HYBRID_RESTORATION_LONG) {
+    if (ratio > HYBRID_TRUST_REGION_GROW_ABOVE && alpha > HYBRID_STEP_LONG) {
         damping *= HYBRID_RESTORATION_LESS;
         return damping > HYBRID_RESTORATION_LEAST_DAMPING ? damping
                                                           : HYBRID_RESTORATION_LEAST_DAMPING;
     }
-    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? damping * HYBRID_RESTORATION_MORE : damping;
+    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? damping * HYBRID_RESTORATION_GROWTH : damping;
 }
 
 int hybrid_root_step(hybrid_run *run) {

@@ -26,12 +26,6 @@ void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int ca
     for (int i = 0; i < plan->n; i++) units[i] = sum / plan->n;
 }
 
-static void go_to_trial(hybrid_run *run) {
-    hybrid_trial *new = run->trial;
-    run->trial = run->at;
-    run->at = new;
-}
-
 /* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier
  * lets an entry leave by no more than twice its distance a step. */
 static void make_room(hybrid_run *run, double theta) {
@@ -41,7 +35,7 @@ static void make_room(hybrid_run *run, double theta) {
     for (int k = 0; k < plan->n_slack; k++)
         run->trial->of.w[plan->n_free + k] += at->c[plan->slack_row[k]];
     hybrid_push_inside(&run->form, HYBRID_RESTORATION_ROOM * theta, run->trial->of.w);
-    if (!hybrid_visit_problem(run, run->trial)) go_to_trial(run);
+    if (!hybrid_visit_problem(run, run->trial)) hybrid_swap_trials(&run->at, &run->trial);
 }
 
 void hybrid_begin_root(hybrid_run *run, double theta) {
@@ -89,8 +83,8 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     }
     for (int i = 0; i < plan->n; i++) {
         double lower = next->nu / trial->of.below[i], upper = next->nu / trial->of.above[i];
-        lower = hybrid_between(lower, HYBRID_BARRIER_LEAST_Z, HYBRID_INERTIA_IMPLAUSIBLE);
-        upper = hybrid_between(upper, HYBRID_BARRIER_LEAST_Z, HYBRID_INERTIA_IMPLAUSIBLE);
+        lower = hybrid_between(lower, HYBRID_RESTORATION_NU_LOW, HYBRID_INERTIA_IMPLAUSIBLE);
+        upper = hybrid_between(upper, HYBRID_RESTORATION_NU_LOW, HYBRID_INERTIA_IMPLAUSIBLE);
         next->z_lower[i] = form->has_lower[i] ? lower : 0.0;
         next->z_upper[i] = form->has_upper[i] ? upper : 0.0;
     }
@@ -111,7 +105,7 @@ int hybrid_root_closer(hybrid_run *run) {
         return HYBRID_SOLVED;
     }
     if (!(search->nu > least))
-        return violation <= HYBRID_RESTORATION_ROUNDED
+        return violation <= HYBRID_PROGRESS_FEASIBLE
                    ? hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
                    : hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
     proved = violation > HYBRID_PROGRESS_FEASIBLE &&
@@ -172,7 +166,7 @@ int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
             ? hybrid_restored(run, run->trial)
             : hybrid_largest(plan->m, new) <= HYBRID_EXACT) {
         end(run, run->trial);
-        go_to_trial(run);
+        hybrid_swap_trials(&run->at, &run->trial);
         return HYBRID_SOLVED;
     }
     status = watch(run, now);
@@ -182,6 +176,6 @@ int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
     search->steps++;
     if (search->steps % HYBRID_RESTORATION_WATCH == 0) search->reference = now;
     search->curved = !(now <= HYBRID_RESTORATION_FAST * before);
-    go_to_trial(run);
+    hybrid_swap_trials(&run->at, &run->trial);
     return HYBRID_SOLVED;
 }

@@ -10,7 +10,7 @@
 #include "globalization/globalization.h"
 
 static double theta_min(double theta_start) {
-    return HYBRID_FILTER_LEAST * (theta_start > 1.0 ? theta_start : 1.0);
+    return HYBRID_FILTER_LEAST * hybrid_max(theta_start, 1.0);
 }
 
 /* slope^s without overflow. */
@@ -40,7 +40,7 @@ double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, 
 
 int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, double reach) {
     double most = HYBRID_FILTER_MOST * (it->theta_start > 1.0 ? it->theta_start : 1.0);
-    if (theta > most * (reach > 1.0 ? reach : 1.0)) return 1;
+    if (theta > most * hybrid_max(reach, 1.0)) return 1;
     for (int i = 0; i < it->entries; i++)
         if (theta >= it->filter[2 * i] && phi >= it->filter[2 * i + 1]) return 1;
     return 0;

@@ -177,6 +177,19 @@ typedef struct hybrid_run {
     struct hybrid_composite *composite;  /* of a run by composite steps: see trust_region.h */
 } hybrid_run;
 
+static inline void hybrid_swap_trials(hybrid_trial **a, hybrid_trial **b) {
+    hybrid_trial *saved = *a;
+    *a = *b;
+    *b = saved;
+}
+
+/* run->next becomes the iterate. */
+static inline void hybrid_take_next(hybrid_run *run) {
+    hybrid_iterate saved = run->now;
+    run->now = run->next;
+    run->next = saved;
+}
+
 /* Says why no step leads on. Returns the status. */
 static inline int hybrid_no_way_on(hybrid_run *run, int status, int cause) {
     run->state->cause = cause;

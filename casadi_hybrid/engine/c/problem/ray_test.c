@@ -13,10 +13,6 @@
 
 #include "problem/problem.h"
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
-static double smaller(double a, double b) { return a < b ? a : b; }
-
 int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at) {
     double along = hybrid_dot(plan->n_x, at->raw_gradient, at->x);
     return -along >= HYBRID_RAY_TEST_SLOPE * fabs(at->raw_f);
@@ -28,7 +24,7 @@ int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybri
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double room = hybrid_between(HYBRID_ROUNDING_FAR * sizes[i], HYBRID_PROGRESS_FEASIBLE, cap);
-        double over = larger(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
+        double over = hybrid_max(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
         if (!(over <= room)) return 0;
     }
     return 1;
@@ -44,7 +40,7 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
         return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
         int met = hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes);
-        if (met) ray->least = smaller(at->raw_f, ray->least);
+        if (met) ray->least = hybrid_min(at->raw_f, ray->least);
         else if (at->raw_f < ray->least && ray->least < INFINITY)
             met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
         if (met && reach > HYBRID_RAY_TEST_FAR) return HYBRID_UNBOUNDED;

@@ -15,8 +15,6 @@ static double counted(double entry, double size) {
     return fabs(entry) <= room && isfinite(size) ? 0.0 : fabs(entry);
 }
 
-static double smaller(double a, double b) { return a < b ? a : b; }
-
 static void widen(double *most, double value) {
     if (!(value <= *most)) *most = value;
 }
@@ -41,7 +39,7 @@ static double of_rows(const hybrid_form *form, const hybrid_point *at, double *s
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double entry = outside(at->raw_g[i], of->lbg[i], of->ubg[i]);
-        widen(&found, counted(entry, smaller(sizes[i], limit)));
+        widen(&found, counted(entry, hybrid_min(sizes[i], limit)));
     }
     return found;
 }
@@ -58,7 +56,7 @@ static double of_slope(const hybrid_form *form, const hybrid_point *at, const do
         sizes[plan->J_cols[k]] += fabs(at->raw_J[k]) * fabs(lam_g[plan->J_rows[k]]);
     for (int i = 0; i < plan->n_x; i++) {
         double size = fabs(at->raw_gradient[i]) + sizes[i];
-        widen(&found, counted(slope[i], smaller(size, limit)));
+        widen(&found, counted(slope[i], hybrid_min(size, limit)));
     }
     return found;
 }
@@ -76,7 +74,7 @@ static double of_products(int count, const double *value, const double *lower,
         distance = isinf(bound) ? 1.0 : fabs(bound - value[i]);
         Aty = fabs(lam[i]) * (steep ? steep[i] : 1.0);
         size = sizes ? sizes[i] : fabs(value[i]);
-        if (!isinf(bound) && Aty <= limit && distance <= HYBRID_RESIDUALS_HALF_DIGIT * size &&
+        if (!isinf(bound) && Aty <= limit && distance <= HYBRID_FORM_ROOM * size &&
             isfinite(size))
             distance = 0.0;
         widen(&found, fabs(lam[i]) * distance);

@@ -85,8 +85,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
 
 /* How far a relaxation moves a bound. */
 static double widening(double bound, double relaxation, double most) {
-    double size = fabs(bound), wide = relaxation * (size > 1.0 ? size : 1.0);
-    return wide < most ? wide : most;
+    return hybrid_min(relaxation * hybrid_max(fabs(bound), 1.0), most);
 }
 
 /* Bounds and targets, scaled. */

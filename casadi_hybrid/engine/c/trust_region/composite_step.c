@@ -72,7 +72,7 @@ int hybrid_is_second_order(hybrid_run *run, int *status) {
     if (one->of.saddles >= HYBRID_COMPOSITE_MAX_SADDLES) return 1;
     if ((*status = hybrid_reduced_model(run)) != HYBRID_SOLVED || !free) return 1;
     scale = hybrid_largest(free, one->values);
-    return !(one->values[0] < -HYBRID_COMPOSITE_CURVED * (scale > 1.0 ? scale : 1.0));
+    return !(one->values[0] < -HYBRID_COMPOSITE_CURVED * hybrid_max(scale, 1.0));
 }
 
 /* --- the step --------------------------------------------------------------------------------- */
@@ -93,12 +93,12 @@ static void compose(hybrid_run *run, double radius, composed *step) {
                                        HYBRID_COMPOSITE_NORMAL_SHARE * radius, step->d);
     room = radius * radius - hybrid_dot(n, step->d, step->d);
     bend_along(run, step->d, force);
-    noise = HYBRID_COMPOSITE_CLEAR * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
+    noise = HYBRID_ROUNDED * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
     for (int i = 0; i < n; i++) force[i] += at->gradient[i];
     for (int j = 0; j < free; j++)
         one->slope[j] = hybrid_dot(n, one->directions + (long long)j * n, force);
     beyond(free, noise, one->slope, one->slope);
-    beyond(free, HYBRID_COMPOSITE_CLEAR * size_of_W(run), one->values, clear);
+    beyond(free, HYBRID_ROUNDED * size_of_W(run), one->values, clear);
     step->tangential =
         hybrid_trust_region(free, clear, one->slope, sqrt(room > 0.0 ? room : 0.0), one->t);
     hybrid_combine(n, free, one->directions, one->t, one->left);
@@ -178,7 +178,7 @@ int hybrid_composite_step(hybrid_run *run) {
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
     nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;
-    while (radius > HYBRID_COMPOSITE_LEAST_RADIUS * (1.0 + reach)) {
+    while (radius > HYBRID_ROUNDED * (1.0 + reach)) {
         int full = nonmonotone || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
         double along, length;

@@ -102,7 +102,7 @@ int hybrid_escape(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const int n = run->plan->n;
     const double size = hybrid_norm(n, run->at->of.w), radius = one->of.radius;
-    hybrid_trial *found = scan(run, size > 1.0 ? size : 1.0, 0.5 * violation(run, run->at));
+    hybrid_trial *found = scan(run, hybrid_max(size, 1.0), 0.5 * violation(run, run->at));
     double length;
     if (!found) return 0;
     for (int i = 0; i < n; i++) one->step[i] = found->of.w[i] - run->at->of.w[i];

@@ -59,7 +59,7 @@ static int reduce(hybrid_run *run) {
     int status = hybrid_reduce_violation(run);
     if (status != HYBRID_INFEASIBLE && status != HYBRID_STALLED) return status;
     if (of->escapes < HYBRID_COMPOSITE_MAX_ESCAPES && hybrid_escape(run)) return HYBRID_SOLVED;
-    return is_stationary(run, &run->at->of, HYBRID_COMPOSITE_CERTIFIED)
+    return is_stationary(run, &run->at->of, HYBRID_CERTIFICATE_STATIONARY_VIOLATION)
                ? hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES)
                : hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION);
 }

@@ -85,7 +85,7 @@ double hybrid_trust_region(int n, const double *e, const double *b, double radiu
 }
 
 double hybrid_next_radius(double radius, double size, double ratio) {
-    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_TRUST_REGION_LONG * radius)
+    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_STEP_LONG * radius)
         return HYBRID_TRUST_REGION_GROWTH * radius;
     if (ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
         return size * (ratio >= HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_POOR
