@@ -30,7 +30,7 @@ CAUSES = {
 }
 """Why no step led on: ``hybrid_answer.cause``."""
 
-INTERFACE = 14
+INTERFACE = 15
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
