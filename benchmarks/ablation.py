@@ -63,8 +63,6 @@ MECHANISMS = (
     change("nonmonotone Newton step of composite steps", "trust_region/composite_step.c",
            "nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;",
            "nonmonotone = 0;"),
-    change("geodesic acceleration", "trust_region/violation.c",
-           "HYBRID_VIOLATION_ACCELERATION * size)) return 0;", "0.0 * size)) return 0;"),
     change("dual step where rows contradict bounds", "active_set/quadratic_program.c",
            "if (!release(model, form, at)) return HYBRID_SOLVED;", "return HYBRID_SOLVED;"),
     change("least squares first for more rows than unknowns", "driver/next_run.c",

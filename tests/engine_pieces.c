@@ -19,7 +19,7 @@ int pieces_escape(void *bytes, double *w, double *y, double *carried) {
 /* A step that reduces |c| alone, from where such a run is. Returns its status; w and c there. */
 int pieces_reduce(void *bytes, double *w, double *c) {
     hybrid_run *run = bytes;
-    int status = hybrid_newton_on_violation(run);
+    int status = hybrid_reduce_violation(run);
     hybrid_set(run->plan->n, run->at->of.w, w);
     hybrid_set(run->plan->m, run->at->of.c, c);
     return status;

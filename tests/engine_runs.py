@@ -17,7 +17,7 @@ from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.numbers import Numbers
 
-SOLVED, NOT_NEARER, LIMIT = 0, 4, 7  # of hybrid.h
+SOLVED, LIMIT, INFEASIBLE, STALLED = 0, 7, 16, 17  # of hybrid.h
 
 
 class EndedRun:
@@ -71,7 +71,7 @@ def reduction_of(problem: Problem, x0: Any) -> Iterator[tuple[Any, Any]]:
     while True:
         at = (POINTER(one.ctypes.data) for one in (x, h))
         status = core_in_pieces().pieces_reduce(run.bytes, *at)
-        assert status in (SOLVED, NOT_NEARER)
-        if status == NOT_NEARER:
+        assert status in (SOLVED, INFEASIBLE, STALLED)
+        if status != SOLVED:
             return
         yield x.copy(), h.copy()

@@ -133,9 +133,9 @@ def test_the_radius_after_a_step(library: Any) -> None:
     thresholds = -1.0, 0.0, 1e-4, 0.25, 0.75, 1.0
     ratios = [step * ratio for ratio in thresholds for step in (1 - EPS, 1.0, 1 + EPS)]
     for ratio in (*ratios, np.inf, -np.inf, np.nan):
-        for size in (0.1, 1.4, np.nextafter(1.4, 2), 2.0):
+        for size in (0.1, 1.0, np.nextafter(1.0, 2), 2.0):
             wanted = 2.0
-            if ratio >= 0.75 and size > 0.7 * 2.0:
+            if ratio >= 0.75 and size > 0.5 * 2.0:
                 wanted = 3.0 * 2.0
             elif ratio < 0.25:
                 wanted = size * (0.5 if ratio >= 1e-4 else 0.25)
@@ -261,10 +261,10 @@ def cubic(seed: int) -> Made:
     }  # fmt: skip
 
 
-# Of 210 and 314 a dozen steps reduce the violation alone until the objective has its say again; the
-# others end at a least violation, from which the barrier method goes on.
+# Of 210 and 314 a dozen steps reduce the violation alone until the objective has its say again; 72
+# ends at a least violation, from which the barrier method goes on.
 @pytest.mark.parametrize(
-    ("seed", "method"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, BARRIER)]
+    ("seed", "method"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, COMPOSITE)]
 )
 def test_the_violation_alone_is_reduced_on_the_way(seed: int, method: str) -> None:
     solver, found = solved(cubic(seed))
@@ -389,7 +389,7 @@ def test_escapes_from_anywhere(library: Any) -> None:
             kinds["nowhere"] += 1
             continue
         steep = np.abs(formula.user(start)[3]).max(axis=1)
-        scale = np.where(steep > 10, 1 / steep, 1.0)  # of this method's rows
+        scale = 100 / np.maximum(100, steep)
         assert np.linalg.norm(scale * after) <= 0.5 * np.linalg.norm(scale * before)
         least = np.linalg.lstsq((scale[:, None] * A).T, -gradient, rcond=1e-10)[0]
         np.testing.assert_allclose(y, least, rtol=1e-5, atol=1e-5)

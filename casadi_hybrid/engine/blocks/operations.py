@@ -101,11 +101,8 @@ SAME_BITS = (
 def cases() -> str:
     """``c/operations.h``: the same formulas as cases of ``c/lanes.c``, for many numbers at once."""
     lines = ["/* Written by operations.py, `cases`: a test holds the two together. */"]
-    for number, formula in enumerate(FORMULAS):
-        made = formula.format("x[i]", "y[i]")
-        loop = f"    for (i = 0; i < width; i++) z[i] = {made};"
-        lines += [f"case {number}:", loop, "    break;"]
-    return "\n".join([*lines, ""])
+    made = (formula.format("x[i]", "y[i]") for formula in FORMULAS)
+    return "\n".join([*lines, *(f"CASE({k}, {formula})" for k, formula in enumerate(made)), ""])
 
 
 def flags(size: int) -> tuple[str, ...]:

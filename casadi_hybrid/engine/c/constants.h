@@ -24,10 +24,11 @@
 
 /* --- Several files ---------------------------------------------------------------------------- */
 
-/* Largest |c_i| of a point that counts as feasible, scaled [M] */
+/* Largest |c_i| of a point that counts as feasible [M] */
 #define HYBRID_PROGRESS_FEASIBLE 1e-6
-/* Steps without progress after which a restoration begins, far from feasibility, and iterates
- * beyond RAY_TEST_FAR after which a run has diverged [M] */
+/* Steps without progress after which a restoration begins, far from feasibility; iterates beyond
+ * RAY_TEST_FAR after which a run has diverged; steps from one without the filter that led nowhere
+ * until the next [M] */
 #define HYBRID_PROGRESS_SLOW_STEPS 20
 /* How far constraints without multipliers are moved to have some, relative to max(1, |bound|):
  * about 500 u, and multiplier times distance is 1e-7 there [M] */
@@ -44,12 +45,16 @@
 #define HYBRID_FILTER_MOST 1e4
 /* rho of the elastic problem [WB 3.3, "resto_penalty_parameter"] */
 #define HYBRID_ELASTIC_PENALTY 1000.0
-/* eta: least ratio of a step that is taken [NW alg. 4.1; M] */
+/* eta: least ratio of a step that is taken [NW alg. 4.1, More 1978] */
 #define HYBRID_TRUST_REGION_ACCEPT 1e-4
-/* Ratio below which the radius shrinks [NW alg. 4.1] */
+/* Ratio below which the radius shrinks, or the damping grows [NW alg. 4.1, More 1978] */
 #define HYBRID_TRUST_REGION_SHRINK_BELOW 0.25
-/* Ratio from which the radius grows, and below which a step is corrected [NW alg. 4.1] */
+/* Ratio from which the radius grows or the damping falls, and below which a step is corrected
+ * [NW alg. 4.1, More 1978] */
 #define HYBRID_TRUST_REGION_GROW_ABOVE 0.75
+/* Part of the radius, or of the step, that must have been taken where the radius grows or the
+ * damping falls [M] */
+#define HYBRID_STEP_LONG 0.5
 /* Composite steps in which |c|_2 has to halve [M] */
 #define HYBRID_POLICY_PATIENCE 6
 /* Singular values of A below this part of the largest count as zero [M] */
@@ -58,13 +63,13 @@
 #define HYBRID_COMPOSITE_TOL_FEASIBILITY 1e-10
 /* g_max: largest |entry| of a scaled gradient [WB 3.8, "nlp_scaling_max_gradient"] */
 #define HYBRID_FORM_SCALE_GOAL 100.0
-/* How exactly a bound is known, relative to max(1, |bound|): 4 u [u] */
+/* How exactly a bound, or a distance from it, is known, relative to max(1, |bound|): 4 u [u] */
 #define HYBRID_FORM_ROOM 8.881784197001252e-16
 /* Stands for zero where something is divided by it [u] */
 #define HYBRID_FORM_TINY 1e-300
 /* Largest relative slope at which the violation counts as stationary [M] */
 #define HYBRID_CERTIFICATE_STATIONARY_VIOLATION 1e-5
-/* Largest violation that may be rounding where x is large [M] */
+/* Largest violation that may be rounding, as where x is large [M] */
 #define HYBRID_ROUNDING_CAP 0.01
 /* Multipliers beyond this make rounding of a distance matter: 1e8 u is 2e-8 [u] */
 #define HYBRID_ROUNDING_HUGE 1e8
@@ -72,13 +77,28 @@
 #define HYBRID_RESIDUALS_ROUNDING 2.220446049250313e-14
 /* Most corrections of a solution by its residual [M] */
 #define HYBRID_LINEAR_REFINEMENTS 3
-/* Residual that is not corrected any more, relative to |b| [M] */
-#define HYBRID_LINEAR_EXACT 1e-13
+/* nu of a start from x0 alone ["mu_init"] */
+#define HYBRID_ITERATE_NU_START 0.1
+/* kappa_w^+ before any sigma has served [WB 3.1, "perturb_inc_fact_first"] */
+#define HYBRID_INERTIA_FIRST_GROWTH 100.0
+/* delta_w^0: the first sigma [WB 3.1, "first_hessian_perturbation"] */
+#define HYBRID_INERTIA_FIRST 1e-4
+/* Multipliers of a new start are no larger, else zero [WB 3.6, "constr_mult_init_max"] */
+#define HYBRID_INERTIA_IMPLAUSIBLE 1000.0
+/* delta_c: epsilon where rows may depend on each other, in the inertia correction times
+ * nu^kappa_c [WB 3.1, "jacobian_regularization_value"] */
+#define HYBRID_INERTIA_EPSILON 1e-8
+/* A radius that is none, and a slope whose powers are finite [u] */
+#define HYBRID_UNLIMITED 1e100
+/* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero [u] */
+#define HYBRID_EIGENVALUE_ROUNDING 1e-14
+/* Error, theta or |c| that is rounding: steps gain nothing any more [M] */
+#define HYBRID_EXACT 1e-11
+/* Rounding of f, phi, |c|, a slope, a step or a radius, relative to it: 10 u [WB 3.9, CGT 17.4] */
+#define HYBRID_ROUNDED 2.220446049250313e-15
 
 /* --- problem/scaling.c: the start of the standard form ---------------------------------------- */
 
-/* Largest |entry| of a row that composite steps leave unscaled [M] */
-#define HYBRID_FORM_STEEP 10.0
 /* Least scale of f or of a row [WB 3.8, "nlp_scaling_min_value"] */
 #define HYBRID_FORM_LEAST_SCALE 1e-8
 /* Most that a bound is moved by relaxation, in units of the tolerance of the violation [M] */
@@ -109,14 +129,8 @@
 #define HYBRID_ROUNDING_OTHERS 2.0
 /* Rounding below this is less than any tolerance notices [M] */
 #define HYBRID_ROUNDING_TINY 1e-9
-/* The same for one entry [M] */
-#define HYBRID_RESIDUALS_NEGLIGIBLE 1e-9
-/* Rounding of a distance of two numbers, relative to their size: 2 u [u] */
-#define HYBRID_RESIDUALS_HALF_DIGIT 4.440892098500626e-16
 /* Terms of grad L explain its rounding up to so many times |grad f| [M] */
 #define HYBRID_RESIDUALS_PULL 100.0
-/* Largest violation of a row that rounding explains [M] */
-#define HYBRID_RESIDUALS_CONSTANT 0.01
 /* Multipliers beyond this times max(1, |grad f|) are huge: smaller ones are looked for [M] */
 #define HYBRID_RESIDUALS_HUGE_MULTIPLIER 1e4
 
@@ -130,19 +144,11 @@
 #define HYBRID_RAY_TEST_LOST 1e20
 /* Least -grad f'x / |f| of an f that falls in proportion to x [M] */
 #define HYBRID_RAY_TEST_SLOPE 0.01
-/* Least growth of |x| from iterate to iterate of a point that is no solution [M] */
-#define HYBRID_RAY_TEST_FURTHER 2.0
-/* Violation up to which bounds are met [M] */
-#define HYBRID_ROUNDING_MET 1e-6
 /* The same relative to the terms of a row, where x is large [M] */
 #define HYBRID_ROUNDING_FAR 1e-12
 
 /* --- primal_dual/kkt_system.c: least-squares multipliers, rank of A, undefined Hessians ------- */
 
-/* Epsilon of the system for the multipliers [M] */
-#define HYBRID_INERTIA_LEAST_SQUARES 1e-8
-/* lambda_max: larger multipliers are set to zero [WB 3.6, "constr_mult_init_max"] */
-#define HYBRID_INERTIA_IMPLAUSIBLE 1000.0
 /* A pivot of QR below this times n u times the largest counts as zero [u] */
 #define HYBRID_INERTIA_RANK 10.0
 /* Most steps of a run with the identity for a Hessian that is not defined [M] */
@@ -150,8 +156,6 @@
 
 /* --- primal_dual/low_rank.c and primal_dual/bounds.c ------------------------------------------ */
 
-/* An eigenvalue of T below this part of the largest has no sign [u] */
-#define HYBRID_LOW_RANK_ROUNDING 1e-14
 /* kappa_Sigma: largest factor between z and nu/(distance) [WB eq. 16, "kappa_sigma"] */
 #define HYBRID_ITERATE_SPREAD 1e10
 
@@ -168,8 +172,6 @@
 #define HYBRID_LINE_SEARCH_GAMMA_THETA 1e-5
 /* gamma_phi: decrease of phi, relative to theta [WB eq. 18; value of "gamma_phi"] */
 #define HYBRID_LINE_SEARCH_GAMMA_PHI 1e-8
-/* delta of the switching condition [WB eq. 19, "delta"] */
-#define HYBRID_LINE_SEARCH_DELTA 1.0
 /* s_theta, its exponent of theta [WB eq. 19, "s_theta"] */
 #define HYBRID_LINE_SEARCH_S_THETA 1.1
 /* s_phi, its exponent of the slope of phi [WB eq. 19, "s_phi"] */
@@ -180,10 +182,6 @@
 #define HYBRID_LINE_SEARCH_SHORTEST 0.05
 /* The least useful step is no less than this [u] */
 #define HYBRID_LINE_SEARCH_LEAST 1e-14
-/* Rounding of phi, relative to |phi|: 10 u [WB 3.9] */
-#define HYBRID_LINE_SEARCH_NOISE 2.220446049250313e-15
-/* Slopes count as no steeper than this: its powers are finite [u] */
-#define HYBRID_LINE_SEARCH_STEEPEST 1e100
 /* theta_min = this max(1, theta at the start) [WB 2.3, "theta_min_fact"] */
 #define HYBRID_FILTER_LEAST 1e-4
 /* kappa_resto: part of theta left by a restoration [WB 3.3, "required_infeasibility_reduction"] */
@@ -197,8 +195,6 @@
 #define HYBRID_PROGRESS_F 1e-3
 /* The error has fallen below this part [M] */
 #define HYBRID_PROGRESS_ERROR 0.9
-/* So far below a saddle, relative to |f|, f is on its way from there [M] */
-#define HYBRID_PROGRESS_BELOW 1e-9
 
 /* --- feasibility/certificate.c: the slope of the violation ------------------------------------ */
 
@@ -226,24 +222,14 @@
 #define HYBRID_RESTORATION_UNIT 1e-12
 /* Step that counts as none, relative to 1 + |w| [M] */
 #define HYBRID_RESTORATION_STILL 1e-12
-/* Least ratio of a step that is taken [More 1978] */
-#define HYBRID_RESTORATION_GAINED 1e-4
 /* Least damping after a step that was refused [M] */
 #define HYBRID_RESTORATION_REFUSED 1e-8
-/* Factor of the damping after the first step that is refused [M] */
+/* Factor of the damping after the first step that is refused, or whose ratio is small [M] */
 #define HYBRID_RESTORATION_GROWTH 4.0
 /* Factor of that factor after each further one [LM 3.2] */
 #define HYBRID_RESTORATION_FASTER 2.0
-/* Ratio above which the damping falls [More 1978] */
-#define HYBRID_RESTORATION_GOOD 0.75
-/* Part of the step that must have been taken for that [M] */
-#define HYBRID_RESTORATION_LONG 0.5
-/* Ratio below which the damping grows [More 1978] */
-#define HYBRID_RESTORATION_BAD 0.25
 /* Factor by which it falls [M] */
 #define HYBRID_RESTORATION_LESS 0.1
-/* Factor by which it grows [M] */
-#define HYBRID_RESTORATION_MORE 4.0
 /* Least damping, relative to the squared units [M] */
 #define HYBRID_RESTORATION_LEAST_DAMPING 1e-14
 /* Largest damping: no step is left beyond it [M] */
@@ -253,10 +239,9 @@
 
 /* Least distance from the bounds at the beginning, relative to theta <= 1 [M] */
 #define HYBRID_RESTORATION_ROOM 0.01
-/* Least nu of the barrier method, and least theta, that the first nu is made of [M] */
+/* Least nu of the barrier method, and least theta, that the first nu is made of, and least
+ * multiplier of a bound at the end [M] */
 #define HYBRID_RESTORATION_NU_LOW 1e-8
-/* Largest nu of the barrier method that it is made of [M] */
-#define HYBRID_RESTORATION_NU_HIGH 0.1
 /* The first nu: this part of nu theta, theta <= 1 [M] */
 #define HYBRID_RESTORATION_NU_SHARE 0.01
 /* First damping, relative to the squared units [LM 3.2, tau] */
@@ -265,12 +250,6 @@
 #define HYBRID_RESTORATION_CAUTIOUS 1.0
 /* Gauss-Newton steps go on while |c|_2^2 falls below this part [FX] */
 #define HYBRID_RESTORATION_FAST 0.8
-/* |c| that is a root [M] */
-#define HYBRID_RESTORATION_ROOT 1e-11
-/* |c| that is one where steps lead no further [M] */
-#define HYBRID_RESTORATION_ROUGH_ROOT 1e-6
-/* |c| that may be rounding where steps lead no further [M] */
-#define HYBRID_RESTORATION_ROUNDED 1e-7
 /* Factor of nu at the end of its path [M] */
 #define HYBRID_RESTORATION_LESS_NU 0.03
 /* The same where the violation is stationary [M] */
@@ -289,10 +268,6 @@
 #define HYBRID_RESTORATION_CROSSOVER 20
 /* The same of large problems [M] */
 #define HYBRID_RESTORATION_CROSSOVER_LARGE 4
-/* Least multiplier of a bound at the end of the search [M] */
-#define HYBRID_BARRIER_LEAST_Z 1e-8
-/* Largest one [M] */
-#define HYBRID_BARRIER_LARGEST_Z 1000.0
 
 /* --- active_set/quadratic_program.c: the quadratic model and its working set ------------------ */
 
@@ -324,8 +299,6 @@
 /* A chord step is tried where so many times error^2 / (error before) <= tol: ten times what is
  * expected, since a failed step costs more than one saved [M] */
 #define HYBRID_SQP_CHORD 20.0
-/* Error at which steps gain nothing any more [M] */
-#define HYBRID_SQP_EXACT 1e-11
 /* Violation from which the first step has to reduce it [M] */
 #define HYBRID_SQP_OUTSIDE 0.01
 /* Part of it that may be left: of 28 solves that left more one found a solution [M] */
@@ -339,9 +312,6 @@
 #define HYBRID_BARRIER_CLEAR 100.0
 /* nu at which they are tried though the set is not clear: its floor is 1e-9 at most [M] */
 #define HYBRID_BARRIER_LATE 1.1e-9
-/* (epsilon, shift) of K, as SQP_REGULARIZATIONS [M] */
-#define HYBRID_CROSSOVER_REGULARIZATIONS {{0.0, 0.0}, {1e-10, 0.0}, {1e-10, 1e-8}}
-#define HYBRID_CROSSOVER_REGULARIZATIONS_COUNT 3 /* Their number */
 /* Most steps [M] */
 #define HYBRID_CROSSOVER_STEPS 4
 /* Part of the error that each may leave, or [M] */
@@ -357,23 +327,17 @@
 #define HYBRID_TRUST_REGION_MAX_ITERATIONS 60
 /* Relative error of |t|_2 = radius [M] */
 #define HYBRID_TRUST_REGION_ACCURACY 1e-10
-/* Eigenvalues this close, relative to the largest, are equal, or zero [u] */
-#define HYBRID_TRUST_REGION_EQUAL 1e-14
 /* Radius after a step that is refused, relative to its length [NW alg. 4.1] */
 #define HYBRID_TRUST_REGION_REFUSED 0.25
 /* The same after one that is taken with a small ratio [CGT 6.1] */
 #define HYBRID_TRUST_REGION_POOR 0.5
 /* Factor of the radius after a good step [M] */
 #define HYBRID_TRUST_REGION_GROWTH 3.0
-/* Part of the radius that such a step must have [M] */
-#define HYBRID_TRUST_REGION_LONG 0.7
 
 /* --- trust_region/orientation.c: directions that no rounding chooses -------------------------- */
 
 /* sqrt(2): no two entries of the fixed vector are in simple proportion */
 #define HYBRID_TRUST_REGION_TURN 1.4142135623730951
-/* Eigenvalues this close, relative to the largest, share a span [u] */
-#define HYBRID_TRUST_REGION_ALIKE 1e-12
 /* A projection below this part of what is projected may be rounding [u] */
 #define HYBRID_TRUST_REGION_SEEN 1e-6
 
@@ -381,12 +345,6 @@
 
 /* Part of the radius that the normal step may take [NW 18.5] */
 #define HYBRID_COMPOSITE_NORMAL_SHARE 0.8
-/* A radius that is none [u] */
-#define HYBRID_COMPOSITE_UNLIMITED 1e100
-/* Rounding of a slope along a direction, relative to its terms: 8 u [u] */
-#define HYBRID_COMPOSITE_CLEAR 1.7763568394002505e-15
-/* Rounding of a decrease, relative to f and to penalty |c|_2: 10 u [CGT 17.4] */
-#define HYBRID_COMPOSITE_NOISE 2.220446049250313e-15
 /* 1 - rho: part of the gain in penalty |c|_2 that f may use up [NW eq. 18.36] */
 #define HYBRID_COMPOSITE_SHARE 0.7
 /* Penalty over the least that serves [M] */
@@ -397,57 +355,25 @@
 #define HYBRID_COMPOSITE_NONMONOTONE 10.0
 /* Ratio that it has to reach then [M] */
 #define HYBRID_COMPOSITE_NONMONOTONE_GAIN 0.5
-/* Radius at which no step is left, relative to 1 + |w|_2 [u] */
-#define HYBRID_COMPOSITE_LEAST_RADIUS 1e-15
 /* Curvature below minus this, relative to max(1, largest), is negative [M] */
 #define HYBRID_COMPOSITE_CURVED 1e-8
-/* |grad f'd| that counts as zero at a saddle point [M] */
-#define HYBRID_COMPOSITE_LEVEL 1e-12
-/* Most saddle points that are left in a run [M] */
-#define HYBRID_COMPOSITE_MAX_SADDLES 5
 
 /* --- trust_region/policy.c: which step is due ------------------------------------------------- */
 
-/* Relative slope of |c|_2 at which the violation alone is reduced [M] */
+/* Slope of |c|_2, relative to the size of A >= 1, at which the violation alone is reduced [M] */
 #define HYBRID_COMPOSITE_STATIONARY 1e-9
-/* Relative slope at which |c|_2 is stationary in the end [M] */
-#define HYBRID_COMPOSITE_CERTIFIED 1e-6
 /* Part of |c|_2 that the linear model of a step must remove to count for no patience [M] */
 #define HYBRID_POLICY_PROMISING 0.5
 /* Factor of the penalty where |c|_2 does not halve [M] */
 #define HYBRID_POLICY_RAISE 10.0
 /* Part of |c|_2 to which its reduction brings it where that did not help [M] */
 #define HYBRID_POLICY_DEEP 0.1
-/* Steps of the reduction in which |c|_2 has to fall by POLICY_SLOW [M] */
-#define HYBRID_POLICY_LONG_PATIENCE 12
 /* Most least violations that are left in a run [M] */
 #define HYBRID_COMPOSITE_MAX_ESCAPES 2
-/* Part of itself by which |c|_2 has to fall [M] */
-#define HYBRID_POLICY_SLOW 1e-4
 
-/* --- trust_region/violation.c: Newton steps on |c|^2 / 2 -------------------------------------- */
-
-/* Predicted decrease of |c|_2^2 that is none, relative [u] */
-#define HYBRID_VIOLATION_NEGLIGIBLE 1e-12
-/* Beyond this a step is no longer than w: a run to infinity ends by its slope [M] */
-#define HYBRID_VIOLATION_FAR 1e5
-/* Relative slope of |c|_2 that is rounding [u] */
-#define HYBRID_VIOLATION_FLAT 1e-12
-/* Ratio below which a step is corrected by the acceleration [M] */
-#define HYBRID_VIOLATION_MEDIOCRE 0.9
-/* Largest acceleration, relative to the step [M] */
-#define HYBRID_VIOLATION_ACCELERATION 0.75
-/* Slope of |c|_2 that is none whatever the size of A [M] */
-#define HYBRID_RESIDUALS_FLAT 1e-9
 
 /* --- trust_region/escape.c: points beyond a least violation ----------------------------------- */
 
-/* Least length of the undamped step back from an asymptote, relative to max(1, |w|_2) [M] */
-#define HYBRID_VIOLATION_OFF 1e-3
-/* Largest |w|_2 it may lead to, in the same units [M] */
-#define HYBRID_VIOLATION_BACK 10.0
-/* Newton steps on |c|^2 / 2 from there [M] */
-#define HYBRID_VIOLATION_RESCUE_STEPS 20
 /* Singular vectors along which the scan goes [M] */
 #define HYBRID_VIOLATION_SCAN_DIRECTIONS 3
 /* Its distances, relative to max(1, |w|_2): a geometric progression from 1e-4 to 3 [M] */
@@ -479,33 +405,22 @@
 #define HYBRID_BARRIER_LOWER 0.1
 /* So many times the floor, nu is on it [u] */
 #define HYBRID_BARRIER_AT_NU_MIN 1.001
-/* Least E_nu / nu at which nu is held while the Hessian is indefinite [M] */
-#define HYBRID_BARRIER_SADDLE_SHARE 0.1
 /* Indefinite Hessians in a row after which a warm start goes on with the nu of one from x0 [M] */
 #define HYBRID_BARRIER_SADDLE 8
-/* nu of a start from x0 alone ["mu_init"] */
-#define HYBRID_ITERATE_NU_START 0.1
 
 /* --- barrier/inertia_correction.c: sigma and epsilon ------------------------------------------ */
 
-/* delta_w^0: the first sigma [WB 3.1, "first_hessian_perturbation"] */
-#define HYBRID_INERTIA_FIRST 1e-4
 /* delta_w^min: the least one [WB 3.1, "min_hessian_perturbation"] */
 #define HYBRID_INERTIA_LEAST 1e-20
 /* delta_w^max: the largest one [WB 3.1, "max_hessian_perturbation"] */
 #define HYBRID_INERTIA_LARGEST 1e40
-/* The largest far from feasibility, where a restoration does better [M] */
+/* The largest far from feasibility, where a restoration does better, and near it, where the line
+ * search finds no step [M] */
 #define HYBRID_INERTIA_FAR_LARGEST 1e12
-/* kappa_w^+ before any sigma has served [WB 3.1, "perturb_inc_fact_first"] */
-#define HYBRID_INERTIA_FIRST_GROWTH 100.0
 /* kappa_w^+ afterwards [WB 3.1, "perturb_inc_fact"] */
 #define HYBRID_INERTIA_GROWTH 8.0
 /* 1 / kappa_w^-: what the last sigma is divided by [WB 3.1, "perturb_dec_fact"] */
 #define HYBRID_INERTIA_DECAY 3.0
-/* Factor of the least sigma where that is given [M] */
-#define HYBRID_INERTIA_STEEPER 8.0
-/* delta_c: epsilon = delta_c nu^kappa_c [WB 3.1, "jacobian_regularization_value"] */
-#define HYBRID_INERTIA_SMALL 1e-8
 /* kappa_c [WB 3.1, "jacobian_regularization_exponent"] */
 #define HYBRID_INERTIA_POWER 0.25
 /* Singular K in a row after which sigma, or epsilon, is there from the first [M] */
@@ -517,22 +432,12 @@
 #define HYBRID_STEP_MAX_CORRECTIONS 4
 /* kappa_soc: part of theta to which each has to bring it [WB 2.4, "kappa_soc"] */
 #define HYBRID_STEP_CORRECTED 0.99
-/* Largest |dw_i| / (1 + |w|) of a tiny step: 10 u [WB 3.9, "tiny_step_tol"] */
-#define HYBRID_STEP_TINY 2.220446049250313e-15
 /* Tiny steps in a row after which the run ends at the floor of nu [form: WB 3.9; M] */
 #define HYBRID_STEP_TINY_STEPS 3
 /* A step cut below this part of its length is short [M] */
 #define HYBRID_STEP_SHORT 0.05
 /* Short steps in a row after which a full one is taken without the filter [form: C; M] */
 #define HYBRID_STEP_MAX_SHORT 5
-/* Steps after one that led nowhere until the next [M] */
-#define HYBRID_STEP_REST 20
-/* The first least sigma where the line search finds no step near feasibility [M] */
-#define HYBRID_STEP_STIFF 1e-4
-/* Its factor from trial to trial [M] */
-#define HYBRID_STEP_STIFFER 100.0
-/* The largest one [M] */
-#define HYBRID_STEP_STIFFEST 1e8
 /* Relative length of a step that is rounding under it [M] */
 #define HYBRID_STEP_LEAST_STIFF 1e-9
 /* What of the Hessian of f is left in that of the elastic problem: too little to matter [M] */
@@ -540,8 +445,6 @@
 
 /* --- barrier/restoration.c: the restoration --------------------------------------------------- */
 
-/* theta that is rounding, relative to max(1, |w|) [M] */
-#define HYBRID_BARRIER_ROUNDED 1e-11
 /* Floor of the elastic problem's nu [M] */
 #define HYBRID_ELASTIC_NU_MIN 1e-12
 /* nu at which the violation is nearly stationary, relative to min(1, |c|) [M] */
@@ -569,7 +472,5 @@
 #define HYBRID_RAY_STEP_LENGTHS_COUNT 3 /* Their number */
 /* Most Gauss-Newton steps back to c = 0 from each [M] */
 #define HYBRID_RAY_STEP_STEPS 8
-/* Epsilon of their system: dependent rows are met in the least squares [M] */
-#define HYBRID_RAY_STEP_EPSILON 1e-8
 
 #endif

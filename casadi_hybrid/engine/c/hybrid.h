@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 14
+#define HYBRID_INTERFACE_VERSION 15
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -394,7 +394,6 @@ typedef struct {
     double nu, nu_min;                 /* the barrier parameter and its floor */
     double shift;                      /* sigma, the last one of the inertia correction */
     double theta_start;                /* theta = |c|_1 that has set the filter's scale */
-    double theta_cut;                  /* theta before the first of the steps that were cut */
     double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
     hybrid_progress reference;
     int entries;          /* of the filter */
@@ -407,31 +406,6 @@ typedef struct {
     int watching;         /* whether there is an iterate to go back to */
     int t;                /* steps so far */
 } hybrid_iterate;
-
-/* The search for the least |c|_2, where one is under way: see feasibility/least_squares.c. */
-typedef struct {
-    double *z_lower, *z_upper; /* n: its own multipliers of the bounds */
-    double *units;             /* n: squared norms of the columns of A */
-    double nu, damping;        /* its barrier parameter; the damping in those units */
-    double reference;          /* |c|_2^2 when the progress was tested last */
-    int cautious;              /* whether by short steps */
-    int curved;                /* whether the next step uses the curvature of c */
-    int steps;
-    int begun;                 /* whether it is under way */
-} hybrid_root;
-
-/* What composite steps carry from one to the next: see trust_region/policy.c. */
-typedef struct {
-    double radius, penalty;  /* of the trust region; of |c|_2 in the penalty function */
-    double reference;        /* |c|_2 that the progress test needs next */
-    double promised;         /* part of |c|_2 that the linear model of the last step removed */
-    double error;            /* the least error at which a Newton step was taken for it */
-    double target_violation; /* |c|_2 at which the reduction of the violation alone ends, */
-    double reach;            /* and its radius; both negative while there is none */
-    int patience;            /* steps left until the progress test fails */
-    int raised;              /* whether the penalty was raised since the last progress */
-    int escapes, saddles;    /* least violations, and saddle points, that were left */
-} hybrid_policy;
 
 /* What the ray test remembers of iterates, infinity at first: see problem/ray_test.c. */
 typedef struct {

@@ -20,7 +20,7 @@ def layout(
     library: Any,
     plan: Plan,
     generated: Generated,
-    options: OptionsData | None,
+    options: Any,
     name: str,
     core: Mapping[str, str],
 ) -> dict[str, Any]:

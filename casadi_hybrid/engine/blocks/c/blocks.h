@@ -9,6 +9,22 @@
 
 #include <stdint.h>
 
+/* A hash of one more number. */
+static inline uint64_t blocks_mixed(uint64_t h, uint64_t more) {
+    h = (h ^ more) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ (h >> 29);
+}
+
+/* The first value of the part that v is joined to so far. */
+static inline int blocks_root(int *part, int v) {
+    while (part[v] != v) v = part[v] = part[part[v]];
+    return v;
+}
+static inline void blocks_join(int *part, int v, int w) {
+    int r = blocks_root(part, v), s = blocks_root(part, w);
+    part[r < s ? s : r] = r < s ? r : s;
+}
+
 /* --- read.c: the list as CasADi gives it ------------------------------------------------------ */
 
 /* A std::vector of whole numbers as it lies in memory. */

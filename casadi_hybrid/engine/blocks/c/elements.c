@@ -63,11 +63,6 @@ long long blocks_terms(long long root, const int *op, const int *a, const int *b
     return count;
 }
 
-static int root_of(int *part, int v) {
-    while (part[v] != v) v = part[v] = part[part[v]];
-    return v;
-}
-
 long long blocks_elements(long long n, const int *op, const int *a, const int *b,
                           const unsigned char *live, int *part) {
     long long count = 0;
@@ -77,14 +72,12 @@ long long blocks_elements(long long n, const int *op, const int *a, const int *b
         for (int side = 0; side < 2; side++) {
             int w = side ? b[v] : a[v];
             if (w < 0 || op[w] < 0 || !live[w]) continue;
-            int r = root_of(part, w), s = root_of(part, (int)v);
-            if (r < s) part[s] = r;
-            else part[r] = s;
+            blocks_join(part, w, (int)v);
         }
     }
     /* The first value of each is its root: by then all later ones are joined to it. */
     for (long long v = 0; v < n; v++)
-        if (part[v] >= 0) part[v] = root_of(part, (int)v);
+        if (part[v] >= 0) part[v] = blocks_root(part, (int)v);
     for (long long v = 0; v < n; v++)
         if (part[v] == v) part[v] = -2 - (int)count++;
         else if (part[v] >= 0) part[v] = part[part[v]];

@@ -3,11 +3,6 @@
 
 #include "blocks.h"
 
-static uint64_t mixed(uint64_t h, uint64_t more) {
-    h = (h ^ more) * UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ (h >> 29);
-}
-
 /* How part k names a value: by its place, or by the slot through which it comes in. */
 static int named(int w, int k, const int *op, const int *part_of, int *place, int *stamp,
                  int *slots, int *count) {
@@ -44,7 +39,7 @@ long long blocks_kinds(long long n, const int *op, const int *a, const int *b, l
             row[2] = named(b[v], (int)k, op, part_of, place, stamp, next, &count);
             row[3] = to_outputs[v] || elsewhere[v] ? 1 + 2 * to_outputs[v] + elsewhere[v] : 0;
             place[v] = i;
-            for (int j = 0; j < 4; j++) h = mixed(h, (uint32_t)row[j]);
+            for (int j = 0; j < 4; j++) h = blocks_mixed(h, (uint32_t)row[j]);
         }
         slot_begin[k] = (int)(next - slots);
         next += count;

@@ -4,6 +4,11 @@
 
 #include "blocks.h"
 
+#define CASE(number, formula)                         \
+    case number:                                      \
+        for (i = 0; i < width; i++) z[i] = (formula); \
+        break;
+
 static void operate(int operation, int width, const double *restrict x, const double *restrict y,
                     double *restrict z) {
     int i;

@@ -56,18 +56,13 @@ typedef struct {
 
 enum { NONE = 0, MANY = 1 };
 
-static uint64_t mixed(uint64_t h, uint64_t more) {
-    h = (h ^ more) * UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ (h >> 29);
-}
-
 /* The number of the set whose members lie at the end of what is taken. */
 static int known(sets *all, int size) {
     const int *mine = all->members + all->at[all->count];
     uint64_t h = 3;
     if (!size) return NONE;
     if (size > all->largest) return MANY;
-    for (int k = 0; k < size; k++) h = mixed(h, (uint32_t)mine[k]);
+    for (int k = 0; k < size; k++) h = blocks_mixed(h, (uint32_t)mine[k]);
     for (uint64_t at = h & all->table_mask;; at = (at + 1) & all->table_mask) {
         int s = all->table[at];
         if (s < 0) {
@@ -91,7 +86,7 @@ static int united(sets *all, int x, int y) {
         x = y;
         y = t;
     }
-    int *entry = all->memo + 3 * (mixed(mixed(5, (uint32_t)x), (uint32_t)y) & all->memo_mask);
+    int *entry = all->memo + 3 * (blocks_mixed(blocks_mixed(5, (uint32_t)x), (uint32_t)y) & all->memo_mask);
     if (entry[0] == x && entry[1] == y) return entry[2];
     int size_x = all->at[x + 1] - all->at[x], size_y = all->at[y + 1] - all->at[y];
     int begin = all->at[all->count];
@@ -135,11 +130,6 @@ void blocks_supports(long long n, const int *op, const int *a, const int *b,
 
 /* --- Parts ------------------------------------------------------------------------------------ */
 
-static int root(int *part, int v) {
-    while (part[v] != v) v = part[v] = part[part[v]];
-    return v;
-}
-
 static int step(const unsigned char *mode, const unsigned char *cut, const int *support, int w,
                 long long v) {
     return cut[w] || (mode[v] == 2 && mode[w] == 2 && support[w] != support[v]);
@@ -174,11 +164,9 @@ void blocks_parts(long long n, const int *op, const int *a, const int *b, const 
             int w = side ? b[v] : a[v];
             if (w < 0 || op[w] < 0 || phase[w] != phase[v] || step(mode, cut, support, w, v))
                 continue;
-            int r = root(part, w), s = root(part, (int)v);
-            if (r < s) part[s] = r;
-            else part[r] = s;
+            blocks_join(part, w, (int)v);
         }
     }
     for (long long v = 0; v < n; v++)
-        if (part[v] >= 0) part[v] = root(part, (int)v);
+        if (part[v] >= 0) part[v] = blocks_root(part, (int)v);
 }

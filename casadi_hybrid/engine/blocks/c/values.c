@@ -3,15 +3,10 @@
 
 #include "blocks.h"
 
-static uint64_t mixed(uint64_t h, uint64_t more) {
-    h = (h ^ more) * UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ (h >> 29);
-}
-
 /* The value with this operation and these operands: a known one, or a new one at the end. */
 static int found(int o, int x, int y, int *count, int *op, int *a, int *b, uint64_t mask,
                  int *table) {
-    uint64_t h = mixed(mixed(mixed(1, (uint32_t)o), (uint32_t)x), (uint32_t)y);
+    uint64_t h = blocks_mixed(blocks_mixed(blocks_mixed(1, (uint32_t)o), (uint32_t)x), (uint32_t)y);
     for (uint64_t at = h & mask;; at = (at + 1) & mask) {
         int v = table[at];
         if (v < 0) {
@@ -29,7 +24,7 @@ static int found(int o, int x, int y, int *count, int *op, int *a, int *b, uint6
 static int pooled(double c, int *constants, double *pool, uint64_t mask, int *table) {
     uint64_t bits;
     memcpy(&bits, &c, sizeof bits);
-    for (uint64_t at = mixed(7, bits) & mask;; at = (at + 1) & mask) {
+    for (uint64_t at = blocks_mixed(7, bits) & mask;; at = (at + 1) & mask) {
         int k = table[at];
         if (k < 0) {
             k = table[at] = (*constants)++;

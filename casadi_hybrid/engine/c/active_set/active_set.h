@@ -27,14 +27,15 @@ typedef struct {
     double *dw, *dy;          /* its solution with the bounds pinned */
     double *left, *along;     /* m: what it leaves of the rows; dy along a direction */
     double *z;                /* n: multipliers of pinned bounds */
-    int *at_lower, *at_upper; /* n: the set */
-    int *wrong, count;        /* n: what is wrong with it, and how much */
+    int *sides;               /* n: the set: 1 at a lower bound, 2 at an upper one, 0 at none */
+    int *wrong, count;        /* n: what is wrong with it, and how much: 1 and 2 below a lower and
+                               * above an upper bound, 3 where a multiplier has the wrong sign */
     int regularization;       /* the first one of a singular KKT matrix that serves */
     double shift;             /* what that adds to the diagonal of W */
     double until;             /* the clock's time from which on nothing begins */
     double *first_dw, *first_z;
-    int *first_lower, *first_upper, *first_wrong; /* the same of the first set */
-    double *homotopy_w, *homotopy_z;              /* n: the present point of the homotopy */
+    int *first_sides, *first_wrong;  /* the same of the first set */
+    double *homotopy_w, *homotopy_z; /* n: the present point of the homotopy */
 } hybrid_model;
 
 void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model);
@@ -47,6 +48,9 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model);
 /* dw and z of the set by the base and the Schur complement of what has changed since. Returns 0, or
  * 1 with nothing changed but z where the set needs a factorization of its own. */
 int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
+/* (dw, dy) with the set pinned, by the first regularization of K that serves, with which the next
+ * set begins. Returns a status. */
+int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
  * hybrid_solve_pinned. */
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);

@@ -29,26 +29,6 @@ static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybr
     return 1;
 }
 
-/* The step with the active bounds pinned, by the first regularization of K that serves. Returns a
- * status. */
-static int solved(hybrid_run *run, const hybrid_point *at, hybrid_direction *d) {
-    /* (epsilon, shift) */
-    static const double regularizations[][2] = HYBRID_CROSSOVER_REGULARIZATIONS;
-    double largest = hybrid_largest_of_W(run->plan, run->W, run->kkt.low_rank);
-    if (!(largest > 1.0)) largest = 1.0;
-    for (int number = 0; number < HYBRID_CROSSOVER_REGULARIZATIONS_COUNT; number++) {
-        double epsilon = regularizations[number][0], shift = regularizations[number][1] * largest;
-        int found = hybrid_factor_pinned(run->plan, run->W, at->A, shift, epsilon, &run->kkt);
-        if (found == 0)
-            found = hybrid_solve_pinned(run->plan, run->W, at->A, run->force, at->c, &run->kkt,
-                                        d->dw, d->dy);
-        run->form.answer->factors++;
-        if (found == 0) return HYBRID_SOLVED;
-        if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
-    }
-    return HYBRID_NO_SET;
-}
-
 /* The multipliers of the bounds that are active. Returns HYBRID_NO_SET where one has the wrong
  * sign. */
 static int multipliers(hybrid_run *run, const hybrid_point *at, hybrid_iterate *next) {
@@ -68,29 +48,27 @@ static int step(hybrid_run *run, const hybrid_trial *from, hybrid_trial *to) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &from->of;
-    hybrid_kkt *kkt = &run->kkt;
-    hybrid_direction *d = &run->direction;
     hybrid_iterate *next = &run->next;
+    hybrid_model model = {0};
     int status;
     if (hybrid_hessian(&run->form, at, next->y, 1.0, run->W)) return HYBRID_UNDEFINED;
-    for (int i = 0; i < plan->n; i++) {
-        int side = run->estimate[i];
-        kkt->pinned[i] = side != 0;
-        kkt->move[i] = side == 1   ? form->lower[i] - at->w[i]
-                       : side == 2 ? form->upper[i] - at->w[i]
-                                   : 0.0;
-    }
-    hybrid_times_At(plan, at->A, next->y, run->force);
-    for (int i = 0; i < plan->n; i++) run->force[i] += at->gradient[i];
-    status = solved(run, at, d);
+    hybrid_slope_of_L(plan, at, next->y, run->force);
+    model.kkt = run->kkt;
+    model.W = run->W;
+    model.force = run->force;
+    model.dw = run->direction.dw;
+    model.dy = run->direction.dy;
+    model.sides = run->estimate;
+    model.until = INFINITY;
+    status = hybrid_regularized_solution(&model, &run->form, at);
     if (status) return status;
     for (int i = 0; i < plan->n; i++) {
-        double w = at->w[i] + (kkt->pinned[i] ? kkt->move[i] : d->dw[i]);
+        double w = at->w[i] + (model.sides[i] ? model.kkt.move[i] : model.dw[i]);
         if (form->has_lower[i] && !(w - form->lower[i] >= 0.0)) return HYBRID_NO_SET;
         if (form->has_upper[i] && !(form->upper[i] - w >= 0.0)) return HYBRID_NO_SET;
         to->of.w[i] = w;
     }
-    for (int i = 0; i < plan->m; i++) next->y[i] += d->dy[i];
+    for (int i = 0; i < plan->m; i++) next->y[i] += model.dy[i];
     if (hybrid_visit_problem(run, to)) return HYBRID_NO_SET;
     return multipliers(run, &to->of, next);
 }

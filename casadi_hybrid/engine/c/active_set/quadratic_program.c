@@ -26,11 +26,9 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     model->first_z = hybrid_allocate(arena, n);
     model->homotopy_w = hybrid_allocate(arena, n);
     model->homotopy_z = hybrid_allocate(arena, n);
-    model->at_lower = hybrid_allocate_ints(arena, n);
-    model->at_upper = hybrid_allocate_ints(arena, n);
+    model->sides = hybrid_allocate_ints(arena, n);
     model->wrong = hybrid_allocate_ints(arena, n);
-    model->first_lower = hybrid_allocate_ints(arena, n);
-    model->first_upper = hybrid_allocate_ints(arena, n);
+    model->first_sides = hybrid_allocate_ints(arena, n);
     model->first_wrong = hybrid_allocate_ints(arena, n);
     hybrid_place_schur(plan, arena, &model->schur); /* last: much memory that is seldom used */
 }
@@ -39,23 +37,20 @@ static const double convex[][2] = HYBRID_SQP_REGULARIZATIONS; /* (epsilon, shift
 
 /* How far w may be outside a bound by rounding. */
 static double room_at(double w) {
-    double size = fabs(w);
-    return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
+    return HYBRID_FORM_ROOM * hybrid_max(fabs(w), 1.0);
 }
 
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     for (int p = 0; p < model->kkt.n_pins; p++) {
         int i = model->kkt.pins[p];
-        model->kkt.move[i] = (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
+        model->kkt.move[i] = (model->sides[i] == 1 ? form->lower[i] : form->upper[i]) - at->w[i];
     }
     return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kkt, model->dw,
                                model->dy);
 }
 
-/* (dw, dy) with the bounds pinned, by the first regularization of K that serves, with which the
- * next set begins. Returns a status. */
-static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
+int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
      * rows. */
     static const double precise[][2] = HYBRID_CROSSOVER_PRECISE;
@@ -68,7 +63,7 @@ static int regularized(hybrid_model *model, hybrid_form *form, const hybrid_poin
     double largest = 0.0; /* of W, or 1; found where it is needed */
     int indefinite = 0;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
-    for (int i = 0; i < n; i++) kkt->pinned[i] = model->at_lower[i] | model->at_upper[i];
+    for (int i = 0; i < n; i++) kkt->pinned[i] = model->sides[i] != 0;
     for (int k = model->regularization; k < many; k++) {
         double epsilon = regularizations[k][0], shift = regularizations[k][1];
         int found;
@@ -102,8 +97,7 @@ int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hyb
     return hybrid_most(n, beyond) > 0.0;
 }
 
-/* Says in wrong[] which bounds w + dw is beyond: 2 for a lower, 3 for an upper one. Returns how
- * many they are. */
+/* Says in wrong[] which bounds w + dw is beyond. Returns how many they are. */
 static int mark_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const double *w = at->w, *dw = model->dw, *lower = form->lower, *upper = form->upper;
     const int n = form->plan->n;
@@ -111,30 +105,30 @@ static int mark_outside(hybrid_model *model, const hybrid_form *form, const hybr
     for (int i = 0; i < n; i++) {
         double target = w[i] + dw[i], room = room_at(w[i]);
         int below = target < lower[i] - room, above = target > upper[i] + room;
-        wrong[i] = 2 * below + 3 * above;
+        wrong[i] = below + 2 * above;
         count += below | above;
     }
     return count;
 }
 
-/* Says in wrong[] what is wrong with the set, by dw and the z of what is pinned: 1 at a bound whose
- * multiplier has the wrong sign, 2 and 3 at an entry below its lower or above its upper bound. */
+/* Says in wrong[] what is wrong with entry i of the set, by its z. */
+static void judge_pinned(hybrid_model *model, int i) {
+    const int wrong = model->z[i] < 0.0;
+    model->count += wrong - (model->wrong[i] != 0);
+    model->wrong[i] = 3 * wrong;
+}
+
+/* Says there what is wrong with the set, by dw and the z of what is pinned. */
 static void judge(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
-    const int n = form->plan->n;
-    const double *z = model->z;
     model->count = mark_outside(model, form, at);
-    for (int i = 0; i < n; i++) {
-        if (!model->at_lower[i] && !model->at_upper[i]) continue;
-        model->count -= model->wrong[i] != 0;
-        model->wrong[i] = z[i] < 0.0;
-        model->count += model->wrong[i];
-    }
+    for (int i = 0; i < form->plan->n; i++)
+        if (model->sides[i]) judge_pinned(model, i);
 }
 
 /* The model's solution with the bounds pinned, and what is wrong with the set. Returns a status. */
 static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
-    int status = regularized(model, form, at);
+    int status = hybrid_regularized_solution(model, form, at);
     if (status) return status;
     model->count = hybrid_outside(model, form, at) ? mark_outside(model, form, at) : 0;
     if (!model->count) memset(model->wrong, 0, (size_t)plan->n * sizeof(int));
@@ -148,10 +142,8 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
         int i = model->kkt.pins[p];
         double slope = model->force[i] + model->z[i] +
                        hybrid_curvature_of(plan, model->W, at->A, model->dw, model->dy, i);
-        model->z[i] = model->at_lower[i] ? slope : -slope;
-        model->count -= model->wrong[i] != 0;
-        model->wrong[i] = model->z[i] < 0.0;
-        model->count += model->wrong[i];
+        model->z[i] = model->sides[i] == 1 ? slope : -slope;
+        judge_pinned(model, i);
     }
     return HYBRID_SOLVED;
 }
@@ -171,19 +163,16 @@ static int changed(hybrid_model *model, hybrid_form *form, const hybrid_point *a
 
 /* Exchanges all that is wrong at once, as long as it becomes less. Returns a status. */
 static int exchange_sets(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    for (int sets = 0; sets < HYBRID_SQP_SETS; sets++) {
+    for (int sets = 0; model->count; sets++) {
         int before = model->count, status;
-        if (before == 0) return HYBRID_SOLVED;
-        for (int i = 0; i < form->plan->n; i++) {
-            if (!model->wrong[i]) continue;
-            model->at_lower[i] = model->wrong[i] == 2;
-            model->at_upper[i] = model->wrong[i] == 3;
-        }
+        if (sets == HYBRID_SQP_SETS) return HYBRID_NO_SET;
+        for (int i = 0; i < form->plan->n; i++)
+            if (model->wrong[i]) model->sides[i] = model->wrong[i] % 3;
         status = pinned(model, form, at);
         if (status) return status;
         if (model->count >= before) return HYBRID_NO_SET;
     }
-    return HYBRID_NO_SET;
+    return HYBRID_SOLVED;
 }
 
 /* The first wrong entry on the line from (homotopy_w, homotopy_z) to the solution, and the part of
@@ -195,10 +184,10 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
     for (int i = 0; i < form->plan->n; i++) {
         double part = 1.0, step = at->w[i] + model->dw[i] - model->homotopy_w[i];
         if (!model->wrong[i]) continue;
-        if (model->wrong[i] == 1)
+        if (model->wrong[i] == 1) part = (form->lower[i] - model->homotopy_w[i]) / step;
+        if (model->wrong[i] == 2) part = (form->upper[i] - model->homotopy_w[i]) / step;
+        if (model->wrong[i] == 3)
             part = model->homotopy_z[i] / (model->homotopy_z[i] - model->z[i]);
-        if (model->wrong[i] == 2) part = (form->lower[i] - model->homotopy_w[i]) / step;
-        if (model->wrong[i] == 3) part = (form->upper[i] - model->homotopy_w[i]) / step;
         if (i == 0 || part < *least) {
             *least = part;
             first = i;
@@ -232,7 +221,7 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
     hybrid_times_At(plan, at->A, dy, rates);
     rounding = HYBRID_SQP_RAY * hybrid_largest(plan->n, rates);
     for (int i = 0; i < plan->n; i++) {
-        double rate = model->at_lower[i] ? rates[i] : -rates[i];
+        double rate = model->sides[i] == 1 ? rates[i] : -rates[i];
         if (!kkt->pinned[i]) {
             if (!(fabs(rate) <= rounding)) return 0;
         } else if (rate < -rounding && model->z[i] < least * -rate) {
@@ -241,7 +230,8 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
         }
     }
     if (first < 0) return 0;
-    model->wrong[first] = model->count = 1;
+    model->wrong[first] = 3;
+    model->count = 1;
     model->regularization = 0;
     return 1;
 }
@@ -256,19 +246,18 @@ static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *
     model->schur.usable = 0; /* the first one is factored */
     memcpy(model->dw, model->first_dw, numbers);
     memcpy(model->z, model->first_z, numbers);
-    memcpy(model->at_lower, model->first_lower, integers);
-    memcpy(model->at_upper, model->first_upper, integers);
+    memcpy(model->sides, model->first_sides, integers);
     memcpy(model->wrong, model->first_wrong, integers);
     memcpy(model->homotopy_w, at->w, numbers);
     for (int i = 0; i < form->plan->n; i++)
-        model->homotopy_z[i] = model->at_lower[i]   ? z_lower[i]
-                               : model->at_upper[i] ? z_upper[i]
-                                                    : 0.0;
+        model->homotopy_z[i] = model->sides[i] == 1   ? z_lower[i]
+                               : model->sides[i] == 2 ? z_upper[i]
+                                                      : 0.0;
     for (int changes = 0; changes < HYBRID_SQP_HOMOTOPY; changes++) {
         double least;
         int status, first = met(model, form, at, &least);
         /* One that was just met: only rounding gives its multiplier this sign. */
-        if (first == last && model->wrong[first] == 1) return HYBRID_NO_SET;
+        if (first == last && model->wrong[first] == 3) return HYBRID_NO_SET;
         last = first;
         for (int i = 0; i < form->plan->n; i++) {
             double z = model->homotopy_z[i] + least * (model->z[i] - model->homotopy_z[i]);
@@ -276,11 +265,10 @@ static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *
             model->homotopy_z[i] = z > 0.0 ? z : 0.0;
         }
         model->homotopy_z[first] = 0.0;
-        model->at_lower[first] = model->wrong[first] == 2;
-        model->at_upper[first] = model->wrong[first] == 3;
+        model->sides[first] = model->wrong[first] % 3;
         status = changed(model, form, at);
         if (status) return status;
-        if (model->count == 0 && changes + 1 < HYBRID_SQP_HOMOTOPY) return HYBRID_SOLVED;
+        if (!model->count) return HYBRID_SOLVED;
     }
     return HYBRID_NO_SET;
 }
@@ -300,8 +288,7 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
     }
     memcpy(model->first_dw, model->dw, numbers);
     memcpy(model->first_z, model->z, numbers);
-    memcpy(model->first_lower, model->at_lower, integers);
-    memcpy(model->first_upper, model->at_upper, integers);
+    memcpy(model->first_sides, model->sides, integers);
     memcpy(model->first_wrong, model->wrong, integers);
     status = exchange_sets(model, form, at);
     return status == HYBRID_NO_SET ? homotopy(model, form, at, z_lower, z_upper) : status;

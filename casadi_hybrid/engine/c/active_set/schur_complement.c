@@ -32,7 +32,7 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
     memcpy(schur->base, model->dw, (size_t)plan->n * sizeof(double));
     for (int p = 0; p < kkt->n_pins; p++) {
         int i = kkt->pins[p];
-        double slope = model->at_lower[i] ? model->z[i] : -model->z[i];
+        double slope = model->sides[i] == 1 ? model->z[i] : -model->z[i];
         schur->base[i] = slope + model->shift * model->dw[i];
     }
 }
@@ -84,9 +84,8 @@ static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_fo
     schur->count = 0;
     for (int dropped = 0; dropped < 2; dropped++) {
         for (int i = 0; i < plan->n; i++) {
-            int was = model->kkt.pinned[i], is = model->at_lower[i] || model->at_upper[i], k;
-            double goal =
-                (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
+            int was = model->kkt.pinned[i], is = model->sides[i] != 0, k;
+            double goal = (model->sides[i] == 1 ? form->lower[i] : form->upper[i]) - at->w[i];
             if (was && is && goal != model->kkt.move[i]) return -1; /* other side */
             if (was == is || was != dropped) continue;
             k = column_of(plan, model, at, i);
@@ -154,11 +153,11 @@ int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybri
         u[i] = schur->units[k] + (k < added ? 0.0 : kkt->move[i]);
     }
     for (int i = 0; i < plan->n; i++) {
-        int pins = model->at_lower[i] || model->at_upper[i];
-        double move = model->at_lower[i] ? form->lower[i] - at->w[i] : form->upper[i] - at->w[i];
+        int side = model->sides[i];
+        double move = (side == 1 ? form->lower[i] : form->upper[i]) - at->w[i];
         double slope = u[i] - model->shift * move;
-        model->dw[i] = pins ? move : u[i];
-        model->z[i] = pins ? (model->at_lower[i] ? slope : -slope) : 0.0;
+        model->dw[i] = side ? move : u[i];
+        model->z[i] = side ? (side == 1 ? slope : -slope) : 0.0;
     }
     return 0;
 }

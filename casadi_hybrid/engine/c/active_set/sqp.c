@@ -65,22 +65,21 @@ static void guess(sqp *h) {
     const hybrid_form *form = &h->form;
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    int *at_lower = h->model.at_lower, *at_upper = h->model.at_upper;
-    memset(at_lower, 0, (size_t)plan->n * sizeof(int));
-    memset(at_upper, 0, (size_t)plan->n * sizeof(int));
+    int *sides = h->model.sides;
+    memset(sides, 0, (size_t)plan->n * sizeof(int));
     for (int i = 0; i < plan->n && of->side_x; i++) {
         int side = i < plan->n_free
                        ? of->side_x[plan->free_at[i]]
                        : of->side_g[plan->row_at[plan->slack_row[i - plan->n_free]]];
-        at_lower[i] = side == -1 && form->lower[i] > -INFINITY;
-        at_upper[i] = side == 1 && form->upper[i] < INFINITY;
+        if (side == -1 && form->lower[i] > -INFINITY) sides[i] = 1;
+        if (side == 1 && form->upper[i] < INFINITY) sides[i] = 2;
     }
     for (int k = 0; k < h->held.count && !of->side_x; k++) {
         const int i = h->held.at[k];
         const double w = h->at->w[i], lower = form->lower[i], upper = form->upper[i];
         const double room = hybrid_room(lower, upper);
-        at_lower[i] = h->held.z_lower[i] > hybrid_distance(lower, w, room);
-        at_upper[i] = h->held.z_upper[i] > hybrid_distance(w, upper, room);
+        if (h->held.z_upper[i] > hybrid_distance(w, upper, room)) sides[i] = 2;
+        if (h->held.z_lower[i] > hybrid_distance(lower, w, room)) sides[i] = 1;
     }
 }
 
@@ -95,8 +94,8 @@ static void of_bounds(sqp *h) {
     for (int k = 0; k < kkt->n_pins; k++) {
         const int i = held->at[k] = kkt->pins[k];
         const double slope = h->slope[i];
-        if (h->model.at_lower[i] && slope > 0.0) held->z_lower[i] = slope;
-        if (h->model.at_upper[i] && slope < 0.0) held->z_upper[i] = -slope;
+        if (h->model.sides[i] == 1 && slope > 0.0) held->z_lower[i] = slope;
+        if (h->model.sides[i] == 2 && slope < 0.0) held->z_upper[i] = -slope;
     }
 }
 
@@ -198,9 +197,9 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         watched = now <= 0.5 * reference ? 0 : watched + 1;
         if (!watched) reference = now;
-        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_SQP_EXACT)) {
+        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_EXACT)) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;
-            return now <= HYBRID_SQP_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+            return now <= HYBRID_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
         if (answer->steps < most && HYBRID_SQP_CHORD * now * now <= numbers->tol * before) {
             const hybrid_residuals here = *residuals;
@@ -227,7 +226,7 @@ static int follow_perturbed(sqp *h, hybrid_residuals *residuals) {
         double now = INFINITY;
         int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (now <= HYBRID_SQP_EXACT) break;
+        if (now <= HYBRID_EXACT) break;
     }
     return HYBRID_NOT_NEARER;
 }
@@ -287,10 +286,8 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     /* Where constraints have no multipliers bounds too are moved to have some. */
     h.form.relaxation = numbers->perturbed ? HYBRID_PROGRESS_PERTURBATION : 0.0;
     h.form.unscaled = numbers->perturbed > 0;
-    h.form.only_steep = h.form.placing = 0;
-    answer->in_firsts = answer->in_seconds = 0.0;
-    answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->doubts = 0;
+    h.form.placing = 0;
+    hybrid_clear_counts(answer);
     answer->start.f = NAN; /* unknown yet */
     answer->start.feasibility = answer->start.stationarity = INFINITY;
     answer->start.complementarity = INFINITY;

@@ -72,8 +72,7 @@ void hybrid_make_elastic(hybrid_run *outer) {
 
 void hybrid_set_proximity(hybrid_run *outer, double nu) {
     for (int i = 0; i < outer->plan->n; i++) {
-        double size = fabs(outer->elastic.reference[i]);
-        if (!(size > 1.0)) size = 1.0;
+        double size = hybrid_max(fabs(outer->elastic.reference[i]), 1.0);
         outer->elastic.proximity[i] = sqrt(nu) / (size * size);
     }
 }

@@ -18,7 +18,7 @@ static double larger(const hybrid_iterate *it, double shift, double least) {
         return shift * (it->shift == 0.0 ? HYBRID_INERTIA_FIRST_GROWTH : HYBRID_INERTIA_GROWTH);
     next = it->shift == 0.0 ? HYBRID_INERTIA_FIRST : lower(it->shift);
     if (next < least) next = least;
-    return next == least && least > 0.0 ? HYBRID_INERTIA_STEEPER * least : next;
+    return next == least && least > 0.0 ? HYBRID_INERTIA_GROWTH * least : next;
 }
 
 /* Saves in the iterate what the next one begins with. */
@@ -41,7 +41,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double small = HYBRID_INERTIA_SMALL * pow(it->nu, HYBRID_INERTIA_POWER);
+    double small = HYBRID_INERTIA_EPSILON * pow(it->nu, HYBRID_INERTIA_POWER);
     double shift = least, first, epsilon, plain_epsilon;
     double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
                                                                : HYBRID_INERTIA_LARGEST;

@@ -15,8 +15,6 @@
 /* Kinds of restoration. */
 enum { ELASTIC = 1, SQUARES = 2 };
 
-static double at_most(double value, double most) { return value < most ? value : most; }
-
 /* Begins the elastic problem at the present point, with the minimizing p and n for it (Waechter and
  * Biegler 2006, section 3.3). */
 static void begin_elastic(hybrid_run *outer) {
@@ -58,8 +56,8 @@ static void begin_elastic(hybrid_run *outer) {
         it->y[i] = it->z_upper[n + i] = it->z_upper[n + m + i] = 0.0;
     }
     for (int i = 0; i < n; i++) {
-        it->z_lower[i] = at_most(outer->now.z_lower[i], HYBRID_ELASTIC_PENALTY);
-        it->z_upper[i] = at_most(outer->now.z_upper[i], HYBRID_ELASTIC_PENALTY);
+        it->z_lower[i] = hybrid_min(outer->now.z_lower[i], HYBRID_ELASTIC_PENALTY);
+        it->z_upper[i] = hybrid_min(outer->now.z_upper[i], HYBRID_ELASTIC_PENALTY);
     }
     hybrid_lift(outer, inner->at);
     it->theta_start = inner->at->theta;
@@ -85,19 +83,13 @@ static int lower(hybrid_run *outer) {
 /* A Newton step of the elastic problem: outer->at is the new point. Returns a status. */
 static int elastic_newton(hybrid_run *outer) {
     hybrid_run *inner = outer->elastic.inner;
-    hybrid_iterate saved;
-    hybrid_trial *new;
     int status;
     if (!lower(outer)) return HYBRID_BLOCKED;
     status = hybrid_newton_step(inner, &inner->now);
     if (status) return status;
-    saved = inner->now;
-    inner->now = inner->next;
-    inner->next = saved;
-    new = inner->trial;
-    inner->trial = inner->at;
-    inner->at = new;
-    outer->at = new->base;
+    hybrid_take_next(inner);
+    hybrid_swap_trials(&inner->at, &inner->trial);
+    outer->at = inner->at->base;
     return HYBRID_SOLVED;
 }
 
@@ -177,10 +169,8 @@ static int squares_step(hybrid_run *run, int t) {
     int status = hybrid_root_step(run);
     if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED)
         return least_violation(run, status);
-    if (!status && !run->search.root.begun) {
-        hybrid_iterate saved = run->now;
-        run->now = run->next;
-        run->next = saved;
+    if (!status && !run->search.begun) {
+        hybrid_take_next(run);
         go_on(run, t);
     }
     return status;
@@ -209,7 +199,7 @@ int hybrid_begin_restoration(hybrid_run *run, int t) {
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *it = &run->now;
     double size = hybrid_largest(plan->n, run->at->of.w);
-    if (run->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
+    if (run->at->theta <= HYBRID_EXACT * hybrid_max(size, 1.0))
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     hybrid_filter_add(&run->pair, it);

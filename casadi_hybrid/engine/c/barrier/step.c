@@ -15,12 +15,6 @@
 /* That the filter accepts no step is no status of the method, which goes on in other ways. */
 enum { NONE = -1 };
 
-static void swap_trials(hybrid_trial **a, hybrid_trial **b) {
-    hybrid_trial *saved = *a;
-    *a = *b;
-    *b = saved;
-}
-
 /* The direction's dz and lengths, where (dw, dy) are known. */
 static void complete(hybrid_run *run, const hybrid_iterate *it, hybrid_direction *d) {
     hybrid_dual_steps(&run->form, &run->at->of, it, d);
@@ -74,7 +68,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
             hybrid_direction saved = run->direction;
             run->direction = run->other;
             run->other = saved;
-            swap_trials(&run->trial, &run->corrected);
+            hybrid_swap_trials(&run->trial, &run->corrected);
             return verdict;
         }
         if (run->corrected->theta > HYBRID_STEP_CORRECTED * theta) return NONE;
@@ -111,7 +105,7 @@ static int watched_step(hybrid_run *run, const hybrid_iterate *it) {
     run->next.cut = 0;
     hybrid_filter_add(&run->pair, &run->next);
     hybrid_copy(run->plan, it, 0, &run->watched);
-    run->watched.cut = -HYBRID_STEP_REST;
+    run->watched.cut = -HYBRID_PROGRESS_SLOW_STEPS;
     run->watched.watching = 0;
     run->next.watching = 2; /* the point of the iterate has to be saved */
     return HYBRID_SOLVED;
@@ -123,16 +117,14 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_filter_pair *pair = &run->pair;
     double size = hybrid_largest(plan->n, run->at->of.w), slope = 0.0, least, alpha;
     int cut = it->cut, first = 1;
-    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_STEP_TINY)
+    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_ROUNDED)
         return tiny_step(run, it);
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
     least = hybrid_smallest_step(pair, it->theta_start, slope);
     if (it->cut >= HYBRID_STEP_MAX_SHORT && plan->m) {
-        /* The filter keeps steps short: far from feasibility, where theta has grown meanwhile, a
-         * restoration is due, near it a full step. */
-        int far = pair->theta > HYBRID_PROGRESS_FEASIBLE, found;
-        if (far && pair->theta > it->theta_cut) return NONE;
-        found = far ? NONE : watched_step(run, it);
+        /* The filter keeps steps short: near feasibility a full one is due. */
+        int far = pair->theta > HYBRID_PROGRESS_FEASIBLE;
+        int found = far ? NONE : watched_step(run, it);
         if (found != NONE) return found;
         cut = 0;
     }
@@ -155,7 +147,6 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1
                         : cut < 0                                         ? cut
                                                                           : 0;
-        if (run->next.cut == 1) run->next.theta_cut = pair->theta;
         if (verdict == 'h') hybrid_filter_add(pair, &run->next);
         return HYBRID_SOLVED;
     }
@@ -176,7 +167,7 @@ static double distance(const hybrid_run *run) {
 /* Goes back to the iterate from which a full step was taken without the filter. */
 static int back(hybrid_run *run) {
     hybrid_copy(run->plan, &run->watched, 0, &run->next);
-    swap_trials(&run->trial, &run->saved);
+    hybrid_swap_trials(&run->trial, &run->saved);
     return HYBRID_SOLVED;
 }
 
@@ -204,14 +195,14 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         if (found == HYBRID_SOLVED || run->pair.theta > HYBRID_PROGRESS_FEASIBLE || it->watching)
             break;
         /* Only the objective counts, and its model fails: a shorter, steeper step. */
-        least *= HYBRID_STEP_STIFFER;
-        if (least < HYBRID_STEP_STIFF) least = HYBRID_STEP_STIFF;
-        if (least > HYBRID_STEP_STIFFEST) break;
+        least *= HYBRID_INERTIA_FIRST_GROWTH;
+        if (least < HYBRID_INERTIA_FIRST) least = HYBRID_INERTIA_FIRST;
+        if (least > HYBRID_INERTIA_FAR_LARGEST) break;
     }
     if (found == HYBRID_SOLVED) {
         if (run->next.watching == 2) {
             /* The point of the iterate becomes the saved one, whose memory is free for it. */
-            swap_trials(&run->saved, &run->at);
+            hybrid_swap_trials(&run->saved, &run->at);
             run->next.watching = 1;
         }
         return found;

@@ -10,9 +10,7 @@ static void begin(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     double size = 0.5 * hybrid_norm(run->plan->n, run->at->of.w);
     hybrid_begin_policy(size > 1.0 ? size : 1.0, 0, &one->of);
-    one->modelled = 0;
-    hybrid_decompose_A(run, &run->at->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->here);
-    hybrid_fit_multipliers(run, &run->at->of, &one->here, run->now.y);
+    hybrid_arrive(run);
 }
 
 /* Whether multipliers, the user's own where rows are as they are, have grown beyond the limit. */
@@ -57,7 +55,7 @@ int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *func
     int status;
     arena.doubles = doubles;
     arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, options, 1, bytes, &arena, state, answer);
+    status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
     run->composite = one;
     memset(one, 0, sizeof *one);
     hybrid_place_composite(plan, &arena, one);

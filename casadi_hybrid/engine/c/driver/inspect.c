@@ -21,7 +21,7 @@ static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     const hybrid_iterate *it = &run->now;
     const hybrid_point *at = &run->at->of;
     double row[HYBRID_ROW], moved = 0.0, whole = run->history.inspected ? 1.0 : 0.0;
-    int restoring = run->restoring || run->search.root.begun;
+    int restoring = run->restoring || run->search.begun;
     if (!run->form.functions->observer) return 0;
     for (int i = 0; run->history.inspected && i < run->plan->n_x; i++) {
         double step = fabs(at->x[i] - run->history.x_before[i]);
@@ -72,9 +72,9 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     }
     if (!(r->feasibility <= run->numbers->feasibility)) return;
     fits = hybrid_largest(plan->n_x, at->raw_gradient);
-    fits = HYBRID_PROGRESS_FITS * (fits > 1.0 ? fits : 1.0);
+    fits = HYBRID_PROGRESS_FITS * hybrid_max(fits, 1.0);
     if (fits < state->of_nearby.stationarity) fits = state->of_nearby.stationarity;
-    if (!run->restoring && !run->search.root.begun &&
+    if (!run->restoring && !run->search.begun &&
         r->feasibility >= HYBRID_PROGRESS_OUTSIDE * HYBRID_PROGRESS_PERTURBATION &&
         (state->nearby.t < 0 || r->stationarity <= fits)) {
         hybrid_copy(plan, it, at->w, &state->nearby);

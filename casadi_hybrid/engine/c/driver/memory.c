@@ -51,13 +51,8 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     run->sides = hybrid_allocate_ints(arena, plan->n);
     run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 1) * plan->m) : 0;
     hybrid_place_elastic(arena, run);
-    hybrid_place_root(plan, arena, &run->search.root);
-    run->search.units = hybrid_allocate(arena, plan->n);
-    run->search.slope = hybrid_allocate(arena, plan->n);
-    run->search.D = hybrid_allocate(arena, plan->n);
+    hybrid_place_search(plan, arena, &run->search);
     run->history.w_now = hybrid_allocate(arena, plan->n);
-    run->search.least = hybrid_allocate(arena, plan->n);
-    run->search.slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
     place(&run->elastic.plan, arena, inner);
     inner->kkt = run->kkt;
     inner->W = run->W;
@@ -127,8 +122,8 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_run_options *options, int only_steep,
-                 void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
+                 const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
+                 hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
     hybrid_run *run = bytes;
     hybrid_point *start;
     int status;
@@ -140,7 +135,6 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     run->form.answer = run->answer = answer;
     run->form.relaxation = options->relaxation;
     run->form.unscaled = options->unscaled;
-    run->form.only_steep = only_steep;
     run->form.placing = 1;
     run->options = options;
     run->state = state;
@@ -151,9 +145,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_clear(&run->now);
     clear_state(plan, state);
     if (functions->secants && !options->near) functions->secants->count = 0;
-    answer->in_firsts = answer->in_seconds = 0.0;
-    answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->doubts = 0;
+    hybrid_clear_counts(answer);
     run->kkt.answer = run->elastic.inner->kkt.answer = answer;
     run->kkt.low_rank = run->elastic.inner->kkt.low_rank = &run->form.low_rank;
     start = &run->trial->of;
@@ -190,7 +182,6 @@ void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid
     one->back = hybrid_allocate(arena, n);
     one->force = hybrid_allocate(arena, n);
     one->left = hybrid_allocate(arena, n);
-    one->units = hybrid_allocate(arena, n);
     one->shares = hybrid_allocate(arena, fewer);
     one->rising = hybrid_allocate(arena, 2 * fewer);
     one->damped = hybrid_allocate(arena, fewer);

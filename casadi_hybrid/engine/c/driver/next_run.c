@@ -86,9 +86,9 @@ static int found_twice(const hybrid_solver *solver) {
  * (Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018). */
 static void move_away(const double *x, int number, int n, double *out) {
     for (int i = 0; i < n; i++) {
-        double size = fabs(x[i]), at = (i + 1) * 0.7548776662466927 + number * 0.5698402909980532;
+        double at = (i + 1) * 0.7548776662466927 + number * 0.5698402909980532;
         double draw = 2.0 * (at - floor(at)) - 1.0;
-        out[i] = x[i] + 0.5 * (size > 1.0 ? size : 1.0) * draw;
+        out[i] = x[i] + 0.5 * hybrid_max(fabs(x[i]), 1.0) * draw;
     }
 }
 

@@ -19,8 +19,6 @@
 #define OUTSIDE_FROM 1e-8
 #define OUTSIDE_TO 2e-3
 #define OUTSIDE_MOST 1e-7
-/* The slope up to which the violation is stationary. */
-#define STATIONARY_VIOLATION 1e-5
 
 static int stop_of(int status) {
     switch (status) {
@@ -72,7 +70,7 @@ static int point_of(const hybrid_solver *solver) {
     if (hybrid_merit(of, r) <= 1.0) return HYBRID_KKT_POINT;
     if (r->feasibility <= of->feasibility)
         return is_degenerate(solver) ? HYBRID_FRITZ_JOHN_POINT : HYBRID_FEASIBLE_NOT_STATIONARY;
-    if (solver->found.certificate <= STATIONARY_VIOLATION)
+    if (solver->found.certificate <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION)
         return HYBRID_INFEASIBLE_STATIONARY;
     return r->stationarity <= of->stationarity && r->complementarity <= of->stationarity
                ? HYBRID_STATIONARY_NOT_FEASIBLE

@@ -14,10 +14,6 @@
 
 #include "driver/driver.h"
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
-static double smaller(double a, double b) { return a < b ? a : b; }
-
 /* w = w of the base + c in the slacks: each at the value of its row. */
 static void move_slacks(const hybrid_plan *plan, const hybrid_point *base, double *w) {
     hybrid_set(plan->n, base->w, w);
@@ -41,12 +37,12 @@ static int land(hybrid_run *run) {
         if (hybrid_visit_problem(run, run->trial)) return 1;
         if (hybrid_is_met(plan, run->numbers, at, HYBRID_ROUNDING_CAP, run->sizes)) return 0;
         for (int i = 0; i < plan->n; i++) {
-            double room = smaller(smaller(at->below[i], at->above[i]), 1.0);
+            double room = hybrid_min(hybrid_min(at->below[i], at->above[i]), 1.0);
             run->D[i] = 1.0 / (room * room);
             run->force[i] = 0.0;
         }
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        found = hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_RAY_STEP_EPSILON, 0, &run->kkt);
+        found = hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
         form->answer->factors++;
         if (found == 2) return 1;
         if (hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, run->direction.dw,
@@ -73,7 +69,7 @@ static int stretch(hybrid_run *run) {
         if (hybrid_largest(plan->n_x, at->x) < 0.5 * lengths[k]) return 0; /* held back */
         if (f < 0.0) {
             if (!(at->raw_f <= growth * f)) return 0;
-            growth = larger(growth, 0.5 * at->raw_f / f);
+            growth = hybrid_max(growth, 0.5 * at->raw_f / f);
         }
         f = at->raw_f;
     }
@@ -84,10 +80,9 @@ int hybrid_extrapolate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     hybrid_state *state = run->state;
-    hybrid_trial *far;
     if (!(at->raw_f < 0.0)) return 0;
     if (!(hybrid_largest(plan->n_x, at->x) >=
-          HYBRID_RAY_STEP_FROM * larger(1.0, run->history.first_size)))
+          HYBRID_RAY_STEP_FROM * hybrid_max(1.0, run->history.first_size)))
         return 0;
     if (!hybrid_falls_outwards(plan, at)) return 0;
     if (++run->history.outward < run->history.outward_limit) return 0;
@@ -97,9 +92,7 @@ int hybrid_extrapolate(hybrid_run *run) {
         hybrid_set(plan->n_x, run->work, state->x_undefined); /* that far out it means nothing */
         return 0;
     }
-    far = run->trial;
-    run->trial = run->at;
-    run->at = far;
+    hybrid_swap_trials(&run->at, &run->trial);
     run->now.stepped = run->now.crossed = 0;
     return 1;
 }

@@ -28,18 +28,11 @@ static int at_root(hybrid_run *run) {
     return hybrid_merit(run->numbers, &residuals) <= 1.0;
 }
 
-static void swap_iterates(hybrid_run *run) {
-    hybrid_iterate saved = run->now;
-    run->now = run->next;
-    run->next = saved;
-}
-
 /* The step that is due. Returns a status. */
 static int step(hybrid_run *run) {
     hybrid_iterate *it = &run->now, plain;
-    hybrid_trial *new;
     int spent, idle, status;
-    if (run->restoring || run->search.root.begun) return hybrid_restore(run, it->t + 1);
+    if (run->restoring || run->search.begun) return hybrid_restore(run, it->t + 1);
     if (hybrid_extrapolate(run)) {
         it->t++;
         return HYBRID_SOLVED;
@@ -75,11 +68,9 @@ static int step(hybrid_run *run) {
         if (status) return status;
         run->next.t = it->t + spent + 1;
     }
-    swap_iterates(run);
-    new = run->trial;
-    run->trial = run->at;
-    run->at = new;
-    if (!run->now.crossed && at_root(run)) swap_iterates(run);
+    hybrid_take_next(run);
+    hybrid_swap_trials(&run->at, &run->trial);
+    if (at_root(run)) hybrid_take_next(run);
     return HYBRID_SOLVED;
 }
 
@@ -88,7 +79,7 @@ static int advance(hybrid_run *run) {
     hybrid_inspection seen;
     int status = hybrid_inspect(run, &seen);
     if (status) return status;
-    if (seen.rounded && run->history.inspected && !run->restoring && !run->search.root.begun) {
+    if (seen.rounded && run->history.inspected && !run->restoring && !run->search.begun) {
         hybrid_refine_solution(run);
         hybrid_inspect(run, &seen);
     }
@@ -104,7 +95,7 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
     int status;
     arena.doubles = doubles;
     arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, options, 0, bytes, &arena, state, answer);
+    status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}

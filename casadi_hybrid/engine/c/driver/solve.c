@@ -364,9 +364,7 @@ static void begin(hybrid_solver *solver) {
         observer->asked = solver->began;
     }
     solver->rank.kind = HYBRID_NOTHING;
-    answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
-    answer->doubts = 0;
-    answer->in_firsts = answer->in_seconds = 0.0;
+    hybrid_clear_counts(answer);
     answer->undefined = answer->runs = 0;
     for (int i = 0; i < plan->n_x; i++) {
         solver->free += of->lbx[i] < of->ubx[i];

@@ -13,15 +13,13 @@
 
 #include "feasibility/feasibility.h"
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
 /* v, without what is rounding of the largest. */
 static void violations(const hybrid_form *form, const hybrid_point *at, double *v) {
     const int count = form->plan->n_g;
     const double *lower = form->numbers->lbg, *upper = form->numbers->ubg;
     double least;
     for (int i = 0; i < count; i++)
-        v[i] = larger(at->raw_g[i] - upper[i], 0.0) - larger(lower[i] - at->raw_g[i], 0.0);
+        v[i] = hybrid_max(at->raw_g[i] - upper[i], 0.0) - hybrid_max(lower[i] - at->raw_g[i], 0.0);
     least = HYBRID_CERTIFICATE_ROUNDED * hybrid_largest(count, v);
     for (int i = 0; i < count; i++)
         if (!(fabs(v[i]) > least)) v[i] = 0.0;
@@ -32,7 +30,7 @@ static void violations(const hybrid_form *form, const hybrid_point *at, double *
 static int is_subgradient(const hybrid_form *form, const double *v, const double *y) {
     const hybrid_plan *plan = form->plan;
     double force = hybrid_largest(plan->m, y), most = 0.0;
-    for (int i = 0; i < plan->m; i++) most = larger(most, fabs(v[plan->row_at[i]]));
+    for (int i = 0; i < plan->m; i++) most = hybrid_max(most, fabs(v[plan->row_at[i]]));
     if (!(force > 0.0)) return 0;
     for (int i = 0; i < plan->m; i++) {
         double of_row = v[plan->row_at[i]], size = fabs(of_row);
@@ -54,7 +52,7 @@ static double size_of_pulls(const hybrid_plan *plan, const double *J, const doub
         before[plan->J_rows[k]] += J0[k] * J0[k];
     }
     for (int i = 0; i < plan->n_g; i++)
-        if (u[i] != 0.0) sum += fabs(u[i]) * sqrt(larger(now[i], before[i]));
+        if (u[i] != 0.0) sum += fabs(u[i]) * sqrt(hybrid_max(now[i], before[i]));
     return sum;
 }
 
@@ -66,7 +64,7 @@ static double bend_of_pulls(hybrid_form *form, const hybrid_point *at, const dou
     if (hybrid_curvature(form, at, y, W)) return 0.0;
     for (int i = 0; i < plan->n; i++) row_sums[i] = 0.0;
     for (int k = 0; k < plan->nnz_W; k++)
-        row_sums[plan->W_rows[k]] += fabs(W[k]) * larger(1.0, fabs(at->w[plan->W_cols[k]]));
+        row_sums[plan->W_rows[k]] += fabs(W[k]) * hybrid_max(1.0, fabs(at->w[plan->W_cols[k]]));
     return hybrid_largest(plan->n, row_sums);
 }
 
@@ -78,10 +76,10 @@ static double free_slope(const hybrid_form *form, const hybrid_point *at, const 
     const hybrid_numbers *of = form->numbers;
     double sum = 0.0;
     for (int i = 0; i < form->plan->n_x; i++) {
-        double steep = larger(fabs(slope[i]), HYBRID_FORM_TINY), x = at->x[i];
-        double room = HYBRID_CERTIFICATE_ON * larger(1.0, fabs(x));
+        double steep = hybrid_max(fabs(slope[i]), HYBRID_FORM_TINY), x = at->x[i];
+        double room = HYBRID_CERTIFICATE_ON * hybrid_max(1.0, fabs(x));
         double most = HYBRID_CERTIFICATE_NOTHING * all / steep;
-        room = larger(room, HYBRID_CERTIFICATE_ON * all / steep);
+        room = hybrid_max(room, HYBRID_CERTIFICATE_ON * all / steep);
         if ((slope[i] > 0.0 ? x - of->lbx[i] : of->ubx[i] - x) <= (room < most ? room : most))
             continue;
         sum += slope[i] * slope[i];
@@ -112,5 +110,5 @@ double hybrid_violation_slope(hybrid_form *form, const hybrid_point *at, const d
     size = size_of_pulls(plan, at->raw_J, J0, u, rest, rest + n_g);
     bend = bend_of_pulls(form, at, u, W, rest, rest + n_g);
     return free_slope(form, at, slope, hybrid_dot(n_g, u, v)) /
-           larger(larger(size, bend), HYBRID_FORM_TINY);
+           hybrid_max(hybrid_max(size, bend), HYBRID_FORM_TINY);
 }

@@ -5,7 +5,7 @@
 
 #include "globalization/globalization.h"
 
-void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root);
+void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_search *search);
 /* Begins near the present point, with |c|_1 = theta where the search for a root begins, or the
  * restoration, which ends where the filter takes a point again. */
 void hybrid_begin_root(hybrid_run *run, double theta);
@@ -21,9 +21,9 @@ void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int ca
                          double *units);
 /* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on
  * with a smaller nu, by far where the violation is clearly stationary. Returns a status. */
-int hybrid_root_closer(hybrid_run *run, const double *units);
+int hybrid_root_closer(hybrid_run *run);
 /* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
-int hybrid_root_accept(hybrid_run *run, double alpha, double damping, const double *units);
+int hybrid_root_accept(hybrid_run *run, double alpha, double damping);
 
 /* Numbers of the work of hybrid_violation_slope. */
 long long hybrid_violation_slope_doubles(const hybrid_plan *plan);

@@ -13,11 +13,10 @@
 
 /* zeta R^2. */
 static void set_proximity(hybrid_run *run) {
-    double zeta = HYBRID_RESTORATION_PROXIMITY * sqrt(run->search.root.nu);
+    double zeta = HYBRID_RESTORATION_PROXIMITY * sqrt(run->search.nu);
     if (!hybrid_is_restoration(run)) zeta = 0.0;
     for (int i = 0; i < run->plan->n; i++) {
-        double size = fabs(run->elastic.reference[i]);
-        if (!(size > 1.0)) size = 1.0;
+        double size = hybrid_max(fabs(run->elastic.reference[i]), 1.0);
         run->elastic.proximity[i] = zeta / (size * size);
     }
 }
@@ -31,7 +30,7 @@ static double value_of(const hybrid_run *run, const hybrid_trial *trial) {
         away += step * run->elastic.proximity[i] * step;
     }
     away += hybrid_dot(run->plan->m, trial->of.c, trial->of.c);
-    return 0.5 * away - run->search.root.nu * trial->logs;
+    return 0.5 * away - run->search.nu * trial->logs;
 }
 
 /* What the quadratic model says the step gains. `slope`: of the value; W: NULL for none. */
@@ -61,18 +60,18 @@ static double share(const hybrid_form *form, const hybrid_point *at, const doubl
 
 /* The gradient of the function: without A'c in run->force, with it in `slope`. Returns whether that
  * counts as zero. */
-static int is_flat(hybrid_run *run, const double *units, double *slope) {
+static int is_flat(hybrid_run *run, double *slope) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    const double nu = run->search.root.nu, pushed = HYBRID_RESTORATION_PUSHED * nu;
+    const double nu = run->search.nu, pushed = HYBRID_RESTORATION_PUSHED * nu;
     const double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     int flat = 1;
     hybrid_times_At(plan, at->A, at->c, slope);
     for (int i = 0; i < plan->n; i++) {
         double upper = form->has_upper[i] ? 1.0 / at->above[i] : 0.0;
         double lower = form->has_lower[i] ? 1.0 / at->below[i] : 0.0;
-        double least = HYBRID_RESTORATION_FLAT * sqrt(units[i]) * size;
+        double least = HYBRID_RESTORATION_FLAT * sqrt(run->search.units[i]) * size;
         if (!(least > pushed)) least = pushed;
         run->force[i] = nu * (upper - lower);
         run->force[i] += run->elastic.proximity[i] * (at->w[i] - run->elastic.reference[i]);
@@ -84,13 +83,12 @@ static int is_flat(hybrid_run *run, const double *units, double *slope) {
 
 /* The squared norms of the columns here, and a part of those before where these were larger by far.
  * Returns the largest. */
-static double renew_units(hybrid_run *run, double *units) {
-    const hybrid_root *root = &run->search.root;
-    double largest = 0.0;
-    hybrid_column_norms(run->plan, &run->at->of, root->cautious, units);
+static double renew_units(hybrid_run *run) {
+    double *units = run->search.units, *new = run->search.slope, largest = 0.0;
+    hybrid_column_norms(run->plan, &run->at->of, run->search.cautious, new);
     for (int i = 0; i < run->plan->n; i++) {
-        double old = HYBRID_RESTORATION_FORGET * root->units[i];
-        if (units[i] < old) units[i] = old;
+        units[i] *= HYBRID_RESTORATION_FORGET;
+        if (!(new[i] < units[i])) units[i] = new[i];
         if (units[i] > largest) largest = units[i];
     }
     return largest > HYBRID_FORM_TINY ? largest : HYBRID_FORM_TINY;
@@ -98,33 +96,33 @@ static double renew_units(hybrid_run *run, double *units) {
 
 /* After a step of length alpha that gained this share of what was expected. */
 static double next_damping(double damping, double ratio, double alpha) {
-    if (ratio > HYBRID_RESTORATION_GOOD && alpha > HYBRID_RESTORATION_LONG) {
+    if (ratio > HYBRID_TRUST_REGION_GROW_ABOVE && alpha > HYBRID_STEP_LONG) {
         damping *= HYBRID_RESTORATION_LESS;
         return damping > HYBRID_RESTORATION_LEAST_DAMPING ? damping
                                                           : HYBRID_RESTORATION_LEAST_DAMPING;
     }
-    return ratio < HYBRID_RESTORATION_BAD ? damping * HYBRID_RESTORATION_MORE : damping;
+    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? damping * HYBRID_RESTORATION_GROWTH : damping;
 }
 
 int hybrid_root_step(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    hybrid_root *root = &run->search.root;
-    double *units = run->search.units, *slope = run->search.slope, *D = run->search.D;
+    hybrid_search *search = &run->search;
+    double *units = search->units, *slope = search->slope, *D = search->D;
     double *dw = run->direction.dw, *step = run->other.dw;
-    double damping = root->damping, growth = HYBRID_RESTORATION_GROWTH;
-    double least_unit = HYBRID_RESTORATION_UNIT * renew_units(run, units);
+    double damping = search->damping, growth = HYBRID_RESTORATION_GROWTH;
+    double least_unit = HYBRID_RESTORATION_UNIT * renew_units(run);
     double alpha = 0.0, gain = 0.0, gained = 0.0, value;
     double reach = 1.0 + hybrid_largest(plan->n, at->w);
-    int curved = root->curved;
+    int curved = search->curved;
     set_proximity(run);
     value = value_of(run, run->at);
     if (!isfinite(hybrid_dot(plan->m, at->c, at->c))) /* no slope can be found */
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
-    if (is_flat(run, units, slope)) return hybrid_root_closer(run, units);
+    if (is_flat(run, slope)) return hybrid_root_closer(run);
     if (curved && hybrid_curvature(&run->form, at, at->c, run->W)) return HYBRID_UNDEFINED;
-    hybrid_stiffness(form, at, root->z_lower, root->z_upper, D);
+    hybrid_stiffness(form, at, search->z_lower, search->z_upper, D);
     for (int i = 0; i < plan->n; i++) D[i] += run->elastic.proximity[i];
     for (;; growth *= HYBRID_RESTORATION_FASTER) {
         int found;
@@ -145,17 +143,17 @@ int hybrid_root_step(hybrid_run *run) {
             alpha = share(form, at, dw);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
             if (hybrid_largest(plan->n, step) <= HYBRID_RESTORATION_STILL * reach)
-                return hybrid_root_closer(run, units);
+                return hybrid_root_closer(run);
             for (int i = 0; i < plan->n; i++) run->trial->of.w[i] = at->w[i] + step[i];
             if (!hybrid_visit_problem(run, run->trial)) {
                 gain = expected(run, curved ? run->W : 0, D, slope, step);
                 gained = value - value_of(run, run->trial);
-                if (gained > HYBRID_RESTORATION_GAINED * gain) break;
+                if (gained > HYBRID_TRUST_REGION_ACCEPT * gain) break;
             }
         }
         if (damping < HYBRID_RESTORATION_REFUSED) damping = HYBRID_RESTORATION_REFUSED;
         damping *= growth;
-        if (damping > HYBRID_RESTORATION_LARGEST_DAMPING) return hybrid_root_closer(run, units);
+        if (damping > HYBRID_RESTORATION_LARGEST_DAMPING) return hybrid_root_closer(run);
     }
-    return hybrid_root_accept(run, alpha, next_damping(damping, gained / gain, alpha), units);
+    return hybrid_root_accept(run, alpha, next_damping(damping, gained / gain, alpha));
 }

@@ -6,10 +6,14 @@
 
 #include "feasibility/feasibility.h"
 
-void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root) {
-    root->z_lower = hybrid_allocate(arena, plan->n);
-    root->z_upper = hybrid_allocate(arena, plan->n);
-    root->units = hybrid_allocate(arena, plan->n);
+void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_search *search) {
+    search->z_lower = hybrid_allocate(arena, plan->n);
+    search->z_upper = hybrid_allocate(arena, plan->n);
+    search->units = hybrid_allocate(arena, plan->n);
+    search->slope = hybrid_allocate(arena, plan->n);
+    search->D = hybrid_allocate(arena, plan->n);
+    search->least = hybrid_allocate(arena, plan->n);
+    search->slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
 }
 
 void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
@@ -22,12 +26,6 @@ void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int ca
     for (int i = 0; i < plan->n; i++) units[i] = sum / plan->n;
 }
 
-static void go_to_trial(hybrid_run *run) {
-    hybrid_trial *new = run->trial;
-    run->trial = run->at;
-    run->at = new;
-}
-
 /* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier
  * lets an entry leave by no more than twice its distance a step. */
 static void make_room(hybrid_run *run, double theta) {
@@ -37,33 +35,33 @@ static void make_room(hybrid_run *run, double theta) {
     for (int k = 0; k < plan->n_slack; k++)
         run->trial->of.w[plan->n_free + k] += at->c[plan->slack_row[k]];
     hybrid_push_inside(&run->form, HYBRID_RESTORATION_ROOM * theta, run->trial->of.w);
-    if (!hybrid_visit_problem(run, run->trial)) go_to_trial(run);
+    if (!hybrid_visit_problem(run, run->trial)) hybrid_swap_trials(&run->at, &run->trial);
 }
 
 void hybrid_begin_root(hybrid_run *run, double theta) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at;
-    hybrid_root *root = &run->search.root;
+    hybrid_search *search = &run->search;
     double nu = run->now.nu;
     if (!(theta < 1.0)) theta = 1.0;
-    make_room(run, theta);
+    if (form->bounds) make_room(run, theta);
     at = &run->at->of;
     hybrid_set(plan->n, at->w, run->elastic.reference);
-    nu = hybrid_between(nu, HYBRID_RESTORATION_NU_LOW, HYBRID_RESTORATION_NU_HIGH);
+    nu = hybrid_between(nu, HYBRID_RESTORATION_NU_LOW, HYBRID_ITERATE_NU_START);
     nu *= HYBRID_RESTORATION_NU_SHARE;
     nu *= theta > HYBRID_RESTORATION_NU_LOW ? theta : HYBRID_RESTORATION_NU_LOW;
-    root->nu = form->bounds ? nu : 0.0;
+    search->nu = form->bounds ? nu : 0.0;
     for (int i = 0; i < plan->n; i++) {
-        root->z_lower[i] = form->has_lower[i] ? root->nu / at->below[i] : 0.0;
-        root->z_upper[i] = form->has_upper[i] ? root->nu / at->above[i] : 0.0;
+        search->z_lower[i] = form->has_lower[i] ? search->nu / at->below[i] : 0.0;
+        search->z_upper[i] = form->has_upper[i] ? search->nu / at->above[i] : 0.0;
     }
-    root->cautious = !hybrid_is_restoration(run) && run->options->cautious;
-    root->damping = root->cautious ? HYBRID_RESTORATION_CAUTIOUS : HYBRID_RESTORATION_DAMPING;
-    root->reference = INFINITY;
-    root->curved = root->steps = 0;
-    root->begun = 1;
-    hybrid_column_norms(plan, at, root->cautious, root->units);
+    search->cautious = !hybrid_is_restoration(run) && run->options->cautious;
+    search->damping = search->cautious ? HYBRID_RESTORATION_CAUTIOUS : HYBRID_RESTORATION_DAMPING;
+    search->reference = INFINITY;
+    search->curved = search->steps = 0;
+    search->begun = 1;
+    hybrid_column_norms(plan, at, search->cautious, search->units);
 }
 
 /* The search ends at a point, whose multipliers are those of least squares: run->next at `trial`.
@@ -73,7 +71,7 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *next = &run->next;
     hybrid_residuals residuals;
-    run->search.root.begun = 0;
+    run->search.begun = 0;
     hybrid_copy(plan, &run->now, 0, next);
     if (!hybrid_is_restoration(run)) {
         memset(next->z_lower, 0, (size_t)plan->n * sizeof(double));
@@ -85,8 +83,8 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     }
     for (int i = 0; i < plan->n; i++) {
         double lower = next->nu / trial->of.below[i], upper = next->nu / trial->of.above[i];
-        lower = hybrid_between(lower, HYBRID_BARRIER_LEAST_Z, HYBRID_BARRIER_LARGEST_Z);
-        upper = hybrid_between(upper, HYBRID_BARRIER_LEAST_Z, HYBRID_BARRIER_LARGEST_Z);
+        lower = hybrid_between(lower, HYBRID_RESTORATION_NU_LOW, HYBRID_INERTIA_IMPLAUSIBLE);
+        upper = hybrid_between(upper, HYBRID_RESTORATION_NU_LOW, HYBRID_INERTIA_IMPLAUSIBLE);
         next->z_lower[i] = form->has_lower[i] ? lower : 0.0;
         next->z_upper[i] = form->has_upper[i] ? upper : 0.0;
     }
@@ -94,64 +92,63 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
 }
 
-int hybrid_root_closer(hybrid_run *run, const double *units) {
-    hybrid_root *root = &run->search.root;
+int hybrid_root_closer(hybrid_run *run) {
+    hybrid_search *search = &run->search;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     double violation = hybrid_largest(plan->m, at->c);
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     double least = HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0);
     int proved;
-    if (!hybrid_is_restoration(run) && violation <= HYBRID_RESTORATION_ROUGH_ROOT) {
+    if (!hybrid_is_restoration(run) && violation <= HYBRID_PROGRESS_FEASIBLE) {
         end(run, run->at);
         return HYBRID_SOLVED;
     }
-    if (!(root->nu > least))
-        return violation <= HYBRID_RESTORATION_ROUNDED
+    if (!(search->nu > least))
+        return violation <= HYBRID_PROGRESS_FEASIBLE
                    ? hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
                    : hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
     proved = violation > HYBRID_PROGRESS_FEASIBLE &&
              hybrid_violation_slope(&run->form, at, run->answer->J0, 0, run->W,
                                     run->search.slopes) <= HYBRID_RESTORATION_PROOF;
-    hybrid_set(plan->n, units, root->units);
-    root->nu *= proved ? HYBRID_RESTORATION_LET_GO : HYBRID_RESTORATION_LESS_NU;
-    if (proved && root->nu < HYBRID_RESTORATION_LAST_NU * least)
-        root->nu = HYBRID_RESTORATION_LAST_NU * least;
+    search->nu *= proved ? HYBRID_RESTORATION_LET_GO : HYBRID_RESTORATION_LESS_NU;
+    if (proved && search->nu < HYBRID_RESTORATION_LAST_NU * least)
+        search->nu = HYBRID_RESTORATION_LAST_NU * least;
     return HYBRID_SOLVED;
 }
 
 /* Multipliers of the bounds after a part alpha of the step. */
 static void move_bounds(hybrid_run *run, double alpha) {
     const hybrid_form *form = &run->form;
-    hybrid_root *root = &run->search.root;
+    hybrid_search *search = &run->search;
     hybrid_direction *d = &run->direction;
     hybrid_iterate of = run->now;
-    of.nu = root->nu;
-    of.z_lower = root->z_lower;
-    of.z_upper = root->z_upper;
+    of.nu = search->nu;
+    of.z_lower = search->z_lower;
+    of.z_upper = search->z_upper;
     hybrid_dual_steps(form, &run->at->of, &of, d);
     for (int i = 0; i < run->plan->n; i++) {
-        root->z_lower[i] += alpha * d->dz_lower[i];
-        root->z_upper[i] += alpha * d->dz_upper[i];
+        search->z_lower[i] += alpha * d->dz_lower[i];
+        search->z_upper[i] += alpha * d->dz_upper[i];
     }
-    hybrid_safe_duals(form, &run->trial->of, root->nu, root->z_lower, root->z_upper);
+    hybrid_safe_duals(form, &run->trial->of, search->nu, search->z_lower, search->z_upper);
 }
 
 /* Ends the search where the violation hardly falls any more, as where it tends to a limit at
  * infinity, and where steps from a stationary |c|_1 have found no stationary |c|_2. Returns a
  * status. */
-static int watch(hybrid_run *run, double now, const double *units) {
+static int watch(hybrid_run *run, double now) {
     const hybrid_plan *plan = run->plan;
-    const hybrid_root *root = &run->search.root;
-    int steps = root->steps + 1, most = HYBRID_RESTORATION_CROSSOVER_LARGE;
+    const hybrid_search *search = &run->search;
+    int steps = search->steps + 1, most = HYBRID_RESTORATION_CROSSOVER_LARGE;
     double largest = 1.0, steep;
     if (run->options->dense) most = HYBRID_RESTORATION_CROSSOVER;
     if (hybrid_is_restoration(run) && run->search.has_least && steps >= most)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
-    if (steps % HYBRID_RESTORATION_WATCH || !(now > HYBRID_RESTORATION_SLOW * root->reference))
+    if (steps % HYBRID_RESTORATION_WATCH || !(now > HYBRID_RESTORATION_SLOW * search->reference))
         return HYBRID_SOLVED;
     for (int i = 0; i < plan->n; i++)
-        if (units[i] > largest) largest = units[i];
+        if (search->units[i] > largest) largest = search->units[i];
     hybrid_times_At(plan, run->trial->of.A, run->trial->of.c, run->work);
     steep = HYBRID_CERTIFICATE_STATIONARY_VIOLATION * sqrt(largest * now);
     return hybrid_no_way_on(
@@ -159,27 +156,26 @@ static int watch(hybrid_run *run, double now, const double *units) {
         HYBRID_SLOW_VIOLATION);
 }
 
-int hybrid_root_accept(hybrid_run *run, double alpha, double damping, const double *units) {
+int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
     const hybrid_plan *plan = run->plan;
-    hybrid_root *root = &run->search.root;
+    hybrid_search *search = &run->search;
     const double *c = run->at->of.c, *new = run->trial->of.c;
     double before = hybrid_dot(plan->m, c, c), now = hybrid_dot(plan->m, new, new);
     int status;
     if (hybrid_is_restoration(run)
             ? hybrid_restored(run, run->trial)
-            : hybrid_largest(plan->m, new) <= HYBRID_RESTORATION_ROOT) {
+            : hybrid_largest(plan->m, new) <= HYBRID_EXACT) {
         end(run, run->trial);
-        go_to_trial(run);
+        hybrid_swap_trials(&run->at, &run->trial);
         return HYBRID_SOLVED;
     }
-    status = watch(run, now, units);
+    status = watch(run, now);
     if (status) return status;
     move_bounds(run, alpha);
-    hybrid_set(plan->n, units, root->units);
-    root->damping = damping;
-    root->steps++;
-    if (root->steps % HYBRID_RESTORATION_WATCH == 0) root->reference = now;
-    root->curved = !(now <= HYBRID_RESTORATION_FAST * before);
-    go_to_trial(run);
+    search->damping = damping;
+    search->steps++;
+    if (search->steps % HYBRID_RESTORATION_WATCH == 0) search->reference = now;
+    search->curved = !(now <= HYBRID_RESTORATION_FAST * before);
+    hybrid_swap_trials(&run->at, &run->trial);
     return HYBRID_SOLVED;
 }

@@ -1,6 +1,6 @@
 /* The filter (Waechter and Biegler 2006, section 2.3): with slope = grad phi'dw, a step for which
  *
- *     alpha (-slope)^s_phi > delta theta^s_theta
+ *     alpha (-slope)^s_phi > theta^s_theta
  *
  * near feasibility has to decrease phi, phi(alpha) <= phi + eta alpha slope; any other one theta by
  * gamma_theta theta or phi by gamma_phi theta. No pair (theta, phi) of the filter may be as good in
@@ -10,18 +10,18 @@
 #include "globalization/globalization.h"
 
 static double theta_min(double theta_start) {
-    return HYBRID_FILTER_LEAST * (theta_start > 1.0 ? theta_start : 1.0);
+    return HYBRID_FILTER_LEAST * hybrid_max(theta_start, 1.0);
 }
 
 /* slope^s without overflow. */
 static double power(double slope) {
-    return pow(slope < HYBRID_LINE_SEARCH_STEEPEST ? slope : HYBRID_LINE_SEARCH_STEEPEST,
+    return pow(slope < HYBRID_UNLIMITED ? slope : HYBRID_UNLIMITED,
                HYBRID_LINE_SEARCH_S_PHI);
 }
 
 /* The right-hand side of the switching condition. */
 static double asked(double theta) {
-    return HYBRID_LINE_SEARCH_DELTA * pow(theta, HYBRID_LINE_SEARCH_S_THETA);
+    return pow(theta, HYBRID_LINE_SEARCH_S_THETA);
 }
 
 double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope) {
@@ -40,7 +40,7 @@ double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, 
 
 int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, double reach) {
     double most = HYBRID_FILTER_MOST * (it->theta_start > 1.0 ? it->theta_start : 1.0);
-    if (theta > most * (reach > 1.0 ? reach : 1.0)) return 1;
+    if (theta > most * hybrid_max(reach, 1.0)) return 1;
     for (int i = 0; i < it->entries; i++)
         if (theta >= it->filter[2 * i] && phi >= it->filter[2 * i + 1]) return 1;
     return 0;
@@ -48,7 +48,7 @@ int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, do
 
 int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *it, double size,
                           double theta, double phi, double alpha, double slope) {
-    double noise = HYBRID_LINE_SEARCH_NOISE * fabs(pair->phi);
+    double noise = HYBRID_ROUNDED * fabs(pair->phi);
     double fall = phi - pair->phi - noise;
     int better, lower;
     if (!isfinite(phi) || hybrid_filter_rejects(it, theta, phi, sqrt(size))) return 0;

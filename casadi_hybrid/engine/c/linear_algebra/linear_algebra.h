@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+/* The larger and the smaller one; b where either is a NaN. */
+static inline double hybrid_max(double a, double b) { return a > b ? a : b; }
+static inline double hybrid_min(double a, double b) { return a < b ? a : b; }
 /* The largest |entry|, NaN where any is. */
 double hybrid_largest(int count, const double *v);
 /* The largest entry, or 0: a NaN is none. */

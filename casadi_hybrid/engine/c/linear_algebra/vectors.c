@@ -5,12 +5,9 @@
 #include "linear_algebra/linear_algebra.h"
 #include "linear_algebra/lanes.h"
 
-static double larger(double size, double found) { return size > found ? size : found; }
-
-static double smaller(double size, double found) { return size < found ? size : found; }
-
-#define LEAST(a) smaller(smaller(LANE(a, 0), LANE(a, 1)), smaller(LANE(a, 2), LANE(a, 3)))
-#define LARGEST(a) larger(larger(LANE(a, 0), LANE(a, 1)), larger(LANE(a, 2), LANE(a, 3)))
+#define LEAST(a) hybrid_min(hybrid_min(LANE(a, 0), LANE(a, 1)), hybrid_min(LANE(a, 2), LANE(a, 3)))
+#define LARGEST(a) \
+    hybrid_max(hybrid_max(LANE(a, 0), LANE(a, 1)), hybrid_max(LANE(a, 2), LANE(a, 3)))
 
 double hybrid_largest(int count, const double *v) {
     hybrid_lanes most[4], sum[4], x; /* the sums pass a NaN on */
@@ -34,14 +31,14 @@ double hybrid_largest(int count, const double *v) {
         LANES_ADD(sum[0], x);
     }
     for (; i < count; i++) {
-        largest = larger(fabs(v[i]), largest);
+        largest = hybrid_max(fabs(v[i]), largest);
         total += fabs(v[i]);
     }
     for (int k = 1; k < 4; k++) {
         LANES_LARGER(most[0], most[k]);
         LANES_ADD(sum[0], sum[k]);
     }
-    return isnan(LANES_TOTAL(sum[0]) + total) ? NAN : larger(LARGEST(most[0]), largest);
+    return isnan(LANES_TOTAL(sum[0]) + total) ? NAN : hybrid_max(LARGEST(most[0]), largest);
 }
 
 double hybrid_most(int count, const double *v) {
@@ -56,9 +53,9 @@ double hybrid_most(int count, const double *v) {
         LANES_LOAD(x, v + i + 4);
         LANES_LARGER(most[1], x);
     }
-    for (; i < count; i++) found = larger(v[i], found);
+    for (; i < count; i++) found = hybrid_max(v[i], found);
     LANES_LARGER(most[0], most[1]);
-    return larger(LARGEST(most[0]), found);
+    return hybrid_max(LARGEST(most[0]), found);
 }
 
 double hybrid_least(int count, const double *v) {
@@ -70,8 +67,8 @@ double hybrid_least(int count, const double *v) {
         LANES_LOAD(x, v + i);
         LANES_SMALLER(least, x);
     }
-    for (; i < count; i++) found = smaller(v[i], found);
-    return smaller(LEAST(least), found);
+    for (; i < count; i++) found = hybrid_min(v[i], found);
+    return hybrid_min(LEAST(least), found);
 }
 
 /* Of this many factors between 1/MIDDLE and MIDDLE the product is a number to all its digits. */
@@ -116,9 +113,9 @@ double hybrid_excess(int count, const double *v, const double *lower, const doub
         LANES_LARGER(under, below);
     }
     for (; i < count; i++)
-        largest = larger(larger(v[i] - upper[i], lower[i] - v[i]), largest);
+        largest = hybrid_max(hybrid_max(v[i] - upper[i], lower[i] - v[i]), largest);
     LANES_LARGER(above, under);
-    return larger(LARGEST(above), largest);
+    return hybrid_max(LARGEST(above), largest);
 }
 
 double hybrid_sum(int count, const double *v) {

@@ -173,7 +173,7 @@ static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
             for (int i = 0; i < size && corrections; i++) x[i] -= step[i];
             return error / all;
         }
-        if (!(now > HYBRID_LINEAR_EXACT * all) || !(now <= 0.5 * error) ||
+        if (!(now > HYBRID_LDL_EXACT * all) || !(now <= 0.5 * error) ||
             corrections >= HYBRID_CORRECTIONS)
             return now / all;
         error = now;

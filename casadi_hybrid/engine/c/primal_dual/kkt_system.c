@@ -71,7 +71,7 @@ void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double 
         run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     }
     /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-    hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_LEAST_SQUARES, 0, &run->kkt);
+    hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
     run->form.answer->factors++;
     found = hybrid_solve_kkt(plan, run->force, run->zero, &run->kkt, run->work, y);
     if (found || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))

@@ -74,7 +74,7 @@ int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count) 
         kkt->inertia.negative += (low->values[k] > 0.0) - (low->w[k] > 0.0);
         if (!(fabs(low->values[k]) >= least)) least = fabs(low->values[k]);
     }
-    if (!(least > HYBRID_LOW_RANK_ROUNDING * hybrid_largest(rank, low->values))) {
+    if (!(least > HYBRID_EIGENVALUE_ROUNDING * hybrid_largest(rank, low->values))) {
         kkt->inertia.singular = 1;
         return 2;
     }
@@ -117,7 +117,7 @@ static int resolve_K(const hybrid_plan *plan, hybrid_kkt *kkt) {
         for (int i = 0; i < size; i++) low->x[i] += kkt->solution[i];
         hybrid_left_by(plan, kkt, low->right, low->x, low->left);
         left = hybrid_largest(size, low->left);
-        if (left <= HYBRID_LINEAR_EXACT * all) break;
+        if (left <= HYBRID_LDL_EXACT * all) break;
         memcpy(kkt->right, low->left, (size_t)size * sizeof(double));
     }
     memcpy(kkt->right, low->right, (size_t)size * sizeof(double));

@@ -130,10 +130,17 @@ typedef struct {
     double theta_began, shift;        /* theta where it began; sigma of the last factorization */
 } hybrid_elastic;
 
-/* The least-squares search for feasibility: see feasibility/least_squares.c. */
+/* The search for the least |c|_2: see feasibility/least_squares.c. */
 typedef struct {
-    hybrid_root root;
-    double *units, *slope, *D; /* n */
+    double *z_lower, *z_upper; /* n: its own multipliers of the bounds */
+    double *units;             /* n: squared norms of the columns of A */
+    double nu, damping;        /* its barrier parameter; the damping in those units */
+    double reference;          /* |c|_2^2 when the progress was tested last */
+    int cautious;              /* whether by short steps */
+    int curved;                /* whether the next step uses the curvature of c */
+    int steps;
+    int begun;                 /* whether it is under way */
+    double *slope, *D;         /* n */
     int has_least;             /* whether |c|_1 was found stationary, */
     double *least;             /* n: and at which w */
     double *slopes;            /* work of hybrid_violation_slope */
@@ -169,6 +176,19 @@ typedef struct hybrid_run {
     hybrid_search search;
     struct hybrid_composite *composite;  /* of a run by composite steps: see trust_region.h */
 } hybrid_run;
+
+static inline void hybrid_swap_trials(hybrid_trial **a, hybrid_trial **b) {
+    hybrid_trial *saved = *a;
+    *a = *b;
+    *b = saved;
+}
+
+/* run->next becomes the iterate. */
+static inline void hybrid_take_next(hybrid_run *run) {
+    hybrid_iterate saved = run->now;
+    run->now = run->next;
+    run->next = saved;
+}
 
 /* Says why no step leads on. Returns the status. */
 static inline int hybrid_no_way_on(hybrid_run *run, int status, int cause) {

@@ -63,7 +63,6 @@ typedef struct {
     double relaxation;        /* how far they are widened, relative */
     int unscaled;             /* whether rows are not scaled */
     int placing;              /* whether a start where a function is not defined is moved */
-    int only_steep;           /* whether only steep rows are scaled, to a slope of one */
     int plain;                /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 
@@ -81,10 +80,8 @@ void hybrid_find_bounds(hybrid_form *form);
 void hybrid_distances(const hybrid_form *form, hybrid_point *point);
 /* As exactly are an entry's bounds known. */
 static inline double hybrid_room(double lower, double upper) {
-    double low = fabs(lower), high = fabs(upper);
-    double size = low < high ? low : high;
-    size = size < INFINITY ? size : 1.0;
-    return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
+    const double size = hybrid_min(fabs(lower), fabs(upper));
+    return HYBRID_FORM_ROOM * (size < INFINITY ? hybrid_max(size, 1.0) : 1.0);
 }
 /* The distance to a bound, 1 where there is none. */
 static inline double hybrid_distance(double lower, double upper, double room) {
@@ -127,6 +124,8 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
                             const double *z_lower, const double *z_upper, double *lam_x,
                             double *lam_g);
 
+/* Nothing was done yet. */
+void hybrid_clear_counts(hybrid_answer *answer);
 /* Seconds, 0 where there is no clock. */
 double hybrid_time(const hybrid_functions *functions);
 /* Whether that is `until`, or later; the clock is not read where that is INFINITY. */

@@ -5,17 +5,13 @@
  * the terms of each row, if a nearer one (|x| >= 1e5), where constants are not yet lost in
  * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
  * the tolerances are no argument against it where f falls ever more slowly: such a point is a
- * solution only if the iterates have come to rest, |x| < 2 |x before|, or f does not fall any more
+ * solution only if the iterates have come to rest, |x| < |x before|, or f does not fall any more
  * in proportion to x, -grad f'x < 0.01 |f|. Iterates that go on outwards beyond 1e10, or come
  * beyond 1e20, and prove nothing diverge.
  */
 #include <math.h>
 
 #include "problem/problem.h"
-
-static double larger(double a, double b) { return a > b ? a : b; }
-
-static double smaller(double a, double b) { return a < b ? a : b; }
 
 int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at) {
     double along = hybrid_dot(plan->n_x, at->raw_gradient, at->x);
@@ -24,11 +20,11 @@ int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at) {
 
 int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
                   double cap, double *sizes) {
-    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_ROUNDING_MET)) return 0;
+    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_PROGRESS_FEASIBLE)) return 0;
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
-        double room = hybrid_between(HYBRID_ROUNDING_FAR * sizes[i], HYBRID_ROUNDING_MET, cap);
-        double over = larger(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
+        double room = hybrid_between(HYBRID_ROUNDING_FAR * sizes[i], HYBRID_PROGRESS_FEASIBLE, cap);
+        double over = hybrid_max(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
         if (!(over <= room)) return 0;
     }
     return 1;
@@ -40,11 +36,11 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
     ray->reach = reach;
     if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
     if (merit <= 1.0 &&
-        !(hybrid_falls_outwards(plan, at) && reach >= HYBRID_RAY_TEST_FURTHER * before))
+        !(hybrid_falls_outwards(plan, at) && reach >= before))
         return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
         int met = hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes);
-        if (met) ray->least = smaller(at->raw_f, ray->least);
+        if (met) ray->least = hybrid_min(at->raw_f, ray->least);
         else if (at->raw_f < ray->least && ray->least < INFINITY)
             met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
         if (met && reach > HYBRID_RAY_TEST_FAR) return HYBRID_UNBOUNDED;

@@ -11,11 +11,9 @@
 /* An entry as far as it counts, whose terms have this size. */
 static double counted(double entry, double size) {
     double room = HYBRID_RESIDUALS_ROUNDING * size;
-    if (!(room > HYBRID_RESIDUALS_NEGLIGIBLE)) room = 0.0;
+    if (!(room > HYBRID_ROUNDING_TINY)) room = 0.0;
     return fabs(entry) <= room && isfinite(size) ? 0.0 : fabs(entry);
 }
-
-static double smaller(double a, double b) { return a < b ? a : b; }
 
 static void widen(double *most, double value) {
     if (!(value <= *most)) *most = value;
@@ -37,11 +35,11 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double limit = HYBRID_RESIDUALS_CONSTANT / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
+    double limit = HYBRID_ROUNDING_CAP / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double entry = outside(at->raw_g[i], of->lbg[i], of->ubg[i]);
-        widen(&found, counted(entry, smaller(sizes[i], limit)));
+        widen(&found, counted(entry, hybrid_min(sizes[i], limit)));
     }
     return found;
 }
@@ -58,7 +56,7 @@ static double of_slope(const hybrid_form *form, const hybrid_point *at, const do
         sizes[plan->J_cols[k]] += fabs(at->raw_J[k]) * fabs(lam_g[plan->J_rows[k]]);
     for (int i = 0; i < plan->n_x; i++) {
         double size = fabs(at->raw_gradient[i]) + sizes[i];
-        widen(&found, counted(slope[i], smaller(size, limit)));
+        widen(&found, counted(slope[i], hybrid_min(size, limit)));
     }
     return found;
 }
@@ -76,7 +74,7 @@ static double of_products(int count, const double *value, const double *lower,
         distance = isinf(bound) ? 1.0 : fabs(bound - value[i]);
         Aty = fabs(lam[i]) * (steep ? steep[i] : 1.0);
         size = sizes ? sizes[i] : fabs(value[i]);
-        if (!isinf(bound) && Aty <= limit && distance <= HYBRID_RESIDUALS_HALF_DIGIT * size &&
+        if (!isinf(bound) && Aty <= limit && distance <= HYBRID_FORM_ROOM * size &&
             isfinite(size))
             distance = 0.0;
         widen(&found, fabs(lam[i]) * distance);

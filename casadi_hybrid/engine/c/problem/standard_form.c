@@ -44,6 +44,12 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
     hybrid_place_low_rank(plan, arena, &form->low_rank);
 }
 
+void hybrid_clear_counts(hybrid_answer *answer) {
+    answer->steps = answer->firsts = answer->seconds = 0;
+    answer->factors = answer->chosen = answer->doubts = 0;
+    answer->in_firsts = answer->in_seconds = 0.0;
+}
+
 double hybrid_time(const hybrid_functions *functions) {
     return functions->now ? functions->now() : 0.0;
 }

@@ -29,17 +29,6 @@ typedef struct {
     double penalty, predicted;
 } promise;
 
-/* The larger of |c| and of the slope of L with multipliers of least squares. */
-static double error_at(hybrid_run *run, const hybrid_point *at, const hybrid_spectrum *A) {
-    hybrid_composite *one = run->composite;
-    const hybrid_plan *plan = run->plan;
-    double of_c = hybrid_norm(plan->m, at->c), of_slope;
-    hybrid_fit_multipliers(run, at, A, one->y);
-    hybrid_slope_of_L(plan, at, one->y, one->left);
-    of_slope = hybrid_norm(plan->n, one->left);
-    return of_c > of_slope ? of_c : of_slope;
-}
-
 /* --- the model -------------------------------------------------------------------------------- */
 
 /* out = W v. */
@@ -80,10 +69,9 @@ int hybrid_is_second_order(hybrid_run *run, int *status) {
     const hybrid_composite *one = run->composite;
     int free = run->plan->n - one->here.rank;
     double scale;
-    if (one->of.saddles >= HYBRID_COMPOSITE_MAX_SADDLES) return 1;
     if ((*status = hybrid_reduced_model(run)) != HYBRID_SOLVED || !free) return 1;
     scale = hybrid_largest(free, one->values);
-    return !(one->values[0] < -HYBRID_COMPOSITE_CURVED * (scale > 1.0 ? scale : 1.0));
+    return !(one->values[0] < -HYBRID_COMPOSITE_CURVED * hybrid_max(scale, 1.0));
 }
 
 /* --- the step --------------------------------------------------------------------------------- */
@@ -104,12 +92,12 @@ static void compose(hybrid_run *run, double radius, composed *step) {
                                        HYBRID_COMPOSITE_NORMAL_SHARE * radius, step->d);
     room = radius * radius - hybrid_dot(n, step->d, step->d);
     bend_along(run, step->d, force);
-    noise = HYBRID_COMPOSITE_CLEAR * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
+    noise = HYBRID_ROUNDED * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
     for (int i = 0; i < n; i++) force[i] += at->gradient[i];
     for (int j = 0; j < free; j++)
         one->slope[j] = hybrid_dot(n, one->directions + (long long)j * n, force);
     beyond(free, noise, one->slope, one->slope);
-    beyond(free, HYBRID_COMPOSITE_CLEAR * size_of_W(run), one->values, clear);
+    beyond(free, HYBRID_ROUNDED * size_of_W(run), one->values, clear);
     step->tangential =
         hybrid_trust_region(free, clear, one->slope, sqrt(room > 0.0 ? room : 0.0), one->t);
     hybrid_combine(n, free, one->directions, one->t, one->left);
@@ -121,7 +109,7 @@ static double undamped(hybrid_run *run, composed *step) {
     hybrid_composite *one = run->composite;
     const int n = run->plan->n;
     double normal = 0.0, whole;
-    compose(run, HYBRID_COMPOSITE_UNLIMITED, step);
+    compose(run, HYBRID_UNLIMITED, step);
     if (step->normal != 0.0 || step->tangential != 0.0) return 0.0;
     for (int j = 0; j < one->here.rank; j++) {
         double along = hybrid_dot(n, one->here.V + (long long)j * n, step->d);
@@ -146,41 +134,27 @@ static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_
     found->trial = trial;
     actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
     /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
-    noise = HYBRID_COMPOSITE_NOISE * (fabs(at->f) + of->penalty * size);
+    noise = HYBRID_ROUNDED * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
 }
 
 /* --- a step that is accepted ------------------------------------------------------------------ */
 
-/* Raises the penalty where f would rise by more than a part of its gain, and predicts the decrease.
- * Returns grad f'd; *gain: the predicted decrease of |c|_2. */
-static double promised(hybrid_run *run, const double *d, double *gain, promise *of) {
+/* Raises the penalty where f would rise by more than a part of its gain, and predicts the decrease;
+ * *gain: of |c|_2. */
+static void promised(hybrid_run *run, const double *d, double *gain, promise *of) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double size = hybrid_norm(plan->m, at->c), along = hybrid_dot(plan->n, at->gradient, d), q;
+    double size = hybrid_norm(plan->m, at->c), q;
     bend_along(run, d, one->left);
-    q = along + 0.5 * hybrid_dot(plan->n, d, one->left);
+    q = hybrid_dot(plan->n, at->gradient, d) + 0.5 * hybrid_dot(plan->n, d, one->left);
     hybrid_times_A(plan, at->A, d, one->along);
     for (int i = 0; i < plan->m; i++) one->along[i] += at->c[i];
     *gain = size - hybrid_norm(plan->m, one->along);
     if (*gain > DBL_EPSILON * size && q > HYBRID_COMPOSITE_SHARE * of->penalty * *gain)
         of->penalty = HYBRID_COMPOSITE_RAISE * q / (HYBRID_COMPOSITE_SHARE * *gain);
     of->predicted = of->penalty * *gain - q;
-    return along;
-}
-
-/* Whether a Newton step that the penalty function refuses halves the least error so far: that can
- * happen only finitely often before the error is zero to rounding. */
-static int is_halved(hybrid_run *run, hybrid_trial *trial) {
-    hybrid_composite *one = run->composite;
-    double before = error_at(run, &run->at->of, &one->here), error;
-    hybrid_decompose_A(run, &trial->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->there);
-    error = error_at(run, &trial->of, &one->there);
-    if (one->of.error < before) before = one->of.error;
-    if (!(error <= 0.5 * before)) return 0;
-    one->of.error = error;
-    return 1;
 }
 
 /* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
@@ -202,14 +176,13 @@ int hybrid_composite_step(hybrid_run *run) {
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
     nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;
-    while (radius > HYBRID_COMPOSITE_LEAST_RADIUS * (1.0 + reach)) {
-        int full = nonmonotone || (0.0 < whole && whole <= radius), is_newton;
+    while (radius > HYBRID_ROUNDED * (1.0 + reach)) {
+        int full = nonmonotone || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
-        double along, length;
+        double length;
         tried plain, taken;
         if (!full) compose(run, radius, &shorter);
-        is_newton = step->normal == 0.0 && step->tangential == 0.0;
-        along = promised(run, step->d, &gain, &is);
+        promised(run, step->d, &gain, &is);
         measure(run, &is, step->d, run->trial, &plain);
         taken = plain;
         if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.trial && step->normal == 0.0) {
@@ -230,23 +203,13 @@ int hybrid_composite_step(hybrid_run *run) {
             }
             radius = whole;
         }
-        if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW && is_newton && plain.trial &&
-            is_halved(run, plain.trial)) {
-            of->penalty = is.penalty;
-            of->promised = 1.0;
-            hybrid_go_to(run, plain.trial, 1);
-            return HYBRID_SOLVED;
-        }
         length = hybrid_norm(plan->n, taken.d);
         radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
         if (taken.trial && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
-            int flat = size <= HYBRID_COMPOSITE_TOL_FEASIBILITY &&
-                       fabs(along) <= HYBRID_COMPOSITE_LEVEL;
             of->radius = radius;
             of->penalty = is.penalty;
-            of->saddles += flat && step->tangential > 0.0;
             of->promised = size > 0.0 ? gain / size : 0.0;
-            hybrid_go_to(run, taken.trial, 0);
+            hybrid_go_to(run, taken.trial);
             return HYBRID_SOLVED;
         }
     }

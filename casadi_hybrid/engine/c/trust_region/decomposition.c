@@ -10,24 +10,29 @@ void hybrid_combine(int n, int count, const double *columns, const double *t, do
         for (int i = 0; i < n; i++) out[i] += t[j] * columns[i];
 }
 
-void hybrid_decompose_A(hybrid_run *run, const hybrid_point *at, double tolerance,
-                        hybrid_spectrum *found) {
+void hybrid_decompose_A(hybrid_run *run, const hybrid_point *at, hybrid_spectrum *found) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     memset(one->rows, 0, (size_t)plan->n * (size_t)plan->m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         one->rows[(long long)plan->A_rows[k] * plan->n + plan->A_cols[k]] += at->A[k];
-    hybrid_singular(plan->m, plan->n, one->rows, tolerance, one->tau, one->order, found);
+    hybrid_singular(plan->m, plan->n, one->rows, HYBRID_COMPOSITE_RANK_TOLERANCE, one->tau,
+                    one->order, found);
 }
 
-void hybrid_fit_multipliers(hybrid_run *run, const hybrid_point *at, const hybrid_spectrum *A,
-                            double *y) {
+void hybrid_arrive(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
+    const hybrid_spectrum *A = &one->here;
+    const hybrid_point *at = &run->at->of;
+    hybrid_decompose_A(run, at, &one->here);
+    one->modelled = 0;
     for (int j = 0; j < A->rank; j++)
         one->shares[j] =
             -(hybrid_dot(plan->n, A->V + (long long)j * plan->n, at->gradient) / A->sigma[j]);
-    hybrid_combine(plan->m, A->rank, A->U, one->shares, y);
+    /* Where the violation alone is reduced f does not count. */
+    hybrid_combine(plan->m, one->of.target_violation < 0.0 ? A->rank : 0, A->U, one->shares,
+                   run->now.y);
 }
 
 double hybrid_gauss_newton(hybrid_run *run, const hybrid_spectrum *A, const double *h,
@@ -51,19 +56,9 @@ double hybrid_gauss_newton(hybrid_run *run, const hybrid_spectrum *A, const doub
     return damping;
 }
 
-void hybrid_go_to(hybrid_run *run, hybrid_trial *trial, int known) {
-    hybrid_composite *one = run->composite;
-    hybrid_spectrum saved = one->here;
-    if (!known)
-        hybrid_decompose_A(run, &trial->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->there);
-    one->here = one->there;
-    one->there = saved;
-    one->modelled = 0;
+void hybrid_go_to(hybrid_run *run, hybrid_trial *trial) {
     if (trial == run->trial) run->trial = run->at;
     else run->corrected = run->at;
     run->at = trial;
-    if (one->of.target_violation < 0.0)
-        hybrid_fit_multipliers(run, &trial->of, &one->here, run->now.y);
-    else
-        memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double)); /* f does not count now */
+    hybrid_arrive(run);
 }

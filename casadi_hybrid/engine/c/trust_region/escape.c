@@ -1,57 +1,29 @@
-/* The escape from a least violation: first the undamped Gauss-Newton step and then Newton steps on
- * |c|^2 / 2, which lead back from far out on an asymptote; else trial points along the weakest
- * right singular vectors of A, to both sides and at distances in geometric progression, each
- * followed by two damped Gauss-Newton corrections. Along these directions the linear model is flat,
- * and the quadratic part of c decides. The first point that at least halves |c| is taken. */
+/* The violation alone: the search for the least |c|, and the escape from there, by trial points
+ * along the weakest right singular vectors of A, to both sides and at distances in geometric
+ * progression, each followed by two damped Gauss-Newton corrections. Along these directions the
+ * linear model is flat, and the quadratic part of c decides. The first point that at least halves
+ * |c| is taken. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "globalization/globalization.h"
+#include "feasibility/feasibility.h"
 #include "trust_region/trust_region.h"
 
 static double violation(const hybrid_run *run, const hybrid_trial *trial) {
     return hybrid_norm(run->plan->m, trial->of.c);
 }
 
-/* Exchanges the iterate's point with the saved one. */
-static void exchange(hybrid_run *run) {
-    hybrid_trial *saved = run->saved;
-    run->saved = run->at;
-    run->at = saved;
-}
-
-/* Newton steps from the point at run->saved. Returns whether they have led to run->at, where |c| is
- * down to the target, with the iterate's point at run->saved; else all is as it was. */
-static int is_reduced(hybrid_run *run, double target_violation) {
-    hybrid_composite *one = run->composite;
-    const size_t rows = (size_t)run->plan->m * sizeof(double);
-    if (hybrid_visit_problem(run, run->saved)) return 0;
-    exchange(run);
-    memcpy(one->y, run->now.y, rows);
-    one->of.reach = -1.0;
-    for (int steps = 0; steps < HYBRID_VIOLATION_RESCUE_STEPS; steps++) {
-        if (violation(run, run->at) <= target_violation) return 1;
-        if (hybrid_newton_on_violation(run)) break;
-    }
-    exchange(run);
-    memcpy(run->now.y, one->y, rows);
-    one->modelled = 0;
-    hybrid_decompose_A(run, &run->at->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->here);
-    return 0;
-}
-
-/* The same from where the undamped step leads, if that is away and not too far. */
-static int is_back(hybrid_run *run, double scale, double target_violation) {
-    hybrid_composite *one = run->composite;
-    const int n = run->plan->n;
-    const hybrid_point *at = &run->at->of;
-    double *w = run->saved->of.w;
-    hybrid_decompose_A(run, at, DBL_EPSILON, &one->there);
-    hybrid_gauss_newton(run, &one->there, at->c, INFINITY, one->step);
-    for (int i = 0; i < n; i++) w[i] = at->w[i] + one->step[i];
-    return hybrid_norm(n, one->step) > HYBRID_VIOLATION_OFF * scale &&
-           hybrid_norm(n, w) <= HYBRID_VIOLATION_BACK * scale && is_reduced(run, target_violation);
+int hybrid_reduce_violation(hybrid_run *run) {
+    const hybrid_trial *from;
+    int status;
+    if (!run->search.begun) hybrid_begin_root(run, run->at->theta);
+    from = run->at;
+    status = hybrid_root_step(run);
+    if (status) return status;
+    if (run->at == from) return HYBRID_STALLED; /* at a root, to rounding */
+    hybrid_arrive(run);
+    return HYBRID_SOLVED;
 }
 
 /* Two corrections of a point at a distance; the trial of the last, NULL where a function is not
@@ -63,7 +35,7 @@ static hybrid_trial *corrected(hybrid_run *run, double distance, const double *d
     for (int i = 0; i < n; i++) trial->of.w[i] = run->at->of.w[i] + distance * direction[i];
     if (hybrid_visit_problem(run, trial)) return 0;
     for (int corrections = 0; corrections < 2; corrections++) {
-        hybrid_decompose_A(run, &trial->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->there);
+        hybrid_decompose_A(run, &trial->of, &one->there);
         hybrid_gauss_newton(run, &one->there, trial->of.c, fabs(distance), one->step);
         for (int i = 0; i < n; i++) next->of.w[i] = trial->of.w[i] + one->step[i];
         if (hybrid_visit_problem(run, next)) return 0;
@@ -119,29 +91,23 @@ void hybrid_begin_policy(double radius, int escapes, hybrid_policy *of) {
     of->radius = radius;
     of->penalty = 1.0;
     of->promised = 0.0;
-    of->target_violation = of->reach = -1.0;
+    of->target_violation = -1.0;
     of->patience = HYBRID_POLICY_PATIENCE;
-    of->reference = of->error = INFINITY;
-    of->raised = of->saddles = 0;
+    of->reference = INFINITY;
+    of->raised = 0;
     of->escapes = escapes;
 }
 
 int hybrid_escape(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const int n = run->plan->n;
-    const double size = hybrid_norm(n, run->at->of.w), scale = size > 1.0 ? size : 1.0;
-    const double target_violation = 0.5 * violation(run, run->at), radius = one->of.radius;
-    const hybrid_trial *from = run->at;
+    const double size = hybrid_norm(n, run->at->of.w), radius = one->of.radius;
+    hybrid_trial *found = scan(run, hybrid_max(size, 1.0), 0.5 * violation(run, run->at));
     double length;
-    if (!is_back(run, scale, target_violation)) {
-        hybrid_trial *found = scan(run, scale, target_violation);
-        if (!found) return 0;
-        hybrid_go_to(run, found, 0);
-    }
-    for (int i = 0; i < n; i++) one->step[i] = run->at->of.w[i] - from->of.w[i];
+    if (!found) return 0;
+    for (int i = 0; i < n; i++) one->step[i] = found->of.w[i] - run->at->of.w[i];
     length = hybrid_norm(n, one->step);
     hybrid_begin_policy(length > radius ? length : radius, one->of.escapes + 1, &one->of);
-    hybrid_decompose_A(run, &run->at->of, HYBRID_COMPOSITE_RANK_TOLERANCE, &one->here);
-    hybrid_fit_multipliers(run, &run->at->of, &one->here, run->now.y);
+    hybrid_go_to(run, found);
     return 1;
 }

@@ -48,7 +48,7 @@ static void reflect(int n, int count, double *u, double *span, double *along) {
 
 void hybrid_orient(int n, int columns, int count, const double *values, double *directions,
                    double *shares, double *room) {
-    const double near = HYBRID_TRUST_REGION_ALIKE * hybrid_largest(columns, values);
+    const double near = HYBRID_EIGENVALUE_ROUNDING * hybrid_largest(columns, values);
     for (int k = 0; k < count && k < columns; k++) {
         double *span = directions + (long long)k * n;
         int end = k + 1;

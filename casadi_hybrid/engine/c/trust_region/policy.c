@@ -3,11 +3,29 @@
  * a target. With a penalty that is too small the penalty function has minimizers with c != 0. */
 #include <math.h>
 
+#include "feasibility/feasibility.h"
 #include "trust_region/trust_region.h"
+
+/* Whether the slope of |c| at a point is zero to a tolerance, relative to the size of A. */
+static int is_stationary(hybrid_run *run, const hybrid_point *at, double tolerance) {
+    hybrid_composite *one = run->composite;
+    const hybrid_plan *plan = run->plan;
+    double steepest = hybrid_largest(plan->nnz_A, at->A), size = hybrid_largest(plan->m, at->c);
+    double squares = 0.0, slope, least;
+    if (steepest == 0.0) return 1;
+    if (size < HYBRID_FORM_TINY) size = HYBRID_FORM_TINY;
+    for (int i = 0; i < plan->m; i++) one->along[i] = at->c[i] / size;
+    hybrid_times_At(plan, at->A, one->along, one->left);
+    for (int k = 0; k < plan->nnz_A; k++)
+        squares += (at->A[k] / steepest) * (at->A[k] / steepest);
+    slope = tolerance * sqrt(squares);
+    least = HYBRID_COMPOSITE_STATIONARY / steepest;
+    if (slope < least) slope = least;
+    return hybrid_norm(plan->n, one->left) / steepest <= slope * hybrid_norm(plan->m, one->along);
+}
 
 /* Reduces the violation alone from here on until |c| is down to the target. */
 static void begin_reducing(hybrid_policy *of, double target_violation) {
-    if (of->target_violation < 0.0) of->reference = INFINITY;
     of->target_violation = target_violation;
 }
 
@@ -38,22 +56,12 @@ static void watch(hybrid_run *run, double size) {
 /* A step that reduces |c| alone; at a least violation a point beyond it. Returns a status. */
 static int reduce(hybrid_run *run) {
     hybrid_policy *of = &run->composite->of;
-    const hybrid_point *at = &run->at->of;
-    const double size = hybrid_norm(run->plan->m, at->c);
-    const int stationary = hybrid_is_stationary(run, at, HYBRID_COMPOSITE_CERTIFIED);
-    int status = HYBRID_NOT_NEARER;
-    if (size <= (1.0 - HYBRID_POLICY_SLOW) * of->reference) {
-        of->reference = size;
-        of->patience = HYBRID_POLICY_LONG_PATIENCE;
-    } else {
-        of->patience--;
-    }
-    /* A valley of |c| that leads to infinity never ends: its slope vanishes in the limit only. */
-    if (!stationary || of->patience >= 0) status = hybrid_newton_on_violation(run);
-    if (status != HYBRID_NOT_NEARER) return status;
+    int status = hybrid_reduce_violation(run);
+    if (status != HYBRID_INFEASIBLE && status != HYBRID_STALLED) return status;
     if (of->escapes < HYBRID_COMPOSITE_MAX_ESCAPES && hybrid_escape(run)) return HYBRID_SOLVED;
-    return stationary ? hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES)
-                      : hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION);
+    return is_stationary(run, &run->at->of, HYBRID_CERTIFICATE_STATIONARY_VIOLATION)
+               ? hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES)
+               : hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION);
 }
 
 int hybrid_trust_region_step(hybrid_run *run) {
@@ -64,12 +72,13 @@ int hybrid_trust_region_step(hybrid_run *run) {
     const int violated = hybrid_largest(run->plan->m, at->c) > least;
     int status = hybrid_reduced_model(run);
     if (status) return status;
-    if (violated && hybrid_is_stationary(run, at, HYBRID_COMPOSITE_STATIONARY)) {
+    if (violated && is_stationary(run, at, HYBRID_COMPOSITE_STATIONARY)) {
         begin_reducing(of, 0.5 * size);
     } else if (of->target_violation < 0.0) {
         watch(run, size);
     } else if (size <= of->target_violation || !violated) {
-        of->target_violation = of->reach = -1.0;
+        of->target_violation = -1.0;
+        run->search.begun = 0;
         of->reference = INFINITY;
         of->raised = 0;
     }

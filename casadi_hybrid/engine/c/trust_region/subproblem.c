@@ -65,7 +65,7 @@ double hybrid_trust_region(int n, const double *e, const double *b, double radiu
     of.e = e;
     of.b = b;
     if (!n) return 0.0;
-    of.nothing = HYBRID_TRUST_REGION_EQUAL * hybrid_largest(n, e);
+    of.nothing = HYBRID_EIGENVALUE_ROUNDING * hybrid_largest(n, e);
     of.least = e[0] < 0.0 && e[0] >= -of.nothing ? 0.0 : e[0];
     for (int i = 0; i < n; i++)
         if (gap(&of, i) == 0.0) slope += b[i] * b[i];
@@ -85,7 +85,7 @@ double hybrid_trust_region(int n, const double *e, const double *b, double radiu
 }
 
 double hybrid_next_radius(double radius, double size, double ratio) {
-    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_TRUST_REGION_LONG * radius)
+    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_STEP_LONG * radius)
         return HYBRID_TRUST_REGION_GROWTH * radius;
     if (ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
         return size * (ratio >= HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_POOR

@@ -4,6 +4,18 @@
 
 #include "primal_dual/primal_dual.h"
 
+/* What composite steps carry from one to the next: see trust_region/policy.c. */
+typedef struct {
+    double radius, penalty;  /* of the trust region; of |c|_2 in the penalty function */
+    double reference;        /* |c|_2 that the progress test needs next */
+    double promised;         /* part of |c|_2 that the linear model of the last step removed */
+    double target_violation; /* |c|_2 at which the reduction of the violation alone ends, negative
+                              * while there is none */
+    int patience;            /* steps left until the progress test fails */
+    int raised;              /* whether the penalty was raised since the last progress */
+    int escapes;             /* least violations that were left */
+} hybrid_policy;
+
 /* What composite steps work on. */
 typedef struct hybrid_composite {
     hybrid_spectrum here, there;  /* of A at the iterate, and at a trial point */
@@ -13,7 +25,6 @@ typedef struct hybrid_composite {
     double *values, *slope, *t;   /* n: eigenvalues; slopes and step in eigenvectors */
     double *newton, *step, *back; /* n: steps */
     double *force, *left;         /* n: the gradient of the model; room */
-    double *units;                /* n: of the violation */
     double *shares, *rising, *damped; /* the shorter of n and m: of the part in range A' */
     double *along, *y;            /* m */
     hybrid_policy of;             /* what is carried from step to step */
@@ -22,31 +33,27 @@ typedef struct hybrid_composite {
 
 /* out = the first `count` columns of n numbers, times t. */
 void hybrid_combine(int n, int count, const double *columns, const double *t, double *out);
-/* The singular values of A at a point that are above this part of the largest. */
-void hybrid_decompose_A(hybrid_run *run, const hybrid_point *at, double tolerance,
-                        hybrid_spectrum *found);
-/* y of least squares at a point where A has this decomposition. */
-void hybrid_fit_multipliers(hybrid_run *run, const hybrid_point *at, const hybrid_spectrum *A,
-                            double *y);
+/* The singular values of A at a point that count. */
+void hybrid_decompose_A(hybrid_run *run, const hybrid_point *at, hybrid_spectrum *found);
+/* A at run->at in `here`, and y of least squares, zero where the violation alone is reduced. */
+void hybrid_arrive(hybrid_run *run);
 /* d = -V (Sigma^2 + damping)^-1 Sigma U'h with |d| <= radius. Returns the damping, zero inside. */
 double hybrid_gauss_newton(hybrid_run *run, const hybrid_spectrum *A, const double *h,
                            double radius, double *d);
-/* Goes to a point; `known`: whether A is decomposed there, in `there`. */
-void hybrid_go_to(hybrid_run *run, hybrid_trial *trial, int known);
+/* Goes to a point. */
+void hybrid_go_to(hybrid_run *run, hybrid_trial *trial);
 
 /* Eigenvalues and eigenvectors of the Hessian of L on ker A at the iterate. Returns a status. */
 int hybrid_reduced_model(hybrid_run *run);
-/* Whether a KKT point has no negative curvature on ker A, or saddle points were left too often;
- * *status: of the model. */
+/* Whether a KKT point has no negative curvature on ker A; *status: of the model. */
 int hybrid_is_second_order(hybrid_run *run, int *status);
 /* The first acceptable composite step. Returns a status; where it is HYBRID_SOLVED, run->at is the
  * new point, HYBRID_NOT_NEARER where there is none. */
 int hybrid_composite_step(hybrid_run *run);
 
-/* Whether the slope of |c| at a point is zero to a tolerance, relative to the size of A. */
-int hybrid_is_stationary(hybrid_run *run, const hybrid_point *at, double tolerance);
-/* A step that reduces |c| alone. Returns as hybrid_composite_step. */
-int hybrid_newton_on_violation(hybrid_run *run);
+/* A step of the search for the least |c|. Returns a status; where it is HYBRID_SOLVED, run->at is
+ * the new point. */
+int hybrid_reduce_violation(hybrid_run *run);
 /* Whether there is a point beyond a least violation where |c| is half as large: run->at then. */
 int hybrid_escape(hybrid_run *run);
 
