@@ -75,12 +75,12 @@ def same_bits(made: Form, which: int, function: ca.Function, *inputs: Any) -> No
     assert (found[known].view(np.int64) == expected[known].view(np.int64)).all()
 
 
-def elements_of(first: ca.Function) -> tuple[ca.Function, ca.Function, Assemblies]:
+def elements_of(first: ca.Function, way: Any) -> tuple[ca.Function, ca.Function, Assemblies]:
     """The derivatives of the same numbers as objective and rows, by elements."""
     x, p = (ca.SX.sym(name, first.numel_in(i)) for i, name in enumerate("xp"))
     total, outputs, _ = first(x, p)
     graph = ca.Function("graph", [x, p], [total, outputs])
-    found = elements._Search(graph_of(graph), graph).elements()
+    found = elements._Search(graph_of(graph), graph, *way).elements()
     assert found is not None
     both = first_assembly(found), second_assembly(found)
     n, m, n_p = found.n, found.m, found.n_p
@@ -105,7 +105,7 @@ def main(path: str, count: int) -> None:
                 numbers = (scale * draws.standard_normal(size) for size in sizes)
                 same_bits(made, which, function, *numbers)
         try:
-            made_of = elements_of(functions[0])
+            made_of = elements_of(functions[0], elements.WAYS[seed % len(elements.WAYS)])
         except UntranslatedError:  # too much is shared by all
             continue
         by_elements += 1

@@ -35,6 +35,20 @@ def gaps(x: list[Any], h: Callable[[int], Any]) -> Any:
     return ca.vertcat(*(b - step(a, h(k)) for k, (a, b) in enumerate(pairwise(x))))
 
 
+def trapezoidal(x: list[Any]) -> Any:
+    """Two intervals share the right side between them."""
+    slope = [step(a, 1.0) - a for a in x]
+    return ca.vertcat(
+        *(x[k + 1] - x[k] - 0.05 * (slope[k] + slope[k + 1]) for k in range(len(x) - 1))
+    )
+
+
+def triangles(x: list[Any]) -> Any:
+    """Two terms share the difference between them."""
+    slope = [(b[0] - a[0]) ** 2 for a, b in pairwise(x)]
+    return sum(ca.sqrt(1 + a + b) for a, b in pairwise(slope))
+
+
 def stated(kind: Any, how: str) -> Nlp:
     """Stages of three variables that are joined in different ways."""
     x = [kind.sym(f"x{k}", 3) for k in range(N)]
@@ -44,6 +58,8 @@ def stated(kind: Any, how: str) -> Nlp:
     pairs = sum(ca.sin(a[0] * b[1]) for a, b in pairwise(x))
     rows = {
         "plain": (X, squares, equal),
+        "trapezoidal rule": (X, squares, ca.vertcat(trapezoidal(x), x[0] - p[0], 3, -(2 * x[1]))),
+        "triangles": (X, triangles(x), equal),
         "no objective": (X, 0, equal),
         "a variable": (X, x[0][0], equal),
         "no rows": (X, sum(map(ca.sin, angles)), None),
@@ -73,9 +89,9 @@ def stated(kind: Any, how: str) -> Nlp:
 
 
 HOW = (
-    "plain", "no objective", "a variable", "no rows", "scaled sums", "free time",
-    "rows of the time", "parameters", "zero rows", "exponents", "numbers by stage", "linear",
-    "stages joined", "shared", "branches",
+    "plain", "trapezoidal rule", "triangles", "no objective", "a variable", "no rows",
+    "scaled sums", "free time", "rows of the time", "parameters", "zero rows", "exponents",
+    "numbers by stage", "linear", "stages joined", "shared", "branches",
 )  # fmt: skip
 
 
@@ -149,10 +165,16 @@ def bounds(stages: int) -> dict[str, Any]:
     return {"x0": 0, "lbx": lbx, "ubx": 1, "lbg": 0, "ubg": 0}
 
 
-def test_a_function_that_is_called_at_every_stage_is_derived_once() -> None:
+def sharing(stages: int) -> Nlp:
+    x = [ca.SX.sym(f"x{k}", 3) for k in range(stages)]
+    return {"x": ca.vertcat(*x), "f": triangles(x), "g": trapezoidal(x)}
+
+
+@pytest.mark.parametrize("nlp", [oscillator, sharing])
+def test_what_every_stage_repeats_is_derived_once(nlp: Callable[[int], Nlp]) -> None:
     operations = []
-    for stages in (40, 80):
-        functions = Problem.from_nlp(oscillator(stages)).functions
+    for stages in (80, 160):
+        functions = Problem.from_nlp(nlp(stages)).functions
         assert functions.assemblies is not None
         operations.append([assembly.operations[0] for assembly in functions.assemblies])
     assert operations[0] == operations[1]

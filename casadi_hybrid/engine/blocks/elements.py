@@ -2,7 +2,9 @@
 
 Values that no two rows or terms of the objective share keep these apart. What is computed from
 constants, parameters and variables alone that nearly all read (a final time) joins nothing: each
-element has a copy of its own.
+element has a copy of its own. Where elements found so are not alike, rows are sums of terms too (a
+right side that two intervals of the trapezoidal rule share is a term of two rows), and last, what
+takes few operations (a difference quotient that two triangles share) is copied as well.
 """
 
 from __future__ import annotations
@@ -32,9 +34,12 @@ from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wid
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
 
-REPEATED = 2
-"""So many times the operations of all kinds have all elements, where elements are worth it."""
+REPEATED, _OFTEN = 2, 20
+"""So many times the operations of all kinds have all elements, where elements are worth it, and
+where no other way to cut is tried."""
 _MOST_KINDS = 200
+WAYS = (False, 0), (True, 0), (True, 8)
+"""Whether rows are taken apart, and up to how many operations values are copied."""
 _TERM = 1 << 16  # marks in ``shape`` that a value is a term, beside the rows that it is
 _LEAF = -1, -2  # op of an input and of a constant
 _X, _P, _C = 0, 1, 2
@@ -49,8 +54,9 @@ class _LinearData(ct.Structure):
     ]
 
 
-_LINEAR = _LinearData(
-    *(NUMBER[name] for name in ("ADD", "SUB", "NEG", "MUL", "TWICE", "DIV")), SHORTEST_SUM
+_LINEAR, _LINEAR_ROWS = (
+    _LinearData(*(NUMBER[name] for name in ("ADD", "SUB", "NEG", "MUL", "TWICE", "DIV")), shortest)
+    for shortest in (SHORTEST_SUM, 1)
 )
 
 
@@ -61,39 +67,58 @@ def find_elements(graph: ca.Function) -> Elements | None:
         graph: in scalar operations.
     """
     try:
-        return _Search(graph_of(graph), graph).elements()
+        read, best = graph_of(graph), None
+        for way in WAYS:
+            search = _Search(read, graph, *way)
+            if best is None or REPEATED * search.once < best.once:
+                best = search
+            if best.repeated >= _OFTEN:
+                break
+        return best.elements() if best and best.repeated >= REPEATED else None
     except (UntranslatedError, BuildError, MemoryError):
         return None
 
 
 class _Search:
-    def __init__(self, graph: Graph, function: ca.Function) -> None:
+    """One way to cut a problem.
+
+    Args:
+        graph, function: the problem.
+        apart: whether rows are sums of terms too.
+        small: operations of what joins nothing.
+    """
+
+    def __init__(self, graph: Graph, function: ca.Function, apart: bool, small: int) -> None:
         self._n, self._n_p = graph.sizes
         self._m = function.size1_out(1)
-        rows = np.array(function.sparsity_out(1).row(), dtype=np.int64)
         self._pool = graph.constants
-        f = int(graph.result[0]) if function.nnz_out(0) else -1
+        f, rows = np.split(graph.result, [function.nnz_out(0)])
+        self._rows_at = np.array(function.sparsity_out(1).row(), dtype=np.int64)[rows >= 0]
+        f, rows = f[f >= 0], rows[rows >= 0]
         spine = np.zeros(graph.op.size, np.uint8)
-        terms, factors = self._terms(graph, f, spine)
-        of_rows = graph.result[function.nnz_out(0) :]
-        there = of_rows >= 0
-        self._rows_at = rows[there]
-        self._gather(graph, spine, of_rows[there], terms, factors)
+        _, terms, factors = self._terms(graph, f, _LINEAR, spine)
+        row_of, of_rows = np.arange(rows.size, dtype=np.int32), np.ones(rows.size)
+        if apart:
+            row_of, rows, of_rows = self._terms(graph, rows, _LINEAR_ROWS, spine)
+        self._row_of, self._factors = row_of, (of_rows, factors)
+        self._gather(graph, spine, rows, terms, small)
+        self._count()
 
-    def _terms(self, graph: Graph, f: int, spine: Flags) -> tuple[Ints, NDArray[np.float64]]:
-        if f < 0:
-            return np.zeros(0, np.int32), np.zeros(0)
-        room = 2 * graph.op.size + 2
-        term, factor = np.empty(room, np.int32), np.empty(room)
+    def _terms(
+        self, graph: Graph, roots: Ints, words: _LinearData, spine: Flags
+    ) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Of sums: for each term which sum it is in, its value and its factor."""
+        n = graph.op.size
+        owner, term = (np.empty(n + roots.size, np.int32) for _ in range(2))
+        factor = np.empty(n + roots.size)
         count = call(
-            tools().blocks_terms, f, graph.op, graph.a, graph.b, graph.uses, self._pool,
-            ct.byref(_LINEAR), np.empty(room, np.int32), np.empty(room), spine, term, factor,
+            tools().blocks_terms, int(roots.size), roots, graph.op, graph.a, graph.b, graph.uses,
+            self._pool, ct.byref(words), np.empty(n + 1, np.int32), np.empty(n + 1), spine, owner,
+            term, factor,
         )  # fmt: skip
-        return term[:count].copy(), factor[:count].copy()
+        return owner[:count], term[:count], factor[:count]
 
-    def _gather(
-        self, graph: Graph, spine: Flags, rows: Ints, terms: Ints, factors: NDArray[np.float64]
-    ) -> None:
+    def _gather(self, graph: Graph, spine: Flags, rows: Ints, terms: Ints, small: int) -> None:
         """The elements as values one after the other, and what each says of rows and terms."""
         n = graph.op.size
         wide = wide_inputs(graph)
@@ -101,6 +126,9 @@ class _Search:
         wide[self._n :] = 1
         early = np.zeros(n, np.uint8)
         call(tools().blocks_early, n, graph.op, graph.a, graph.b, wide, early)
+        if small:
+            sizes = np.empty(n, np.int32)
+            call(tools().blocks_small, n, graph.op, graph.a, graph.b, c_int(small), sizes, early)
         # Of a root that is a leaf or early an element is made by an operation that does nothing.
         roots = np.concatenate([rows, terms]).astype(np.int32)
         plain = (graph.op[roots] < 0) | (early[roots] > 0)
@@ -136,35 +164,39 @@ class _Search:
         self._op, self._a, self._b = self._op[:end], self._a[:end], self._b[:end]
         self._leaves = int(leaves.size)
         self._values = np.array(place[roots[: rows.size]]), np.array(place[roots[rows.size :]])
-        self._factors = factors
 
-    def elements(self) -> Elements | None:
-        """The kinds, None where there are too many, or too little repeats."""
+    def _count(self) -> None:
+        """The kinds, and how often they repeat."""
         count = self._begin.size - 1
-        sizes = np.diff(self._begin)
+        self._sizes = np.diff(self._begin)
         part_of = np.full(self._op.size, -1, np.int32)
-        part_of[self._leaves :] = np.repeat(np.arange(count, dtype=np.int32), sizes)
+        part_of[self._leaves :] = np.repeat(np.arange(count, dtype=np.int32), self._sizes)
         rows, terms = self._values
         outputs = np.bincount(rows, minlength=self._op.size)
         outputs += _TERM * np.bincount(terms, minlength=self._op.size)
         order = np.arange(self._leaves, self._op.size, dtype=np.int32)
-        begin = self._begin - self._leaves
         elsewhere = np.zeros(self._op.size, np.bool_)
-        kind, first, shape, slots, slot_begin = kinds_of(
-            self._op, self._a, self._b, begin, order, part_of, outputs, elsewhere
-        )
-        if first.size > _MOST_KINDS or REPEATED * sizes[first].sum() > sizes.sum():
-            return None
+        self._kinds, first, self._shape, self._slots, self._slot_begin = kinds_of(
+            self._op, self._a, self._b, self._begin - self._leaves, order, part_of, outputs,
+            elsewhere,
+        )  # fmt: skip
+        self.once = int(self._sizes[first].sum())
+        few = first.size <= _MOST_KINDS
+        self.repeated = self._sizes.sum() / max(1, self.once) if few else 0.0
+
+    def elements(self) -> Elements | None:
+        """All of them; None where there are too many kinds."""
+        rows, terms = self._values
         self._by_value = _Lists(rows), _Lists(terms)
+        begin = self._begin - self._leaves
         found: list[Kind] = []
-        by_kind = np.argsort(kind, kind="stable")
-        ends = np.searchsorted(kind[by_kind], np.arange(first.size + 1))
-        for k in range(first.size):
-            mine = by_kind[ends[k] : ends[k + 1]]
+        by_kind = np.argsort(self._kinds, kind="stable")
+        ends = np.flatnonzero(np.diff(self._kinds[by_kind])) + 1
+        for mine in np.split(by_kind, ends):
             head = int(mine[0])
-            of_shape = shape[begin[head] : begin[head + 1]]
-            width = int(slot_begin[head + 1] - slot_begin[head])
-            through = slots[slot_begin[mine][:, None] + np.arange(width)]
+            of_shape = self._shape[begin[head] : begin[head + 1]]
+            width = int(self._slot_begin[head + 1] - self._slot_begin[head])
+            through = self._slots[self._slot_begin[mine][:, None] + np.arange(width)]
             for some in self._alike(of_shape, through):
                 found.append(self._kind(of_shape, through[some], self._begin[mine[some]]))
                 if len(found) > _MOST_KINDS:
@@ -224,6 +256,7 @@ class _Search:
                 coming.append(leaf(kind, column - (self._n if kind == _P else 0)))
         rows, row_at, terms = [], [], []
         of_rows, of_terms = self._by_value
+        row_factors, factors = self._factors
         for i, (operation, a, b, leaves) in enumerate(shape.tolist()):
             x = values[a] if a >= 0 else coming[-2 - a]
             casadis = number_in_casadi(operation)
@@ -233,10 +266,11 @@ class _Search:
             if leaves:
                 how_many = (leaves - 1) // 2
                 for j in range(how_many % _TERM):
-                    rows.append(value)
-                    row_at.append(self._rows_at[of_rows.entry(begin + i, j)])
+                    entry = of_rows.entry(begin + i, j)
+                    rows.append(_times(number(row_factors[entry]), value))
+                    row_at.append(self._rows_at[self._row_of[entry]])
                 for j in range(how_many // _TERM):
-                    terms.append(_times(number(self._factors[of_terms.entry(begin + i, j)]), value))
+                    terms.append(_times(number(factors[of_terms.entry(begin + i, j)]), value))
         count = len(through)
         x, p, c = (ca.vertcat(ca.SX(0, 1), *symbols[one]) for one in (_X, _P, _C))
         return Kind(

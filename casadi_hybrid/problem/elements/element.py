@@ -113,7 +113,7 @@ class Elements(NamedTuple):
     """A problem as the sum of its elements.
 
     Attributes:
-        kinds: of all elements; every row is in one of them.
+        kinds: of all elements; a row is the sum of what they add to it.
         n, m, n_p: variables, rows and parameters of the problem.
         rows_at: the rows that are not zero by structure.
     """

@@ -124,12 +124,18 @@ typedef struct {
     int add, subtract, negate, multiply, twice, divide, longest;
 } blocks_linear;
 
-/* The terms of the sum that the value `root` is, with their factors; returns how many. `spine`: the
- * values that add them up, which nobody else reads. Of `stack` and `pending` as many as there are
- * values are room, and so many have `term` and `factor` at most. */
-long long blocks_terms(long long root, const int *op, const int *a, const int *b, const int *uses,
-                       const double *pool, const blocks_linear *words, int *stack, double *pending,
-                       unsigned char *spine, int *term, double *factor);
+/* The terms of the sums that the values `root` are, with their factors, and in `owner` which sum each
+ * is in; returns how many. `spine`: the values that add them up, which nobody else reads. Of `stack`
+ * and `pending` as many as there are values are room; `owner`, `term` and `factor` have at most as
+ * many as there are values and roots. */
+long long blocks_terms(long long roots, const int *root, const int *op, const int *a, const int *b,
+                       const int *uses, const double *pool, const blocks_linear *words, int *stack,
+                       double *pending, unsigned char *spine, int *owner, int *term,
+                       double *factor);
+
+/* Values of at most `most` operations, each copied for who reads it: they join nothing either. */
+void blocks_small(long long n, const int *op, const int *a, const int *b, int most, int *size,
+                  unsigned char *early);
 
 /* Values joined by what one reads of another, where both are `live`. `part`: the element of each,
  * in the order of their first values, -1 for what is not live. Returns how many there are. */

@@ -31,12 +31,14 @@ static int is_long(int v, const int *op, const int *a, const int *b, const int *
     return 0;
 }
 
-long long blocks_terms(long long root, const int *op, const int *a, const int *b, const int *uses,
-                       const double *pool, const blocks_linear *words, int *stack, double *pending,
-                       unsigned char *spine, int *term, double *factor) {
-    long long count = 0, top = 0;
+/* The terms of one sum; returns how many, with those that are there. */
+static long long terms_of(int root, const int *op, const int *a, const int *b, const int *uses,
+                          const double *pool, const blocks_linear *words, int *stack,
+                          double *pending, unsigned char *spine, long long count, int *term,
+                          double *factor) {
+    long long top = 0;
     int first = 1;
-    stack[top] = (int)root;
+    stack[top] = root;
     pending[top++] = 1;
     while (top) {
         double mine = pending[--top], outer = mine;
@@ -61,6 +63,29 @@ long long blocks_terms(long long root, const int *op, const int *a, const int *b
         }
     }
     return count;
+}
+
+long long blocks_terms(long long roots, const int *root, const int *op, const int *a, const int *b,
+                       const int *uses, const double *pool, const blocks_linear *words, int *stack,
+                       double *pending, unsigned char *spine, int *owner, int *term,
+                       double *factor) {
+    long long count = 0;
+    for (long long k = 0; k < roots; k++) {
+        long long end = terms_of(root[k], op, a, b, uses, pool, words, stack, pending, spine, count,
+                                 term, factor);
+        while (count < end) owner[count++] = (int)k;
+    }
+    return count;
+}
+
+void blocks_small(long long n, const int *op, const int *a, const int *b, int most, int *size,
+                  unsigned char *early) {
+    for (long long v = 0; v < n; v++) {
+        long long mine = op[v] >= 0;
+        if (op[v] >= 0) mine += (long long)size[a[v]] + (b[v] < 0 ? 0 : size[b[v]]);
+        size[v] = mine > most ? most + 1 : (int)mine;
+        if (op[v] >= 0 && size[v] <= most) early[v] = 1;
+    }
 }
 
 long long blocks_elements(long long n, const int *op, const int *a, const int *b,
