@@ -376,6 +376,18 @@ def test_a_start_nearby_leads_to_the_same_value() -> None:
 
 
 @pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_multipliers_follow_a_step_far_from_the_bound(sign: int) -> None:
+    """The row leads 4e11 away from it, where z within 1e10 of ν/distance is a small part of 1."""
+    x = ca.SX.sym("x", 2)
+    made = {"x": x, "f": ca.sumsqr(x), "g": sign * x[0] - 1e12 - x[1]}, {"lbg": 0, "ubg": 0}
+    of, end = ("lbx", -INF) if sign == 1 else ("ubx", INF)
+    solver, found = solved(made, {"max_iter": 1}, x0=[sign, 0], **{of: [0, end]})
+    nu = solver.stats()["iterations"]["mu"][0]
+    assert -found["x"][0] * found["lam_x"][0] == pytest.approx(1e10 * nu)
+
+
+@pytest.mark.usefixtures("needs_core")
 def test_a_domain_that_is_left_is_no_end() -> None:
     """Trial points where a function is not defined shorten the step."""
     x = ca.SX.sym("x", 2)

@@ -233,12 +233,18 @@ def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "cause"), [("poles", "an inverse", 2), ("on the edge", "a corner", 4)]
+    ("kind", "name", "cause"),
+    [
+        ("on the edge", "an arc", 1),
+        ("poles", "an inverse", 2),
+        ("on the edge", "a corner", 4),
+        ("infeasible", "sine of two", 8),
+    ],
 )
 def test_a_solve_without_a_way_on_says_why(kind: str, name: str, cause: int) -> None:
     case = PROBLEMS[kind][name]
     solver, _ = solved((case.nlp, case.call))
-    assert solver.stats()["stop_reason"] == "STALLED"
+    assert solver.stats()["stop_reason"] == ("LOCALLY_INFEASIBLE" if cause == 8 else "STALLED")
     assert solver.stats()["detail"].endswith(CAUSES[cause])
 
 
