@@ -39,17 +39,17 @@ def problems() -> Iterator[tuple[str, Case]]:
 
 
 def mirrored(case: Case) -> Case:
-    """In -x and -g, so that lower bounds are upper ones: the way is the same to the last bit."""
+    """In -x and -g, the last entries first: lower bounds become upper ones, and sums other sums."""
 
     def build() -> dict[str, Any]:
         nlp = case.build()
-        x = type(nlp["x"]).sym("x", nlp["x"].numel())
-        f, g = ca.Function("mirror", [nlp["x"]], [nlp["f"], -nlp["g"]])(-x)
-        ends = {key: -np.array(nlp[key]) for key in ("lbx", "ubx", "lbg", "ubg")}
+        x, g = nlp["x"], nlp["g"][::-1] if nlp["g"].numel() else nlp["g"]
+        f, g = ca.substitute([nlp["f"], -g], [x], [-x[::-1]])
+        ends = {key: -np.array(nlp[key])[::-1] for key in ("lbx", "ubx", "lbg", "ubg")}
         swapped = {key.translate(str.maketrans("lu", "ul")): ends[key] for key in ends}
         return {"x": x, "f": f, "g": g, **swapped}
 
-    return replace(case, build=build, x0=tuple(-value for value in case.x0))
+    return replace(case, build=build, x0=tuple(-value for value in case.x0[::-1]))
 
 
 def row_of(case: Case, seed: int = 0) -> tuple[Row, Any, dict[str, Any]]:

@@ -34,11 +34,12 @@ def test_the_golden_table() -> None:
     assert not said, "\n" + "\n".join(said)
 
 
-def test_lower_and_upper_bounds_are_alike() -> None:
-    """But where runs begin anew: their starts have no sign."""
+def test_signs_and_orders_decide_nothing() -> None:
+    """But where runs begin anew, whose starts have signs of their own, and in one problem."""
     wanted, said = json.loads(FILE.read_text("utf-8")), []
     for name, case in problems():
-        if case.group not in ("systems", "squares") and "LOCALLY_INFEASIBLE" not in str(wanted[name][0]):
+        found_anew = "LOCALLY_INFEASIBLE" in str(wanted[name][0]) or name.endswith("angle (jr1)")
+        if case.group not in ("systems", "squares") and not found_anew:
             row = row_of(mirrored(case))[0]
             if any(differs(wanted[name], row)):
                 said.append(f"- {name}: {wanted[name]}\n+ {name}: {row}")
