@@ -107,13 +107,9 @@ class System:
         self._doubles = np.zeros(arena.used_doubles)
         self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
-        self._room = np.zeros((9, (n + m + 2) ** 2))
-        rooms = dict(zip("V Z T values along turned right x left".split(), self._room, strict=True))
-        self._U, self._w = (np.array(one, float) for one in (U, w))
-        self.low = LowRankData(
-            rank=len(w), U=self._U.ctypes.data, w=self._w.ctypes.data,
-            **{name: room.ctypes.data for name, room in rooms.items()},
-        )  # fmt: skip
+        rooms = {name: np.zeros((len(w) + 1) * (n + m)) for name, _ in LowRankData._fields_[2:]}
+        self._rooms = {**rooms, "U": np.array(U, float), "w": np.array(w, float)}
+        self.low = LowRankData(len(w), 0, *(room.ctypes.data for room in self._rooms.values()))
         self.kkt = KktData(answer=self.space.addresses["answer"], low_rank=ct.addressof(self.low))
         self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kkt))
         self.n, self.m = n, m
