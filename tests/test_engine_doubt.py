@@ -235,10 +235,10 @@ def test_a_regularized_system_of_dependent_rows_is_solved() -> None:
 
 
 def test_a_change_of_low_rank_that_leaves_no_curvature_is_singular() -> None:
-    """Along the null space of A; and one step of rounding further it is not."""
-    A, U = np.array([[1.0, 1.0]]), [[1.0, -1.0]]
+    """Along the null space of A; and with a little less or more of it K is regular."""
+    A, U = np.array([[1.0, 1.0]]), [[1.0, -1.0], [1.0, 1.0]]
     for weight, found in ((-0.5, SINGULAR), (-0.5 - 1e-12, 1), (-0.5 + 1e-12, 0)):
-        system = System(np.eye(2), A, U, [weight])
+        system = System(np.eye(2), A, U, [weight, 3.0])
         assert system.factor(0.0) == found
         assert system.kkt.inertia.singular == (found == SINGULAR)
 
@@ -246,11 +246,7 @@ def test_a_change_of_low_rank_that_leaves_no_curvature_is_singular() -> None:
 def test_an_inertia_under_a_change_of_low_rank_is_counted_anew() -> None:
     """Where a solution asks for chosen pivots, and these have other signs than were counted."""
     rng = np.random.default_rng(1)
-    W, A, U = (
-        np.diag(rng.uniform(1, 2, 6)),
-        rng.standard_normal((2, 6)),
-        rng.standard_normal((2, 6)),
-    )
+    W, (A, U) = np.diag(rng.uniform(1, 2, 6)), rng.standard_normal((2, 2, 6))
     K = np.block([[W + U.T @ np.diag([1.0, -0.1]) @ U, A.T], [A, np.zeros((2, 2))]])
     system, b = System(W, A, U, [1.0, -0.1]), rng.standard_normal(8)
     assert system.factor(0.0) == 0
