@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -34,6 +36,20 @@ def problems() -> Iterator[tuple[str, Case]]:
     for group in SETS:
         yield from ((f"{group} {case.name}", case) for case in cases(group))
     yield from ((f"trap {c.name}", c) for c in cases("hopeless") if c.name in TRAPS)
+
+
+def mirrored(case: Case) -> Case:
+    """In -x and -g, the last entries first: lower bounds become upper ones, and sums other sums."""
+
+    def build() -> dict[str, Any]:
+        nlp = case.build()
+        x, g = nlp["x"], nlp["g"][::-1] if nlp["g"].numel() else nlp["g"]
+        f, g = ca.substitute([nlp["f"], -g], [x], [-x[::-1]])
+        ends = {key: -np.array(nlp[key])[::-1] for key in ("lbx", "ubx", "lbg", "ubg")}
+        swapped = {key.translate(str.maketrans("lu", "ul")): ends[key] for key in ends}
+        return {"x": x, "f": f, "g": g, **swapped}
+
+    return replace(case, build=build, x0=tuple(-value for value in case.x0[::-1]))
 
 
 def row_of(case: Case, seed: int = 0) -> tuple[Row, Any, dict[str, Any]]:

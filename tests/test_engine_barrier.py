@@ -379,6 +379,18 @@ def test_a_start_nearby_leads_to_the_same_value() -> None:
 
 
 @pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_multipliers_follow_a_step_far_from_the_bound(sign: int) -> None:
+    """To 4e11 away: z, which was 1, is at most 1e10 ν/distance there."""
+    x = ca.SX.sym("x", 2)
+    made = {"x": x, "f": ca.sumsqr(x), "g": sign * x[0] - 1e12 - x[1]}, {"lbg": 0, "ubg": 0}
+    of, end = ("lbx", -INF) if sign == 1 else ("ubx", INF)
+    solver, found = solved(made, {"max_iter": 1}, x0=[sign, 0], **{of: [0, end]})
+    nu = solver.stats()["iterations"]["mu"][0]
+    assert -found["x"][0] * found["lam_x"][0] == pytest.approx(1e10 * nu)
+
+
+@pytest.mark.usefixtures("needs_core")
 def test_a_domain_that_is_left_is_no_end() -> None:
     """Trial points where a function is not defined shorten the step."""
     x = ca.SX.sym("x", 2)
@@ -406,7 +418,7 @@ def test_a_start_outside_the_domain_is_moved_into_its_bounds(low: float) -> None
 
 @pytest.mark.usefixtures("needs_core")
 def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would() -> None:
-    """What bends downwards step after step is no wrong guess of the active set: ν rises, once."""
+    """What bends downwards in eight steps is no wrong guess of the active set: ν rises, once."""
     n = 12
     x, s = ca.SX.sym("x", n), ca.SX.sym("s")
     f = ca.sumsqr(x**2 - 1) + 10 * ca.sumsqr(x[1:] - x[:-1]) + 50 * s
@@ -416,6 +428,8 @@ def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would() -> Non
     start = {"x0": 1e-4 * np.arange(n + 1), "lam_x0": [0.0] * n + [-50.0], "lam_g0": [0.0, 0.0]}
     solver, found = solved(({"x": ca.vertcat(x, s), "f": f, "g": g}, bounds), **start)
     assert found["f"] < 1e-6
-    nus = np.array(solver.stats()["iterations"]["mu"])
+    lists = solver.stats()["iterations"]
+    nus, shifts = np.array(lists["mu"]), np.array(lists["regularization_size"])
     assert list(np.flatnonzero(np.diff(nus) > 0)) == [np.argmax(nus) - 1]
+    assert np.argmax(shifts > 1.0) == np.argmax(nus) - 8
     assert nus.max() == 0.1

@@ -18,6 +18,7 @@ from engine_runs import ended_at
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.session.solve import CAUSES
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 COMPOSITE, BARRIER = "hybrid (composite step)", "hybrid (barrier)"
@@ -458,6 +459,15 @@ def test_many_variables(n: int) -> None:
     solver, found = solved(made)
     assert solver.stats()["success"]
     assert_kkt(made, found)
+
+
+def test_at_a_kink_no_step_descends() -> None:
+    x = ca.SX.sym("x", 3)
+    made = {"x": x, "f": ca.fabs(x[0]) + x[1] ** 2, "g": x[0] ** 2 + x[1] - x[2]}
+    solver, found = solved((made, {"x0": [1, 2, 3], "lbg": 0, "ubg": 0}))
+    assert solver.stats()["stop_reason"] == "STALLED"
+    assert solver.stats()["detail"].endswith(CAUSES[9])
+    assert abs(found["x"][0]) < 1e-12
 
 
 @pytest.mark.parametrize("bounds", [{"lbx": -50}, {"ubg": [0, 1]}])

@@ -92,9 +92,10 @@ def doubt(doubting: ct.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class System:
-    """K with its memory, for one pattern of (W, A); no entry is pinned."""
+    """K with its memory, for one pattern of (W, A); no entry is pinned. W may have a change of low
+    rank, U diag(w) U'."""
 
-    def __init__(self, W: np.ndarray, A: np.ndarray) -> None:
+    def __init__(self, W: np.ndarray, A: np.ndarray, U: Any = (), w: Any = ()) -> None:
         self.core = core_in_pieces()
         (m, n), x = A.shape, ca.SX.sym("x", A.shape[1])
         f = 0.5 * ca.bilin(ca.sparsify(ca.DM(W)), x, x)
@@ -109,8 +110,10 @@ class System:
         self._doubles = np.zeros(arena.used_doubles)
         self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
-        self._plain = LowRankData()
-        self.kkt = KktData(answer=self.space.data.answer, low_rank=ct.addressof(self._plain))
+        rooms = {name: np.zeros((len(w) + 1) * (n + m)) for name, _ in LowRankData._fields_[2:]}
+        self._rooms = {**rooms, "U": np.array(U, float), "w": np.array(w, float)}
+        self.low = LowRankData(len(w), 0, *(room.ctypes.data for room in self._rooms.values()))
+        self.kkt = KktData(answer=self.space.data.answer, low_rank=ct.addressof(self.low))
         self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kkt))
         self.n, self.m = n, m
         self.W = W[_ints(data.W_rows, data.nnz_W), _ints(data.W_cols, data.nnz_W)]
@@ -232,6 +235,28 @@ def test_a_regularized_system_of_dependent_rows_is_solved() -> None:
         _, solved, x = system.solve(b)
         assert solved == 0
         assert backward_error(K, x, b) <= ACCURATE
+
+
+def test_a_change_of_low_rank_that_leaves_no_curvature_is_singular() -> None:
+    """Along the null space of A; and with a little less or more of it K is regular."""
+    A, U = np.array([[1.0, 1.0]]), [[1.0, -1.0], [1.0, 1.0]]
+    for weight, found in ((-0.5, SINGULAR), (-0.5 - 1e-12, 1), (-0.5 + 1e-12, 0)):
+        system = System(np.eye(2), A, U, [weight, 3.0])
+        assert system.factor(0.0) == found
+        assert system.kkt.inertia.singular == (found == SINGULAR)
+
+
+def test_an_inertia_under_a_change_of_low_rank_is_counted_anew() -> None:
+    """Where a solution asks for chosen pivots, and these have other signs than were counted."""
+    rng = np.random.default_rng(1)
+    W, (A, U) = np.diag(rng.uniform(1, 2, 6)), rng.standard_normal((2, 2, 6))
+    K = np.block([[W + U.T @ np.diag([1.0, -0.1]) @ U, A.T], [A, np.zeros((2, 2))]])
+    system, b = System(W, A, U, [1.0, -0.1]), rng.standard_normal(8)
+    assert system.factor(0.0) == 0
+    system.kkt.precise, system.low.negative = 1, 3
+    first, solved, x = system.solve(b)
+    assert (first, solved, system.low.negative) == (1, 0, 2)
+    assert backward_error(K, x, b) <= ACCURATE
 
 
 # --- whole solves ---------------------------------------------------------------------------------

@@ -31,13 +31,13 @@ def core() -> None:
 # --- the certificate ------------------------------------------------------------------------------
 
 X = ca.SX.sym("x", 5)
-# An equation, a steep row with one bound, one with two, one without a bound; x[3] is fixed.
+# An equation, a steep row with one bound, one without a bound, one with two; x[3] is fixed.
 G = ca.vertcat(
-    ca.sumsqr(X) - 4, 400 * (X[0] * X[1] - X[2]), ca.sin(X[0]) + X[3] * X[4] ** 2, ca.exp(X[1])
+    ca.sumsqr(X) - 4, 400 * (X[0] * X[1] - X[2]), ca.exp(X[1]), ca.sin(X[0]) + X[3] * X[4] ** 2
 )
-ROWS = {"lbg": np.array([1, -INF, 3, -INF]), "ubg": np.array([1, -800, 4, INF])}
+ROWS = {"lbg": np.array([1, -INF, -INF, 3]), "ubg": np.array([1, -800, INF, 4])}
 BOX = {"lbx": np.array([-1, 0, -INF, 2, -3]), "ubx": np.array([1, 2, INF, 2, 0.5])}
-FREE, KEPT = [0, 1, 2, 4], [0, 1, 2]
+FREE, KEPT = [0, 1, 2, 4], [0, 1, 3]
 
 
 class Formula:
@@ -88,6 +88,7 @@ class Certificate:
         assert self.form_of.evaluate(np.concatenate((free, np.ones(self.form_of.data.n - 4)))) == 0
 
     def slope(self, y: np.ndarray | None) -> float:
+        self._work[:] = np.nan
         given = (self.J0, y, self._W, self._work)
         return float(self.form_of.call("hybrid_violation_slope", *given))
 
@@ -233,12 +234,18 @@ def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "cause"), [("poles", "an inverse", 2), ("on the edge", "a corner", 4)]
+    ("kind", "name", "cause"),
+    [
+        ("on the edge", "an arc", 1),
+        ("poles", "an inverse", 2),
+        ("on the edge", "a corner", 4),
+        ("infeasible", "sine of two", 8),
+    ],
 )
 def test_a_solve_without_a_way_on_says_why(kind: str, name: str, cause: int) -> None:
     case = PROBLEMS[kind][name]
     solver, _ = solved((case.nlp, case.call))
-    assert solver.stats()["stop_reason"] == "STALLED"
+    assert solver.stats()["stop_reason"] == ("LOCALLY_INFEASIBLE" if cause == 8 else "STALLED")
     assert solver.stats()["detail"].endswith(CAUSES[cause])
 
 

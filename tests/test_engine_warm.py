@@ -16,6 +16,7 @@ from engine_cases import CASES, Case, assert_kkt, needs_engine, warm
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 
+INF = np.inf
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
@@ -52,6 +53,22 @@ def same_bits(found: Any, expected: Any) -> None:
 
 
 # --- loops ---------------------------------------------------------------------------------------
+
+
+def test_a_working_set_that_is_right_is_factored_once() -> None:
+    """Bounds and rows on both sides; by multipliers alone the same set is guessed."""
+    x, p = ca.SX.sym("x", 40), ca.SX.sym("p")
+    f = ca.sumsqr(x - 3 * p * np.cos(np.arange(40))) + 0.01 * ca.sum1(x**4)
+    nlp = {"x": x, "p": p, "f": f, "g": ca.vertcat(ca.sum1(x[:20]), ca.sum1(x[20:]))}
+    solver = nlpsol("solver", "hybrid", nlp)
+    ends = {"lbx": -1, "ubx": 1, "lbg": [2, -INF], "ubg": [INF, -2]}
+    outputs, active = solver(p=1, **ends), solver.result.working_set
+    assert min(np.count_nonzero(active.x == side) for side in (-1, 0, 1)) > 1
+    assert active.g.tolist() == [-1, 1]
+    for known in ({"warm_start": solver.result}, warm(outputs)):
+        solver(p=1.0001, **known, **ends)
+        assert solver.result.iterations == 1
+        assert solver._runner.last()._found.said.factors == 1
 
 
 @pytest.mark.parametrize("away", [1e-1, 1e-3, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7])

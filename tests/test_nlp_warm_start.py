@@ -296,18 +296,22 @@ def test_far_from_a_solution_the_barrier_begins_wide() -> None:
     assert largest_nu(1, 0.1) == 0.1
 
 
-def test_of_a_start_that_no_step_has_bettered_all_is_kept() -> None:
+@pytest.mark.parametrize("bound", [False, True])
+def test_of_a_start_that_no_step_has_bettered_all_is_kept(bound: bool) -> None:
     """Near a saddle point with its multipliers, and a little outside: where f bends downwards no
     active set is tried, and the first iterates of the barrier method are further off."""
-    x = ca.SX.sym("x", 2)
-    f, g = x[0] ** 4 - x[0] ** 2 + x[1] ** 2, x[1]
-    solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g}, {"max_iter": 3})
-    start = np.array([[1e-4], [1 - 1e-5]])
-    found = solver(x0=start, lam_g0=-2.0, lbg=1.0, ubg=3.0)
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": x[0] ** 4 - x[0] ** 2 + x[1] ** 2, "g": x[1:]}
+    solver = nlpsol("s", "hybrid", nlp, {"max_iter": 3})
+    start = np.array([1e-4, 1.0, -1e-5] if bound else [1e-4, 1 - 1e-5, 0.0])
+    lam_x, lam_g = ([0, -2 * bound, 0], [-2 * (not bound), 0])
+    least = [-9, 1, -9] if bound else -9
+    solver(x0=start, lam_x0=lam_x, lam_g0=lam_g, lbx=least, lbg=[1 - bound, 0], ubg=[3, 0])
     assert solver.result.iterations == 3
     assert not solver.result.success
-    np.testing.assert_array_equal(found["x"], start)
-    np.testing.assert_array_equal(found["lam_g"], -2.0)
+    np.testing.assert_array_equal(solver.result.x, start)
+    np.testing.assert_array_equal(solver.result.lam_x, lam_x)
+    np.testing.assert_array_equal(solver.result.lam_g, lam_g)
     slope = 2 * np.abs(2 * start[0] ** 3 - start[0])
     assert solver.result.residuals.stationarity == pytest.approx(slope, rel=1e-9)
 

@@ -10,6 +10,7 @@ takes few operations (a difference quotient that two triangles share) is copied 
 from __future__ import annotations
 
 import ctypes as ct
+from contextlib import suppress
 from ctypes import c_int
 from typing import Any
 
@@ -67,16 +68,18 @@ def find_elements(graph: ca.Function) -> Elements | None:
         graph: in scalar operations.
     """
     try:
-        read, best = graph_of(graph), None
-        for way in WAYS:
+        read = graph_of(graph)
+    except (UntranslatedError, BuildError, MemoryError):
+        return None
+    best: _Search | None = None
+    for way in WAYS:
+        with suppress(UntranslatedError, MemoryError):
             search = _Search(read, graph, *way)
             if best is None or REPEATED * search.once < best.once:
                 best = search
-            if best.repeated >= _OFTEN:
-                break
-        return best.elements() if best and best.repeated >= REPEATED else None
-    except (UntranslatedError, BuildError, MemoryError):
-        return None
+        if best is not None and best.repeated >= _OFTEN:
+            break
+    return best.elements() if best and best.repeated >= REPEATED else None
 
 
 class _Search:
