@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.callbacks import StepCallback
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
+    from casadi_hybrid.session.solve import End
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
 
@@ -39,7 +40,7 @@ _IPOPT = {
 _FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
 
-def unified_status(result: Result) -> str:
+def unified_status(result: Result | End) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
     if result.success:
         return "SOLVER_RET_SUCCESS"
@@ -51,7 +52,7 @@ def unified_status(result: Result) -> str:
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
 
 
-def return_status(result: Result) -> str:
+def return_status(result: Result | End) -> str:
     """IPOPT's word for how a solve ended, where it has one."""
     if result.success:
         return "Solve_Succeeded"
@@ -83,29 +84,30 @@ class Run(Solved):
         ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a note why not
         where that was asked for.
         """
-        result, callback = self.result, self.callback
-        calls = dict.fromkeys(_FUNCTIONS, int(result.evaluations.get("first", 0)))
-        calls["nlp_hess_l"] = int(result.evaluations.get("second", 0))
+        end: Result | End = self.__dict__.get("result") or sessions.end_of(self)
+        callback = self.callback
+        calls = dict.fromkeys(_FUNCTIONS, end.evaluations.get("first", 0))
+        calls["nlp_hess_l"] = end.evaluations.get("second", 0)
         calls["nlp_grad"] = 1  # for lam_p
         calls["callback_fun"] = callback.calls if callback else 0
         wall = dict.fromkeys((*calls, "total"), 0.0)
-        wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
-        wall["nlp_hess_l"] = result.seconds.get("second", 0.0)
+        wall["nlp_jac_g"] = end.seconds.get("first", 0.0)
+        wall["nlp_hess_l"] = end.seconds.get("second", 0.0)
         wall["callback_fun"] = callback.seconds if callback else 0.0
-        wall["total"] = result.elapsed
+        wall["total"] = end.elapsed
         return {
-            "success": result.success,
-            "return_status": return_status(result),
-            "unified_return_status": unified_status(result),
-            "stop_reason": result.stop.name,
-            "point_status": result.point.name,
-            "detail": result.detail,
-            "hessian": result.hessian,
-            "engine": result.engine,
+            "success": end.success,
+            "return_status": return_status(end),
+            "unified_return_status": unified_status(end),
+            "stop_reason": end.stop.name,
+            "point_status": end.point.name,
+            "detail": end.detail,
+            "hessian": end.hessian,
+            "engine": end.engine,
             "functions": self.called[0],
             "functions_note": self.called[1],
-            "kernel": result.kernel,
-            "iter_count": result.iterations,
+            "kernel": end.kernel,
+            "iter_count": end.iterations,
             "iterations": self.watch.lists,
             **{f"n_call_{name}": count for name, count in calls.items()},
             **{f"t_wall_{name}": seconds for name, seconds in wall.items()},

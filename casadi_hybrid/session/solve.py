@@ -19,9 +19,9 @@ that ends at a stationary violation, a least-squares problem reduces ‖c‖₂,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -180,15 +180,31 @@ def _looks(
     return look
 
 
-def result_of(run: Solved) -> Result:
-    """What the core has found, as a result, with what ended the solve from outside the core."""
-    said, numbers, raised = run.said, run.numbers, run.raised
-    bounds, x0, x = numbers.bounds, numbers.x0, run.array("x")
-    start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
-    if not said.placed:
-        start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
-    elif said.placed > 1:
-        start = _inside(bounds, clipped)
+class End(NamedTuple):
+    """How a solve ended: the fields of its :class:`Result` that are no arrays."""
+
+    stop: StopReason
+    point: PointStatus
+    detail: str
+    error: EvaluationError | None
+    iterations: int
+    evaluations: Mapping[str, int]
+    seconds: Mapping[str, float]
+    elapsed: float
+    hessian: str
+    method: str
+    engine: str
+    kernel: str
+
+    @property
+    def success(self) -> bool:
+        """Whether x is a KKT point within tolerance."""
+        return self.point is PointStatus.KKT_POINT
+
+
+def end_of(run: Solved) -> End:
+    """How a solve by the core ended, with what ended it from outside."""
+    said, raised = run.said, run.raised
     stop, point = STOPS[said.stop], POINTS[said.point]
     error = None if point is PointStatus.KKT_POINT else _undefined(run)
     detail = _detail(stop, said, error)
@@ -199,35 +215,42 @@ def result_of(run: Solved) -> Result:
         stop, detail = StopReason.TIME_LIMIT, ""
     elif raised is not None:
         stop, detail = StopReason.STOPPED_BY_USER, "interrupted"
-    first = last = None
-    if point is not PointStatus.UNDEFINED:
+    composite = said.method == C.HYBRID_COMPOSITE_STEP
+    return End(
+        stop, point, detail, error, said.steps,
+        {"first": said.firsts, "second": said.seconds, "undefined": said.undefined},
+        {"first": said.in_firsts, "second": said.in_seconds}, said.elapsed,
+        run.problem.functions.hessian, COMPOSITE_STEP if composite else BARRIER, "c",
+        "svd" if composite else "ldl" if said.chosen else "ldl-fixed",
+    )  # fmt: skip
+
+
+def result_of(run: Solved) -> Result:
+    """What the core has found, as a result."""
+    said, bounds, x0 = run.said, run.numbers.bounds, run.numbers.x0
+    start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
+    if not said.placed:
+        start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
+    elif said.placed > 1:
+        start = _inside(bounds, clipped)
+    x, first, last = run.array("x"), None, None
+    if POINTS[said.point] is not PointStatus.UNDEFINED:
         pattern = patterns_of(run.problem)[0]
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
         last = Linearization(x, run.array("gradient"), Sparse(pattern, run.array("J")))
-    composite, end = said.method == C.HYBRID_COMPOSITE_STEP, said.end
     return Result(
         x=x,
-        f=end.f,
+        f=said.end.f,
         g=run.array("g"),
         lam_x=run.array("lam_x"),
         lam_g=run.array("lam_g"),
-        residuals=Residuals(end.feasibility, end.stationarity, end.complementarity),
-        stop=stop,
-        point=point,
-        detail=detail,
-        error=error,
+        residuals=Residuals(said.end.feasibility, said.end.stationarity, said.end.complementarity),
         certificate=None if np.isnan(said.certificate) else said.certificate,
         start=first,
         end=last,
         step=run.array("step") if said.step and said.stepped else None,
-        iterations=said.steps,
-        evaluations={"first": said.firsts, "second": said.seconds, "undefined": said.undefined},
-        seconds={"first": said.in_firsts, "second": said.in_seconds},
-        elapsed=said.elapsed,
-        method=COMPOSITE_STEP if composite else BARRIER,
-        engine="c",
-        kernel="svd" if composite else "ldl" if said.chosen else "ldl-fixed",
         history=run.watch.course(),
+        **end_of(run)._asdict(),
         **_context_of(run),
     )
 
@@ -285,7 +308,6 @@ def _context_of(run: Solved) -> dict[str, Any]:
             "these: about 1e-8 of the size of what is differenced"
         )
     return {
-        "hessian": functions.hessian,
         "remarks": tuple(remarks),
         "problem": run.problem.name,
         "constraint_names": functions.constraint_names,
@@ -317,5 +339,6 @@ def undefined_result(run: Solved, error: EvaluationError) -> Result:
         evaluations={},
         elapsed=0.0,
         method=BARRIER,
+        hessian=run.problem.functions.hessian,
         **_context_of(run),
     )
