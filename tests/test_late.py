@@ -24,7 +24,7 @@ SELDOM = tuple(
         "session.equations", "session.methods", "solver", "study", "verify.judging",
     )
 )  # fmt: skip
-MOST = 65
+MOST = 60
 """So many modules of the package are enough for a solve by the engine."""
 LATE = (
     "casadi_hybrid",
