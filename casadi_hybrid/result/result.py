@@ -75,8 +75,8 @@ class Result(Answer):
 
     def _measured(self) -> Iterator[tuple[str, float, float, str]]:
         """Each residual that says something: value, tolerance, and where it is largest."""
-        b, kinds = self.bounds, ("feasibility", "stationarity", "complementarity")
-        for kind in kinds if b.on_x or (b.lbg < b.ubg).any() else kinds[:2]:
+        kinds = ("feasibility", "stationarity", "complementarity")
+        for kind in kinds if self.bounds.inequalities else kinds[:2]:
             place = self.worst() if kind == "feasibility" else ""
             yield kind, getattr(self.residuals, kind), getattr(self.tolerances, kind), place
 
