@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import queue
 import signal
 import sys
 import threading
@@ -88,21 +87,17 @@ def started_deaf(start: Callable[[], Value]) -> Value:
 
     It may take its time: it runs in a thread of its own, and this one answers Ctrl-C meanwhile.
     """
-    box: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    started: Future[Value] = Future()
 
     def run() -> None:
         try:
-            box.put((start(), None))
+            started.set_result(start())
         except BaseException as error:  # noqa: BLE001, raised below
-            box.put((None, error))
+            started.set_exception(error)
 
     with deaf_children():
         threading.Thread(target=run, daemon=True, name="start of a cluster").start()
-    value, error = box.get()
-    if error is not None:
-        raise error
-    started: Value = value
-    return started
+    return started.result()
 
 
 class Processes:

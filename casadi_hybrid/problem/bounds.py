@@ -26,9 +26,10 @@ class Bounds:
     ubg: Vector
 
     @property
-    def on_x(self) -> bool:
-        """Whether any variable has a bound."""
-        return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
+    def inequalities(self) -> bool:
+        """Whether any variable has a bound, or a row is no equation."""
+        of_x = np.isfinite((self.lbx, self.ubx))
+        return bool(of_x.any() or (self.lbg < self.ubg).any())
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:

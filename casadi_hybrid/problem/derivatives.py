@@ -125,16 +125,18 @@ class Derivatives:
         Raises:
             InputError: where one does not exist.
         """
-        given = self.grad_f, self.jac_g
-        if given[0] is None:
-            gradient = _existing("f", lambda: ca.gradient(f, x))
-        else:
-            gradient = _called(given[0], x, p)[1]
-        if given[1] is None:
-            jacobian = _existing("g", lambda: jacobian_of(g, x, graph))
-        else:
-            jacobian = _called(given[1], x, p)[1]
-        return full(gradient), jacobian
+
+        def taken(of: str, given: ca.Function | None, make: Callable[[], Any]) -> Any:
+            if given is not None:
+                return _called(given, x, p)[1]
+            try:
+                return make()
+            except RuntimeError as error:
+                said = f"{of} has no first derivatives: {last_line(error)}; {_REMEDY}"
+                raise InputError(said) from error
+
+        gradient = taken("f", self.grad_f, lambda: ca.gradient(f, x))
+        return full(gradient), taken("g", self.jac_g, lambda: jacobian_of(g, x, graph))
 
     def attached(self, graph: ca.Function) -> ca.Function:
         """(x, p) → (f, g) whose derivatives by x are those given; the graph itself without any."""
@@ -208,13 +210,6 @@ def uses_differences(function: ca.Function, *, itself: bool = False) -> bool:
     if itself:
         kinds.add(function.class_name())
     return not kinds.isdisjoint(_DIFFERENCES)
-
-
-def _existing(of: str, make: Callable[[], Any]) -> Any:
-    try:
-        return make()
-    except RuntimeError as error:
-        raise InputError(f"{of} has no first derivatives: {last_line(error)}; {_REMEDY}") from error
 
 
 def _called(function: ca.Function, *values: Any) -> list[Any]:

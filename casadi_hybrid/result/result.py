@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,14 +30,10 @@ class Result(Answer):
 
         Of a point from which the violation cannot be reduced, what stands in the way comes first.
         """
-        worst = self.worst()
-        kinds = []
-        for kind in self._kinds():
-            place = f" at {worst}" if kind == "feasibility" and worst else ""
-            tolerance = getattr(self.tolerances, kind)
-            kinds.append(
-                f"{kind} {getattr(self.residuals, kind):.2e}{place} (at most {tolerance:g})"
-            )
+        kinds = [
+            f"{kind} {value:.2e}{place and f' at {place}'} (at most {tolerance:g})"
+            for kind, value, tolerance, place in self._measured()
+        ]
         head = [
             f"Stopped after {self.iterations} iterations: {self.stop.value}.",
             f"The point: {self.point.value}.",
@@ -76,14 +73,12 @@ class Result(Answer):
 
         return write_page(self, self.explain, path)
 
-    def _bounded(self) -> bool:
-        """Whether there is more than equations: a bound on x, or a row that is an inequality."""
-        b = self.bounds
-        return b.on_x or bool((b.lbg < b.ubg).any())
-
-    def _kinds(self) -> tuple[str, ...]:
+    def _measured(self) -> Iterator[tuple[str, float, float, str]]:
+        """Each residual that says something: value, tolerance, and where it is largest."""
         kinds = ("feasibility", "stationarity", "complementarity")
-        return kinds if self._bounded() else kinds[:2]
+        for kind in kinds if self.bounds.inequalities else kinds[:2]:
+            place = self.worst() if kind == "feasibility" else ""
+            yield kind, getattr(self.residuals, kind), getattr(self.tolerances, kind), place
 
     def _undefined_start(self) -> list[str]:
         """Which function is not defined at the start, and what to do; else nothing."""
@@ -112,11 +107,9 @@ class Result(Answer):
             ("point", f"{self.point.value}  [{self.point.name}]"),
             ("objective", f"{self.f:.10g}"),
         ]
-        worst = self.worst()
-        places = {"feasibility": f"; largest at {worst}" if worst else ""}
-        for kind in self._kinds():
-            value, tolerance = getattr(self.residuals, kind), getattr(self.tolerances, kind)
-            rows.append((kind, f"{value:.2e}  (tolerance {tolerance:.0e}{places.get(kind, '')})"))
+        for kind, value, tolerance, place in self._measured():
+            where = place and f"; largest at {place}"
+            rows.append((kind, f"{value:.2e}  (tolerance {tolerance:.0e}{where})"))
         took = f"{self.iterations}  ({calls or 'no'} evaluations, {self.elapsed:.3g} s)"
         rows.append(("iterations", took))
         if self.hessian != EXACT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -33,8 +33,7 @@ class Unfinished(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Keeping(Generic[Item, Value]):
-    """Where a study is kept, and how: arguments of :class:`.Record`, and those that turn items into
-    rows.
+    """Where a study is kept, and how: a :class:`.Record`, and what turns items into its rows.
 
     Args:
         key: item → the key's values.
@@ -97,36 +96,31 @@ def collect(
         Unfinished: by Ctrl-C, with what is made of what there is.
     """
     found: dict[Item, Value] = {}
+    record: Record | None = None
 
     def collected(unwritten: str = "") -> Found:
         return made(Collected({i: found[i] for i in items if i in found}, unwritten))
 
-    def run(record: Record | None) -> None:
-        missing = [item for item in items if item not in found]
-        stream = in_parallel(
-            work, missing, workers=workers, cluster=cluster, label=label, lost=lost
-        )
-        with closing(stream):
-            for item, value in stream:
-                found[item] = value
-                if record is not None and keeping is not None:
-                    record.append(keeping.key(item), keeping.rows(item, value))
-
-    unwritten = ""
     try:
-        if keeping is None:
-            run(None)
-        else:
-            with keeping.open() as record:
+        with ExitStack() as stack:
+            if keeping is not None:
+                record = stack.enter_context(keeping.open())
                 for item in items:
                     rows = record.done.get(keeping.key(item))
                     if rows is not None:
                         found[item] = keeping.value(rows)
                 if found and label:
                     print(f"{label}: {len(found)} of {len(items)} are there", file=sys.stderr)
-                run(record)
+            missing = [item for item in items if item not in found]
+            stream = in_parallel(
+                work, missing, workers=workers, cluster=cluster, label=label, lost=lost
+            )
+            for item, value in stack.enter_context(closing(stream)):
+                found[item] = value
+                if record is not None and keeping is not None:
+                    record.append(keeping.key(item), keeping.rows(item, value))
+            if record is not None and keeping is not None:
                 record.arrange(map(keeping.key, items))
-            unwritten = record.unwritten
     except KeyboardInterrupt:
         raise Unfinished(collected(), len(found), len(items)) from None
-    return collected(unwritten)
+    return collected("" if record is None else record.unwritten)

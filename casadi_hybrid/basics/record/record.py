@@ -24,7 +24,7 @@ from casadi_hybrid.basics.record.cells import (
 )
 from casadi_hybrid.basics.record.folder import Lock, writable
 from casadi_hybrid.basics.record.software import code_digest, software, versions
-from casadi_hybrid.basics.record.tables import FORMS, Cells
+from casadi_hybrid.basics.record.tables import FORMS, Cells, no_record
 
 FORMAT = 2
 _NAMED = 5
@@ -111,10 +111,10 @@ class Record:
         try:
             self._table.add(self._late, now=now)
         except OSError as error:
+            said = f"{self._table.path} could not be written: {error}"
             if not self.unwritten:
-                print(f"{self._table.path} cannot be written: {error}; going on in memory",
-                      file=sys.stderr)  # fmt: skip
-            self.unwritten = f"{self._table.path} could not be written: {error}"
+                print(f"{said}; going on in memory", file=sys.stderr)
+            self.unwritten = said
             return
         self._late, self.unwritten = [], ""
 
@@ -134,10 +134,7 @@ class Record:
         else:
             for old in tables:
                 if old.exists():
-                    raise InputError(
-                        f"{old} is not the record of a study, as there is no {path.name} beside "
-                        "it; use another output folder, or --fresh to replace it"
-                    )
+                    raise no_record(old, f", as there is no {path.name} beside it")
             beside = path.with_name(path.name + ".new")
             text = json.dumps(self.about, indent=1, ensure_ascii=False)
             beside.write_text(text + "\n", encoding="utf-8")
@@ -150,10 +147,7 @@ class Record:
         except ValueError:
             found = None
         if not isinstance(found, dict) or "study" not in found:
-            raise InputError(
-                f"{path} is not the record of a study; use another output folder, "
-                "or --fresh to replace it"
-            )
+            raise no_record(path)
         for name in {**self.about, **found}:
             here, there = self.about.get(name), found.get(name)
             if here != there:

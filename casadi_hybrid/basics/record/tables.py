@@ -22,6 +22,14 @@ from casadi_hybrid.basics.record.cells import Columns, text_of, value_of
 Cells = list[str]
 
 
+def no_record(path: Path, why: str = "") -> InputError:
+    """The error for what a study cannot go on with."""
+    return InputError(
+        f"{path} is not the record of a study{why}; use another output folder, or --fresh to "
+        "replace it"
+    )
+
+
 class Lines:
     """``runs.csv``: a line of names, then a line a row. A line that a kill cut off is no row."""
 
@@ -40,10 +48,7 @@ class Lines:
             self.replace([])  # killed while it was begun
             return
         if not lines or lines[0] != _line(self._names).rstrip("\n"):
-            raise InputError(
-                f"{self.path} is not the record of a study: its first line has other names than "
-                "those of the columns; use another output folder, or --fresh to replace it"
-            )
+            raise no_record(self.path, ": its first line has other names than those of the columns")
         if whole != text:
             with self.path.open("r+b") as file:
                 file.truncate(len(whole))

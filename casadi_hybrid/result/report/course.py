@@ -37,7 +37,7 @@ def of_course(answer: Answer) -> str:
 
 def of_active_set(answer: Answer) -> str:
     """Which bounds were active when, and how many are so at the end."""
-    if answer.mu is not None or not (answer.bounds.on_x or _inequalities(answer)):
+    if answer.mu is not None or not answer.bounds.inequalities:
         return "<p>There are equations alone: no bound can become active.</p>"
     if _undefined(answer):
         return "<p>No bound can be called active where the functions are not defined.</p>"
@@ -66,10 +66,6 @@ def of_active_set(answer: Answer) -> str:
 
 def _undefined(answer: Answer) -> bool:
     return answer.point is PointStatus.UNDEFINED and not answer.iterations
-
-
-def _inequalities(answer: Answer) -> bool:
-    return bool((answer.bounds.lbg < answer.bounds.ubg).any())
 
 
 def _residuals(answer: Answer, course: Course) -> str:
