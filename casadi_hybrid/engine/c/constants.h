@@ -92,7 +92,8 @@
 #define HYBRID_UNLIMITED 1e100
 /* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero [u] */
 #define HYBRID_EIGENVALUE_ROUNDING 1e-14
-/* Error, theta or |c| that is rounding: steps gain nothing any more [M] */
+/* Error, theta, |c|, or cosine between c and a column of A, that is rounding: steps gain nothing
+ * more [M] */
 #define HYBRID_EXACT 1e-11
 /* Rounding of f, phi, |c|, a slope, a step or a radius, relative to it: 10 u [WB 3.9, CGT 17.4] */
 #define HYBRID_ROUNDED 2.220446049250313e-15
@@ -103,7 +104,8 @@
 #define HYBRID_FORM_LEAST_SCALE 1e-8
 /* Most that a bound is moved by relaxation, in units of the tolerance of the violation [M] */
 #define HYBRID_FORM_WIDEST 0.5
-/* Distance from the bounds of a start where no function is defined on them [M] */
+/* Distance from the bounds of a start where no function is defined on them, and, relative to
+ * theta <= 1, where the search for the least |c|_2 begins [M] */
 #define HYBRID_FORM_OFF 0.01
 /* Most of that, relative to the distance between the bounds [M] */
 #define HYBRID_FORM_PART 0.25
@@ -212,16 +214,13 @@
 
 /* zeta = this sqrt(nu) [form: WB 3.3; M] */
 #define HYBRID_RESTORATION_PROXIMITY 1e-4
-/* Cosine between c and a column of A that counts as zero [M] */
-#define HYBRID_RESTORATION_FLAT 1e-11
 /* A slope up to so many nu is flat [M] */
 #define HYBRID_RESTORATION_PUSHED 10.0
 /* Part of the units of the columns that is left where they shrink [M] */
 #define HYBRID_RESTORATION_FORGET 0.1
-/* Least unit of a column, relative to the largest [M] */
-#define HYBRID_RESTORATION_UNIT 1e-12
-/* Step that counts as none, relative to 1 + |w| [M] */
-#define HYBRID_RESTORATION_STILL 1e-12
+/* What counts as none: a unit of a column, relative to the largest; a step, relative to 1 + |w|; nu
+ * at the end, relative to |c|_2 min(1, |c|_2) [M] */
+#define HYBRID_RESTORATION_NONE 1e-12
 /* Least damping after a step that was refused [M] */
 #define HYBRID_RESTORATION_REFUSED 1e-8
 /* Factor of the damping after the first step that is refused, or whose ratio is small [M] */
@@ -237,8 +236,6 @@
 
 /* --- feasibility/least_squares_ends.c: how that begins and ends ------------------------------- */
 
-/* Least distance from the bounds at the beginning, relative to theta <= 1 [M] */
-#define HYBRID_RESTORATION_ROOM 0.01
 /* Least nu of the barrier method, and least theta, that the first nu is made of, and least
  * multiplier of a bound at the end [M] */
 #define HYBRID_RESTORATION_NU_LOW 1e-8
@@ -254,9 +251,7 @@
 #define HYBRID_RESTORATION_LESS_NU 0.03
 /* The same where the violation is stationary [M] */
 #define HYBRID_RESTORATION_LET_GO 1e-4
-/* nu at which the search ends, relative to |c|_2 min(1, |c|_2) [M] */
-#define HYBRID_RESTORATION_LEAST_NU 1e-12
-/* Last nu, relative to that [M] */
+/* Last nu where the violation is stationary, relative to that [M] */
 #define HYBRID_RESTORATION_LAST_NU 0.99
 /* Slope of a violation that is clearly stationary: 0.01 CERTIFICATE_STATIONARY_VIOLATION [M] */
 #define HYBRID_RESTORATION_PROOF 1.0000000000000001e-7
@@ -276,10 +271,8 @@
 #define HYBRID_SQP_REGULARIZATIONS \
     {{0.0, 0.0}, {1e-10, 0.0}, {1e-10, 1e-8}, {1e-10, 1e-4}, {1e-10, 1e-3}, {1e-10, 0.01}, \
     {1e-10, 0.1}}
-#define HYBRID_SQP_REGULARIZATIONS_COUNT 7 /* Their number */
 /* The same where equations are perturbed: epsilon dy would exceed what is left of the rows [M] */
 #define HYBRID_CROSSOVER_PRECISE {{0.0, 0.0}, {0.0, 1e-8}, {1e-10, 0.0}, {1e-10, 1e-8}}
-#define HYBRID_CROSSOVER_PRECISE_COUNT 4 /* Their number */
 /* Larger shifts are for negative curvature, and not for directions without any [M] */
 #define HYBRID_CROSSOVER_FLAT 1e-8
 /* Most exchanges of all that is wrong with the working set [M] */
@@ -381,13 +374,11 @@
     {1e-4, 3.1438217715318214e-4, 9.88361533115748e-4, 0.0031072325059538614, \
     0.00976858520142912, 0.030710690833316463, 0.09654893846056303, 0.3035326547506041, \
     0.954252568375801, 3.0}
-#define HYBRID_VIOLATION_SCAN_DISTANCES_COUNT 10 /* Their number */
 
 /* --- barrier/start.c: the first iterate ------------------------------------------------------- */
 
 /* Parts of the distance from the bounds, until all functions are defined there [M] */
 #define HYBRID_BARRIER_SHARES {1.0, 0.01, 1e-4}
-#define HYBRID_BARRIER_SHARES_COUNT 3 /* Their number */
 /* Error E_0 from which given multipliers are far off [M] */
 #define HYBRID_BARRIER_FAR_OFF 1.0
 /* The last shift of a warm start: a larger one slows variables without curvature down [M] */
@@ -469,7 +460,6 @@
 #define HYBRID_RAY_STEP_FROM 1000.0
 /* |x| of the points it leads to [M] */
 #define HYBRID_RAY_STEP_LENGTHS {1e7, 1e9, 1e11}
-#define HYBRID_RAY_STEP_LENGTHS_COUNT 3 /* Their number */
 /* Most Gauss-Newton steps back to c = 0 from each [M] */
 #define HYBRID_RAY_STEP_STEPS 8
 

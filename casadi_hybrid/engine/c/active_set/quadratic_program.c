@@ -55,8 +55,7 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
      * rows. */
     static const double precise[][2] = HYBRID_CROSSOVER_PRECISE;
     const double(*regularizations)[2] = form->numbers->perturbed ? precise : convex;
-    const int many = form->numbers->perturbed ? HYBRID_CROSSOVER_PRECISE_COUNT
-                                              : HYBRID_SQP_REGULARIZATIONS_COUNT;
+    const int many = form->numbers->perturbed ? HYBRID_COUNT(precise) : HYBRID_COUNT(convex);
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;

@@ -12,7 +12,7 @@
  * status. */
 static int first_point(hybrid_run *run) {
     static const double shares[] = HYBRID_BARRIER_SHARES;
-    for (int k = 0; k < HYBRID_BARRIER_SHARES_COUNT; k++) {
+    for (int k = 0; k < HYBRID_COUNT(shares); k++) {
         hybrid_set(run->plan->n, run->work, run->at->of.w);
         hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
         if (!hybrid_visit(run, run->at)) return HYBRID_SOLVED;

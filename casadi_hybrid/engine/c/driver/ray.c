@@ -60,7 +60,7 @@ static int stretch(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     double f = 0.0, growth = 2.0;
-    for (int k = 0; k < HYBRID_RAY_STEP_LENGTHS_COUNT; k++) {
+    for (int k = 0; k < HYBRID_COUNT(lengths); k++) {
         double factor = lengths[k] / hybrid_largest(plan->n_x, at->x);
         for (int i = 0; i < plan->n; i++) run->corrected->of.w[i] = at->w[i] * factor;
         if (land(run)) return 0;

@@ -71,7 +71,7 @@ static int is_flat(hybrid_run *run, double *slope) {
     for (int i = 0; i < plan->n; i++) {
         double upper = form->has_upper[i] ? 1.0 / at->above[i] : 0.0;
         double lower = form->has_lower[i] ? 1.0 / at->below[i] : 0.0;
-        double least = HYBRID_RESTORATION_FLAT * sqrt(run->search.units[i]) * size;
+        double least = HYBRID_EXACT * sqrt(run->search.units[i]) * size;
         if (!(least > pushed)) least = pushed;
         run->force[i] = nu * (upper - lower);
         run->force[i] += run->elastic.proximity[i] * (at->w[i] - run->elastic.reference[i]);
@@ -112,7 +112,7 @@ int hybrid_root_step(hybrid_run *run) {
     double *units = search->units, *slope = search->slope, *D = search->D;
     double *dw = run->direction.dw, *step = run->other.dw;
     double damping = search->damping, growth = HYBRID_RESTORATION_GROWTH;
-    double least_unit = HYBRID_RESTORATION_UNIT * renew_units(run);
+    double least_unit = HYBRID_RESTORATION_NONE * renew_units(run);
     double alpha = 0.0, gain = 0.0, gained = 0.0, value;
     double reach = 1.0 + hybrid_largest(plan->n, at->w);
     int curved = search->curved;
@@ -142,7 +142,7 @@ int hybrid_root_step(hybrid_run *run) {
         if (!found) {
             alpha = share(form, at, dw);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
-            if (hybrid_largest(plan->n, step) <= HYBRID_RESTORATION_STILL * reach)
+            if (hybrid_largest(plan->n, step) <= HYBRID_RESTORATION_NONE * reach)
                 return hybrid_root_closer(run);
             for (int i = 0; i < plan->n; i++) run->trial->of.w[i] = at->w[i] + step[i];
             if (!hybrid_visit_problem(run, run->trial)) {

@@ -34,7 +34,7 @@ static void make_room(hybrid_run *run, double theta) {
     hybrid_set(plan->n, at->w, run->trial->of.w);
     for (int k = 0; k < plan->n_slack; k++)
         run->trial->of.w[plan->n_free + k] += at->c[plan->slack_row[k]];
-    hybrid_push_inside(&run->form, HYBRID_RESTORATION_ROOM * theta, run->trial->of.w);
+    hybrid_push_inside(&run->form, HYBRID_FORM_OFF * theta, run->trial->of.w);
     if (!hybrid_visit_problem(run, run->trial)) hybrid_swap_trials(&run->at, &run->trial);
 }
 
@@ -98,7 +98,7 @@ int hybrid_root_closer(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     double violation = hybrid_largest(plan->m, at->c);
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
-    double least = HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0);
+    double least = HYBRID_RESTORATION_NONE * size * (size < 1.0 ? size : 1.0);
     int proved;
     if (!hybrid_is_restoration(run) && violation <= HYBRID_PROGRESS_FEASIBLE) {
         end(run, run->at);

@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+/* How many entries an array has. */
+#define HYBRID_COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
 /* The larger and the smaller one; b where either is a NaN. */
 static inline double hybrid_max(double a, double b) { return a > b ? a : b; }
 static inline double hybrid_min(double a, double b) { return a < b ? a : b; }

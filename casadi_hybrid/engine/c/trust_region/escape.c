@@ -78,7 +78,7 @@ static hybrid_trial *scan(hybrid_run *run, double scale, double target_violation
     const int n = run->plan->n, count = weakest(run), all = count > 1 ? count + 2 : count;
     for (int number = 0; number < all; number++) {
         direct(one, n, count, number, one->newton);
-        for (int k = 0; k < 2 * HYBRID_VIOLATION_SCAN_DISTANCES_COUNT; k++) {
+        for (int k = 0; k < 2 * HYBRID_COUNT(distances); k++) {
             const double distance = (k % 2 ? -scale : scale) * distances[k / 2];
             hybrid_trial *found = corrected(run, distance, one->newton);
             if (found && violation(run, found) <= target_violation) return found;
