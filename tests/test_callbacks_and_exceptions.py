@@ -10,12 +10,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import OUTPUTS, PEER, cases
+from nlp_cases import CASES, OUTPUTS, PEER
+from watched import PythonFunction
 
 from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
 from casadi_hybrid.basics.errors import Interrupted
-
-CASES = cases()
 
 
 def rosenbrock() -> dict[str, Any]:
@@ -145,29 +144,23 @@ def test_a_keyboard_interrupt_of_a_callback_ends_the_solve_even_where_errors_are
     assert solver.stats()["iter_count"] == 3
 
 
-class Model(ca.Callback):
-    """x ↦ x², raising where it is told to."""
+@pytest.mark.parametrize("error", [KeyError, OverflowError, ZeroDivisionError])
+def test_an_exception_of_the_model_comes_out_whole(
+    error: type[Exception], capfd: pytest.CaptureFixture[str]
+) -> None:
+    def square(value: Any) -> Any:
+        if value > 1.5:
+            raise error("no table for this")
+        return value**2
 
-    def __init__(self, fails: Callable[[float], BaseException | None]) -> None:
-        ca.Callback.__init__(self)
-        self.fails = fails
-        self.construct("model", {"enable_fd": True})
-
-    def eval(self, arguments: Any) -> Any:
-        error = self.fails(float(arguments[0]))
-        if error is not None:
-            raise error
-        return [arguments[0] ** 2]
-
-
-def test_an_exception_of_the_model_comes_out_whole(capfd: pytest.CaptureFixture[str]) -> None:
-    model = Model(lambda value: KeyError("no table for this") if value > 1.5 else None)
-    x = ca.MX.sym("x")
+    model, x = PythonFunction(square), ca.MX.sym("x")
     solver = nlpsol("s", "hybrid", {"x": x, "f": model(x)})
     with pytest.raises(RuntimeError, match=r"(?s)object model.*no table for this") as caught:
         solver(x0=2)
     assert "domain" not in str(caught.value)
     assert solver.result.stop is StopReason.EVALUATION_ERROR
+    assert "no table for this" in solver.result.error.raised
+    assert solver.result.error.x.tolist() == [2.0]
     assert solver.stats()["unified_return_status"] == "SOLVER_RET_NAN"
     solver(x0=1)  # where it is defined the solver is as good as before
     assert abs(float(solver.result.x[0])) < 1e-3
@@ -188,12 +181,13 @@ def test_an_assertion_of_the_model_is_kept() -> None:
 def test_a_keyboard_interrupt_of_the_model(capfd: pytest.CaptureFixture[str]) -> None:
     calls = []
 
-    def fails(value: float) -> BaseException | None:
+    def square(value: Any) -> Any:
         calls.append(value)
-        return KeyboardInterrupt() if len(calls) == 60 else None
+        if len(calls) == 60:
+            raise KeyboardInterrupt
+        return value**2
 
-    model = Model(fails)
-    x = ca.MX.sym("x")
+    model, x = PythonFunction(square), ca.MX.sym("x")
     solver = nlpsol("s", "hybrid", {"x": x, "f": (model(x) - 4) ** 2 + x**4})
     with pytest.raises(KeyboardInterrupt, match="in a function of the problem"):
         solver(x0=3)

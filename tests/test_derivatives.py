@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from watched import Watched
 
 from casadi_hybrid import (
     Derivatives,
@@ -65,33 +66,11 @@ def test_a_given_hessian_is_used_and_not_the_exact_one(exact: Any) -> None:
 
 
 def test_given_first_derivatives_are_used() -> None:
-    calls = []
-
-    class Gradient(ca.Callback):
-        def __init__(self) -> None:
-            ca.Callback.__init__(self)
-            self.construct("grad_f", {})
-
-        def get_n_in(self) -> int:
-            return 2
-
-        def get_n_out(self) -> int:
-            return 2
-
-        def get_sparsity_in(self, i: int) -> ca.Sparsity:
-            return ca.Sparsity.dense((2, 1)[i], 1)
-
-        def get_sparsity_out(self, i: int) -> ca.Sparsity:
-            return ca.Sparsity.dense((1, 2)[i], 1)
-
-        def eval(self, arguments: Any) -> list[Any]:
-            calls.append(1)
-            x = arguments[0]
-            rest = x[1] - x[0] ** 2
-            slope = ca.vertcat(-2 * (1 - x[0]) - 400 * x[0] * rest, 200 * rest)
-            return [(1 - x[0]) ** 2 + 100 * rest**2, slope]
-
-    gradient = Gradient()
+    calls: list[int] = []
+    watched = Watched(lambda: calls.append(1))
+    x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
+    f, slope = ca.Function("f", [X, P], [F, ca.gradient(F, X)])(x, p)
+    gradient = ca.Function("grad_f", [x, p], [f, slope * watched(0)])
     J = ca.Function("jac_g", [X, P], [G, ca.jacobian(G, X)])
     found = solved(grad_f=gradient, jac_g=J)
     assert found.success

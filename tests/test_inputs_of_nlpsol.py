@@ -10,7 +10,8 @@ import casadi as ca
 import numpy as np
 import pytest
 from casadi.tools import entry, struct_MX, struct_SX, struct_symMX, struct_symSX
-from nlp_cases import OUTPUTS, numbers
+from nlp_cases import OUTPUTS
+from nlp_judge import numbers
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol, verify
 

@@ -303,6 +303,7 @@ def test_threads_and_pickled_copies_give_the_same_bits() -> None:
         i, copied = job
         solver = pickle.loads(pickle.dumps(solvers[i])) if copied else solvers[i]
         found = solver(**problems[i].call)
+        assert (solver.result.x == numbers(found["x"])).all()  # this thread's own call
         return i, found, solver.stats()["iter_count"]
 
     jobs = [(i, copied) for copied in (False, True) for i in range(4)] * 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nlp_cases import CASES
 
-from casadi_hybrid import Problem, Result, Solver, nlpsol, verify
+from casadi_hybrid import Problem, Result, Solver, nlpsol
 from casadi_hybrid.plotting import plot_convergence
 from casadi_hybrid.result.record import IterationRecord
 
@@ -70,63 +70,6 @@ def test_the_table_names_the_worst_bound() -> None:
     assert failed.worst() == "radius"
     assert "largest at radius" in str(failed)
     assert failed.x0.tolist() == [1.0, 0.5]  # the user's, not that of a second run
-
-
-def test_the_verifier_reads_it_as_any_other() -> None:
-    """Multipliers and point of an equality-constrained program, judged as those of ``Solver``."""
-    x = ca.SX.sym("x", 2)
-    f, h = x[0] + x[1], ca.sumsqr(x) - 2
-    result = solved({"x": x, "f": f, "g": h}, {"x0": -0.5, "lbg": 0, "ubg": 0})
-    problem = Problem(x=x, f=f, h=h)
-    report = verify(problem, result)
-    assert report.accepted
-    assert report.first is not None
-    assert report.first.given is not None
-    wrong = Problem(x=x, f=2 * x[0] + x[1], h=h)
-    assert not verify(wrong, result).accepted
-
-
-def raises(error: type[Exception]) -> Any:
-    """A CasADi callback that fails for x > 1.5."""
-
-    class Fails(ca.Callback):
-        def __init__(self) -> None:
-            ca.Callback.__init__(self)
-            self.construct("F", {"enable_fd": True})
-
-        def get_n_in(self) -> int:
-            return 1
-
-        def get_n_out(self) -> int:
-            return 1
-
-        def eval(self, arguments: Any) -> Any:
-            value = float(arguments[0])
-            if value > 1.5:
-                raise error("too large")
-            return [value**2]
-
-    return Fails()
-
-
-@pytest.mark.parametrize("error", [OverflowError, FloatingPointError, ZeroDivisionError])
-def test_an_error_of_a_callback_in_the_problem_is_an_evaluation_error(
-    error: type[Exception], capfd: pytest.CaptureFixture[str]
-) -> None:
-    x = ca.MX.sym("x")
-    callback = raises(error)
-    solver = nlpsol("s", "hybrid", {"x": x, "f": callback(x)}, {"max_iter": 20})
-    with pytest.raises(RuntimeError, match="too large"):
-        solver(x0=2)
-    result = solver.result
-    assert result.stop.name == "EVALUATION_ERROR"
-    assert result.error is not None
-    assert "too large" in result.error.raised
-    assert result.error.x.tolist() == [2.0]
-    # From a start where it is defined the solve goes on; trial points beyond are rejected.
-    solver(x0=1)
-    assert abs(solver.result.x[0]) < 1e-3
-    capfd.readouterr()  # CasADi prints the traceback of each failure
 
 
 def test_the_course_of_a_solve_is_kept_and_drawn(mixed: Result) -> None:

@@ -7,7 +7,8 @@ import itertools
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import CASES, kkt
+from nlp_cases import CASES
+from nlp_judge import Judge
 from problems.hs import HS, NLP
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
@@ -104,7 +105,7 @@ def test_given_arguments_come_before_those_of_the_result() -> None:
     assert solver.result.success
     assert solver.result.x0.tolist() == first.x.tolist()
     assert solver.result.p.tolist() == [2.2, 2.9]
-    assert kkt(nlp, found, p=[2.2, 2.9], **rest) <= 1e-6
+    assert Judge(nlp).kkt(found, {"p": [2.2, 2.9], **rest}) <= 1e-6
     solver(p=[2.2, 2.9], warm_start=first, x0=[0.5, 0.25], lam_g0=0, **rest)
     assert solver.result.success
     assert solver.result.x0.tolist() == [0.5, 0.25]
@@ -213,7 +214,7 @@ def test_rounding_alone_keeps_no_warm_start_from_its_end(tol: float) -> None:
     assert first.success
     assert warm.success
     assert warm.iterations <= 6
-    assert kkt(nlp, found, p=1.05, **bounds) <= max(tol, 1e-12)
+    assert Judge(nlp).kkt(found, {"p": 1.05, **bounds}) <= max(tol, 1e-12)
 
 
 def test_sets_that_exchanged_at_once_would_cycle() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import numbers
+from nlp_judge import numbers
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.result.record import IterationRecord

@@ -10,6 +10,7 @@ import pytest
 import quasi_newton
 from problems.black_box import PROBLEMS, Step, pendulum, step_of
 from problems.hs import HS
+from watched import PythonFunction
 
 from casadi_hybrid import (
     Derivatives,
@@ -151,18 +152,7 @@ def test_second_differences_where_they_are_asked_for_as_in_ipopt(word: str) -> N
     def rosenbrock(x: Any) -> Any:
         return ca.sumsqr(10 * (x[1:] - x[:-1] ** 2)) + ca.sumsqr(1 - x[:-1])
 
-    class Black(ca.Callback):
-        def __init__(self) -> None:
-            super().__init__()
-            self.construct("black", {"enable_fd": True})
-
-        def get_sparsity_in(self, _: int) -> ca.Sparsity:
-            return ca.Sparsity.dense(4, 1)
-
-        def eval(self, given: Any) -> Any:
-            return [rosenbrock(given[0])]
-
-    black, x = Black(), ca.MX.sym("x", 4)
+    black, x = PythonFunction(rosenbrock, 4), ca.MX.sym("x", 4)
     nlp = {"x": x, "f": black(x), "g": ca.sumsqr(x)}
     solver = nlpsol("s", "hybrid", nlp, {word: "exact"})
     quiet = {"ipopt": {"print_level": 0, "sb": "yes"}, "print_time": False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from watched import PythonFunction
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.problem.functions import Fused, Packing
@@ -30,23 +31,12 @@ def test_bounds_of_a_result_are_shared_by_equal_calls_and_cannot_be_written_to()
     assert third.bounds.lbx[0] == 0.5
 
 
-class _Inner(ca.Callback):
-    """At 5 it evaluates the function that it is part of at 1; elsewhere it is x²."""
-
-    def __init__(self):
-        ca.Callback.__init__(self)
-        self.fused = None
-        self.construct("inner", {})
-
-    def eval(self, arguments):
-        x = float(arguments[0])
-        if x == 5.0:
-            return [self.fused(np.array([1.0, 7.0]))[0]]
-        return [x * x]
-
-
 def test_a_function_called_within_its_own_call_has_buffers_of_its_own():
-    inner, x = _Inner(), ca.MX.sym("x", 2)
+    def square(at):
+        """At 5 it evaluates the function that it is part of at 1."""
+        return fused(np.array([1.0, 7.0]))[0] if at == 5.0 else at**2
+
+    inner, x = PythonFunction(square), ca.MX.sym("x", 2)
     outer = ca.Function("outer", [x], [inner(x[0]) + 10 * x[1]], ["x"], ["f"])
 
     class Names:
@@ -54,7 +44,7 @@ def test_a_function_called_within_its_own_call_has_buffers_of_its_own():
         def packing(function):
             return Packing(function)
 
-    inner.fused = fused = Fused(outer, Names())
+    fused = Fused(outer, Names())
     # 1 + 10·7 from within, and the outer call's own 10·3.
     assert fused(np.array([5.0, 3.0])).tolist() == [101.0]
     assert fused(np.array([2.0, 1.0])).tolist() == [14.0]

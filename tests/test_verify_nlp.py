@@ -231,6 +231,7 @@ def test_solver_and_verifier_count_rounding_alike(scale):
     result = solver(x0=[0, 0], ubg=1)
     assert solver.stats()["success"]
     assert np.asarray(result["x"]).ravel() == pytest.approx([0.5, 0.5], abs=1e-9)
+    assert float(result["lam_g"]) == pytest.approx(scale, rel=1e-6)
     # One digit of such numbers is more than any tolerance.
     off = {"x": [0.5, 0.5], "lam_x": [0, 0], "lam_g": [np.nextafter(scale, np.inf)]}
     for answer in (result, [0.5, 0.5], off):
