@@ -270,6 +270,16 @@ def assert_kkt(made: tuple[dict[str, Any], Numbers], found: Numbers, tol: float 
         assert (np.maximum(-lam, 0.0) * np.minimum(np.abs(below), 1.0) <= tol * size).all()
 
 
+def assert_cut_short(made: tuple[dict[str, Any], Numbers], most: int) -> None:
+    """A limit of steps ends a run on its way: its first iterates are those without the limit."""
+    rows = solved(made)[0].stats()["iterations"]
+    steps = min(most, len(rows["iter"]) - 2)
+    stats = solved(made, {"max_iter": steps})[0].stats()
+    assert (stats["stop_reason"], stats["iter_count"]) == ("ITERATION_LIMIT", steps)
+    for name, numbers in stats["iterations"].items():
+        np.testing.assert_array_equal(numbers[:steps], rows[name][:steps], err_msg=name)
+
+
 # --- structures of the core's own headers ---------------------------------------------------------
 
 POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int

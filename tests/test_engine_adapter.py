@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import pickle
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -17,16 +16,15 @@ from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.problem.building.build import Sources, load
 
 
-def solver_of(a: float, *, parameter: bool = False) -> NlpSolver:
+def solver_of(a: float) -> NlpSolver:
     """The nearest point to (a, 2a) on the disc of radius 1."""
-    x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
-    aim = ca.vertcat(a, 2 * a) * (p if parameter else 1)
-    nlp = {"x": x, "f": ca.sumsqr(x - aim), "g": ca.sumsqr(x), **({"p": p} if parameter else {})}
+    x = ca.MX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - ca.vertcat(a, 2 * a)), "g": ca.sumsqr(x)}
     return nlpsol("solver", "hybrid", nlp)
 
 
-def answer(solver: NlpSolver, **given: Any) -> list[bytes]:
-    found = solver(x0=0.1, ubg=1, **given)
+def answer(solver: NlpSolver) -> list[bytes]:
+    found = solver(x0=0.1, ubg=1)
     return [np.array(found[name]).tobytes() for name in ("x", "f", "g", "lam_x", "lam_g", "lam_p")]
 
 
@@ -41,21 +39,6 @@ def test_each_of_many_solvers_keeps_its_own() -> None:
     again = [solver_of(a) for a in numbers[::2]]
     assert [answer(solver) for solver in again] == alone[::2]
     assert [answer(solver) for solver in solvers] == alone[1::2]
-
-
-def test_parameters_have_their_slope_and_none_needs_none() -> None:
-    found = solver_of(1.0, parameter=True)(x0=0.1, ubg=1, p=2)
-    x = found["x"].full().ravel()
-    # lam_p = −∂L/∂p, CasADi's sign.
-    np.testing.assert_allclose(float(found["lam_p"]), 2 * (x - [2, 4]) @ [1, 2], rtol=1e-6)
-    assert solver_of(1.0)(x0=0.1, ubg=1)["lam_p"].shape == (0, 1)
-
-
-def test_matrices_of_another_shape_go_through_the_other_function() -> None:
-    solver = solver_of(1.0)
-    expected = answer(solver)
-    found = solver(x0=ca.DM(0.1), ubg=1)  # a number stands for both entries, as CasADi has it
-    assert np.array(found["x"]).tobytes() == expected[0]
 
 
 def test_the_adapter_is_clean_c99() -> None:

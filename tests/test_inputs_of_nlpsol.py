@@ -198,13 +198,16 @@ class Series:
         np.array([1, 2], dtype=np.float32), np.array([[1, 2]]), np.array([[1], [2]]), (1, 2),
         np.array([1, 2.0, ], dtype=object), np.array([True, True]), ca.DM([1, 2]).T, range(1, 3),
         Series([1.0, 2.0]),  np.ma.array([1.0, 2.0], mask=[False, False]),
-        ca.sparsify(ca.DM([0, 2])), [ca.DM(1), ca.DM(2)],
+        ca.sparsify(ca.DM([0, 2])), [ca.DM(1), ca.DM(2)], np.array([1, 1, 2, 2.0])[::2],
+        np.frombuffer(np.array([1, 2.0]).tobytes()), np.array([1, 2], dtype=">f8"),
     ],
 )  # fmt: skip
 def test_numbers_of_many_kinds_are_numbers(start: Any) -> None:
     solver = nlpsol("s", "hybrid", NLP)
-    found = solver(x0=start, p=2, ubx=Series([0.5, 9]))
-    np.testing.assert_allclose(numbers(found["x"]), [0.5, 2], atol=1e-6)
+    for _ in range(3):  # a first solve, and by shorter ways
+        for call in ({"x0": start, "p": 2}, {"x0": start, "p": 2, "lam_x0": start, "lam_g0": 0}):
+            found = solver(**call, ubx=Series([0.5, 9]))
+            np.testing.assert_allclose(numbers(found["x"]), [0.5, 2], atol=1e-6)
 
 
 @pytest.mark.parametrize(

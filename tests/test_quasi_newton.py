@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import quasi_newton
 from problems.black_box import PROBLEMS, Step, pendulum, step_of
-from problems.hs import HS
 from watched import PythonFunction
 
 from casadi_hybrid import (
@@ -242,15 +241,6 @@ def test_a_large_coupled_problem() -> None:
 
 
 # --- problems -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("problem", HS[1::6], ids=lambda one: one.name)
-def test_hock_and_schittkowski_without_hessians(problem: Any) -> None:
-    data = problem.build()
-    solver = quasi_newton.ours({key: data[key] for key in ("x", "f", "g")}, **LEARN)
-    answer = quasi_newton.run(solver, data, problem.x0)
-    assert answer.hessian == "limited-memory"
-    assert answer.solved
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))
