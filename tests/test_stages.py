@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-
 import casadi as ca
 import numpy as np
 import pytest
+import solving
 
 from casadi_hybrid.control import Free, Model, OptimalControl
-
-FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
-
-
-@pytest.fixture
-def solving(monkeypatch):
-    """The scenarios' own module, imported as its scripts do."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("solving")
 
 
 def swing(*, scale=1.0, duration=2.4, unroll=True, soft=None):
@@ -36,7 +25,7 @@ def swing(*, scale=1.0, duration=2.4, unroll=True, soft=None):
 
 
 @pytest.mark.parametrize("case", [{}, {"scale": 3.1}, {"unroll": False}, {"soft": 10.0}])
-def test_point_and_multipliers_are_those_of_ipopt(solving, case):
+def test_point_and_multipliers_are_those_of_ipopt(case):
     program = swing(**case).numbers()
     staged = solving.make_solver(program, solving.FATROP)
     found = staged(**program.arguments)
@@ -48,7 +37,7 @@ def test_point_and_multipliers_are_those_of_ipopt(solving, case):
     assert np.abs(found["lam_x"].full()).max() > 1e-2  # the limit of the motor is active
 
 
-def test_structure_counts_unknowns_and_rows_of_each_stage(solving):
+def test_structure_counts_unknowns_and_rows_of_each_stage():
     options = solving.structure(swing(soft=10.0).program)
     assert options["N"] == 8
     assert options["nx"] == [2] * 9
@@ -56,6 +45,6 @@ def test_structure_counts_unknowns_and_rows_of_each_stage(solving):
     assert options["ng"] == [3] + [1] * 7 + [3]  # initial state and swing, …, final state
 
 
-def test_an_unknown_of_no_stage_is_refused(solving):
+def test_an_unknown_of_no_stage_is_refused():
     with pytest.raises(ValueError, match="belongs to no stage"):
         solving.structure(swing(duration=Free(2.4)).program)
