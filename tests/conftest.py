@@ -1,7 +1,5 @@
 """Settings shared by the tests."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

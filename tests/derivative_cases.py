@@ -1,7 +1,5 @@
 """Problems whose solution is twice differentiable: θ → arguments of a solve, and where to look."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

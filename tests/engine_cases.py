@@ -2,8 +2,6 @@
 of the core by which they call its pieces.
 """
 
-from __future__ import annotations
-
 import ctypes as ct
 import re
 import shutil

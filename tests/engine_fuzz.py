@@ -5,8 +5,6 @@ times from random numbers, good and bad ones, with and without multipliers, and 
 each reason to stop, each method and each refusal came.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import sys

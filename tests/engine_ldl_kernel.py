@@ -1,7 +1,5 @@
 """The engine's sparse LDLᵀ by pieces, and random systems for it."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of what CasADi 3.7, the lowest release that serves, has not or does otherwise."""
 
-from __future__ import annotations
-
 from casadi_hybrid.problem.directions import BEFORE_3_8
 
 _PEERS = ("fatrop", "piqp", "hpipm")

@@ -1,7 +1,5 @@
 """Small problems of every kind, and IPOPT as the peer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

@@ -1,7 +1,5 @@
 """A small problem for the tests of ``Opti``."""
 
-from __future__ import annotations
-
 import casadi as ca
 
 from casadi_hybrid import Opti

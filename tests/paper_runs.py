@@ -1,7 +1,5 @@
 """Runs and cells of the paper's experiment, built by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a user can import, and that the examples in the documentation run."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """What is compiled of a problem is built once and kept safely."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

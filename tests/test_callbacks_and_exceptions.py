@@ -1,7 +1,5 @@
 """Callbacks at every iteration, and what comes out where a user's function raises, or Ctrl-C."""
 
-from __future__ import annotations
-
 import pickle
 import signal
 from collections.abc import Callable, Iterator

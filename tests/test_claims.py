@@ -1,7 +1,5 @@
 """The paper's theorems on the package's own law, and mutants of the law that must not pass."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

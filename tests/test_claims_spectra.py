@@ -1,7 +1,5 @@
 """Target curvature, the local Jacobian, the margin formula and the stiffness example."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

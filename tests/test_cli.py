@@ -1,7 +1,5 @@
 """The command line: help, listing, one-line errors and exit codes."""
 
-from __future__ import annotations
-
 import io
 import sys
 

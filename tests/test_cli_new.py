@@ -1,7 +1,5 @@
 """``casadi-hybrid new``: each start file runs as it is, and says what a user would look for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -51,10 +49,7 @@ def test_what_exists_is_not_written_over(
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        (["2fast"], "NAME must be a word"),
-        (["mine", "--from", "cartpol"], "no scenario 'cartpol'"),
-    ],
+    [(["2fast"], "NAME must be a word"), (["mine", "--from", "cartpol"], "no scenario 'cartpol'")],
 )
 def test_refusals(
     arguments: list[str],

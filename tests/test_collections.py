@@ -6,8 +6,6 @@ and against where IPOPT ends from the published start. Formulas that the book gi
 (loops, a distance between profiles) are checked against that form.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from functools import cache

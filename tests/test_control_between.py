@@ -1,7 +1,5 @@
 """What happens between the grid points: inner points, and what a solution says by itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

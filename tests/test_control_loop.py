@@ -1,7 +1,5 @@
 """Closed loops, held against recursions written by hand."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
@@ -10,14 +8,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control import (
-    Model,
-    Plant,
-    Run,
-    RungeKutta,
-    monte_carlo,
-    simulate,
-)
+from casadi_hybrid.control import Model, Plant, Run, RungeKutta, monte_carlo, simulate
 
 A = np.array([[1.0, 0.1], [0.0, 1.0]])
 B = np.array([[0.005], [0.1]])

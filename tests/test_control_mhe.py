@@ -1,7 +1,5 @@
 """Moving-horizon estimation, held against a Kalman filter and a least-squares fit by hand."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Models and statements of optimal control problems: what they accept and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Optimal control problems against answers known in closed form, by every method."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

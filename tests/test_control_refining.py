@@ -1,7 +1,5 @@
 """Meshes refined until the solution holds between the grid points, held by another integrator."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

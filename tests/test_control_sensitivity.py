@@ -1,7 +1,5 @@
 """Slopes of a solution by name, against solutions for other numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

@@ -1,7 +1,5 @@
 """What is read from a solution: between the grid points, errors, active limits, files, figures."""
 
-from __future__ import annotations
-
 import sys
 import types
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions of MX within a model: a network, a B-spline and a table of lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

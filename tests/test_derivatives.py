@@ -1,7 +1,5 @@
 """Derivatives that the user gives, Hessians of Gauss and Newton, and what is refused."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 
@@ -110,10 +108,7 @@ def test_matrices_of_parameters_reach_given_functions_in_their_shape() -> None:
         ),
         ({"grad_f": ca.Function("g", [X, P], [F, ca.gradient(F, X).T])}, r"shape \(2, 1\), got"),
         ({"hessian_approximation": "bfgs"}, "must be one of 'exact', 'gauss-newton'"),
-        (
-            {"hessian_approximation": "limited-memory", "hess_lag": hess_lag()},
-            "leave one out",
-        ),
+        ({"hessian_approximation": "limited-memory", "hess_lag": hess_lag()}, "leave one out"),
         ({"residuals": ca.Function("r", [X, P], [X])}, "residuals are for"),
     ],
 )

@@ -5,8 +5,6 @@ of problem (P) against random splits and a case that is known, the learned Hessi
 exact one.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

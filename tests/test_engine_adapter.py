@@ -1,7 +1,5 @@
 """Solvers as functions that CasADi calls: one library for all, and each its own numbers."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The barrier method in C: pieces by textbook formulas, and solves of every kind."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from ctypes import c_double, c_int, c_void_p
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions as machine code: the bits of CasADi's interpreter, whatever repeats in them or not."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

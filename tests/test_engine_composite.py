@@ -1,7 +1,5 @@
 """Composite steps in C: pieces by NumPy and by definition, and whole solves."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from collections import Counter
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Pieces are looked at beside eigenvalues and residuals by NumPy, on systems whose
 have units up to 1e±12; whole solves by cores whose thresholds leave factorizations in doubt.
 """
 
-from __future__ import annotations
-
 import ctypes as ct
 import subprocess
 import sys
@@ -38,12 +36,7 @@ DOUBT = (
 )  # fmt: skip
 # No solution in a fixed order is accurate; and none by chosen pivots, before it is corrected.
 REFUSAL = (
-    (
-        "kkt_matrix.c",
-        "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;",
-        "",
-        1,
-    ),
+    ("kkt_matrix.c", "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;", "", 1),
 )
 ROUGH = (
     *REFUSAL,

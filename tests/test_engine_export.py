@@ -1,7 +1,5 @@
 """A solver as C99: it compiles without a warning, and answers what Python answers."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import os

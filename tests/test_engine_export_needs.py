@@ -1,7 +1,5 @@
 """The C of an export needs three headers of C99, or a sentence names what would need more."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

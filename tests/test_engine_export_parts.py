@@ -1,7 +1,5 @@
 """Functions of an export in parts: CasADi's numbers, without a warning, as long as one stage is."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

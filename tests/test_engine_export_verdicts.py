@@ -1,7 +1,5 @@
 """An export without Python has Python's verdict and point, to the last bit."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

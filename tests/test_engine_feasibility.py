@@ -1,7 +1,5 @@
 """The least violation in C: its certificate by formulas, and solves that end there."""
 
-from __future__ import annotations
-
 import ctypes as ct
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Starts at which a row has no slope: its scale is one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A solver inside CasADi's graphs: the core in C solves, without Python."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

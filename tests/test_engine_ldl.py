@@ -1,7 +1,5 @@
 """The engine's sparse LDLᵀ beside eigenvalues and LAPACK."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

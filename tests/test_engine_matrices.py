@@ -1,7 +1,5 @@
 """Arguments that the engine reads where they lie: the same numbers as through CasADi."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The standard form in C, its multipliers, errors and residuals, by formulas in NumPy."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from typing import Any
 
@@ -13,12 +11,7 @@ from engine_form import Form, Formula, address, numbers_of
 
 from casadi_hybrid import Problem
 from casadi_hybrid.basics.arrays import largest
-from casadi_hybrid.engine.structures import (
-    BAD_NUMBERS,
-    OTHER_PATTERN,
-    UNDEFINED,
-    ResidualsData,
-)
+from casadi_hybrid.engine.structures import BAD_NUMBERS, OTHER_PATTERN, UNDEFINED, ResidualsData
 from casadi_hybrid.point.kkt import kkt_residuals
 
 S_MAX, DAMPING = 100.0, 1e-5  # Wächter and Biegler 2006, eq. 6 and section 3.7

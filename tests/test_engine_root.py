@@ -1,7 +1,5 @@
 """The search for a root, the restart for smaller multipliers, and runs that begin otherwise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

@@ -1,7 +1,5 @@
 """One solve: its numbers with or without an observer, its result, Ctrl-C and limits of time."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -4,8 +4,6 @@ Nothing else would say that one has a field more, or two in another order: C wou
 beside them.
 """
 
-from __future__ import annotations
-
 import ctypes as ct
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Warm solves: loops judged by their KKT conditions, and what a call may be given."""
 
-from __future__ import annotations
-
 import multiprocessing
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Generated functions: exact derivatives, kept sparsity, compilation, and NaN that is located."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

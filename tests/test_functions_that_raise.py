@@ -1,7 +1,5 @@
 """A function of the user that fails in the middle of a solve is reported, wherever it runs."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

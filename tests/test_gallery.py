@@ -1,7 +1,5 @@
 """The gallery page says what the scenarios wrote, and leaves none out."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ Target curvature, least norms, deficits, what is refused and how it goes on, and
 what must not change when the variables are rotated or the constraints are written differently.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -338,11 +336,7 @@ def orthogonal(seed: int, size: int) -> Array:
     return np.linalg.qr(np.random.default_rng([seed, size]).normal(size=(size, size)))[0]
 
 
-well = st.builds(
-    lambda seed, shape: random_model(seed, *shape, 10.0, 1.0),
-    seeds,
-    shapes,
-)
+well = st.builds(lambda seed, shape: random_model(seed, *shape, 10.0, 1.0), seeds, shapes)
 
 
 @given(well, seeds, names, st.sampled_from(["closed", "grid"]))
@@ -443,9 +437,7 @@ def test_matrix_steps_are_their_formulas(model: Model, name: str) -> None:
 
 
 @given(models)
-def test_the_dual_step_is_the_corrected_schur_complement(
-    model: Model,
-) -> None:
+def test_the_dual_step_is_the_corrected_schur_complement(model: Model) -> None:
     """D = B⁺ᵀS₊B⁺, S₊ = A_yy − A_yz A_zz⁻¹ A_zy."""
     rule = MatrixRule()
     c = rule.decide(at(model.H, model.B), 0)

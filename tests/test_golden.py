@@ -1,7 +1,5 @@
 """How the default method ends on the fast collections: the golden table, printed as a diff."""
 
-from __future__ import annotations
-
 import json
 
 from golden import FILE, differs, problems, row_of

@@ -1,7 +1,5 @@
 """The forms of a problem and of numbers that ``ca.nlpsol`` takes are taken, others are named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from subprocess import run
 from typing import Any

@@ -1,7 +1,5 @@
 """The libraries that come compiled: how they are made, chosen, made anew and done without."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

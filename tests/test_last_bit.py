@@ -11,8 +11,6 @@ that a moved start is another problem: ``UNDEFINED`` (1/x at 0, ‖x‖ at 0) an
 (|a|^2.5 at a = 0). There only the functions are perturbed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

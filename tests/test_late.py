@@ -1,7 +1,5 @@
 """What is loaded when: heavy modules are none of ``import casadi_hybrid``, nor of a small solve."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -3,8 +3,6 @@
 Each test is an identity of the paper or one line of algebra, written in the test's docstring.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

@@ -1,7 +1,5 @@
 """Matrix steps under any split, and what the method "look-ahead" does with one step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import islice
 from typing import Any

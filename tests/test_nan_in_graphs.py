@@ -1,7 +1,5 @@
 """A solver in a graph whose inputs are no numbers: NaN for that solve alone, as in CasADi."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

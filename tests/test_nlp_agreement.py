@@ -1,7 +1,5 @@
 """Verdicts that agree with themselves: the word, the point and what ended the solve."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
@@ -103,8 +101,7 @@ def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twic
     angle, speed, torque = z[:n], z[n : 2 * n], z[2 * n :]
     before = ca.vertcat(1, angle[:-1]), ca.vertcat(0, speed[:-1])
     rows = ca.vertcat(
-        angle - before[0] - 0.1 * before[1],
-        speed - before[1] - 0.1 * (ca.sin(before[0]) + torque),
+        angle - before[0] - 0.1 * before[1], speed - before[1] - 0.1 * (ca.sin(before[0]) + torque)
     )
     nlp = {"x": z, "f": -ca.sumsqr(z), "g": ca.vertcat(rows, rows) if twice else rows}
     solver = solved(nlp, lbg=0, ubg=0)

@@ -1,7 +1,5 @@
 """Constraints named as contradicting each other do so: linear programs and CasADi's derivatives."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The elastic restoration, and what it is for."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from typing import Any
 

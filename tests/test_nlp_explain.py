@@ -1,7 +1,5 @@
 """What a failed solve says: names, numbers and certificates, each recomputed here."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

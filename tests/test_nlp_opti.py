@@ -1,7 +1,5 @@
 """Opti problems: the hybrid solver against IPOPT through opti.solve()."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

@@ -4,8 +4,6 @@ Residuals are recomputed from CasADi's graph. The default run draws few examples
 time; ``-m slow`` draws many. Both can be turned up by ``--hypothesis-profile=explore``.
 """
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The result of ``nlpsol``: one class with the others, read-only, and its table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

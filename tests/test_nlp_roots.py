@@ -1,7 +1,5 @@
 """Systems without an objective: roots, least violations, and how long a hopeless one may take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

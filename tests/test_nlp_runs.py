@@ -1,7 +1,5 @@
 """Whose limit a solve stopped at, the caller's or that of a run, and what is listed of runs."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Solution derivatives where they do not exist, or nearly so."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 

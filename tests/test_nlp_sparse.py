@@ -1,18 +1,12 @@
 """Matrices on fixed patterns against SciPy's; sparse problems whose bounds change their kind."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.basics.sparse import (
-    Pattern,
-    Sparse,
-    general,
-)
+from casadi_hybrid.basics.sparse import Pattern, Sparse, general
 
 
 def random_sparse(rng: np.random.Generator, m: int, n: int, density: float = 0.3) -> Sparse:

@@ -1,7 +1,5 @@
 """Warm starts of x, multipliers and working set: ``solver(..., warm_start=result)``."""
 
-from __future__ import annotations
-
 import itertools
 
 import casadi as ca

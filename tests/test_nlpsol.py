@@ -1,7 +1,5 @@
 """``nlpsol`` against IPOPT: answers, statistics, limits and the log; Hock & Schittkowski."""
 
-from __future__ import annotations
-
 import re
 import time
 from dataclasses import fields

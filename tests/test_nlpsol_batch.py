@@ -1,7 +1,5 @@
 """Many solves by one call: ``solver.batch`` and arguments with k columns."""
 
-from __future__ import annotations
-
 import gc
 import signal
 import threading

@@ -1,7 +1,5 @@
 """What ``nlpsol`` refuses, by name and before any work, and what it takes as CasADi does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
@@ -122,10 +120,7 @@ def test_bad_options_are_refused(change: dict[str, Any], message: str) -> None:
         (("s", "hybrid", {**GOOD, "f": ca.SX.sym("t")}), "f depends on t"),
         (("s", "hybrid", {**GOOD, "p": X}), "share a symbol"),
         (("s", "hybrid", {**GOOD, "p": ca.MX.sym("p")}), "use one kind"),
-        (
-            ("s", "hybrid", {**GOOD, "g": X @ X.T}),
-            r"a dense vector is needed, such as ca.vec\(g\)",
-        ),
+        (("s", "hybrid", {**GOOD, "g": X @ X.T}), r"a dense vector is needed, such as ca.vec\(g\)"),
         (("s", "hybrid", {**GOOD, "x": ca.SX.sym("x", 2, 2)}), "give it its shape by ca.reshape"),
         (("s", "hybrid", {"x": ca.SX.sym("x", 1, 2), "f": X[0]}), "f depends on"),
         (("s", "hybrid", {"x": [X[0], X[1]]}), r"join them with ca.vertcat"),

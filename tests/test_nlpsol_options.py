@@ -1,7 +1,5 @@
 """Options of CasADi and IPOPT: each is translated, harmless, named as unused, or refused."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

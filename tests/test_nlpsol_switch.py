@@ -5,8 +5,6 @@ solved again and again, are run with ``ca.nlpsol`` and with the switched line; t
 agree.
 """
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Callable
@@ -19,12 +17,7 @@ from nlp_cases import CASES, OUTPUTS
 from nlp_judge import numbers
 
 from casadi_hybrid import InputError, nlpsol, verify
-from casadi_hybrid.casadi_api.foreign import (
-    NOT_USED,
-    ONLY_OFF,
-    WITHOUT_EFFECT,
-    OptionWarning,
-)
+from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT, OptionWarning
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}

@@ -1,7 +1,5 @@
 """Problems of odd structure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

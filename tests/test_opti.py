@@ -1,7 +1,5 @@
 """A script for ``ca.Opti`` where one line changes, and what CasADi documents of the rest."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

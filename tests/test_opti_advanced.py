@@ -1,7 +1,5 @@
 """``Opti`` beyond a script: functions, other names, names of entries, CasADi's low-level calls."""
 
-from __future__ import annotations
-
 import copy
 from itertools import pairwise
 

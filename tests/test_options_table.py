@@ -1,7 +1,5 @@
 """The page's table of IPOPT's options has all of them, and says of each what the code does."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Partial cancellation with a chosen share, and its own balance of S1 and S3."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

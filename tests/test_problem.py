@@ -1,7 +1,5 @@
 """What a problem accepts, and that everything else is refused with the argument's name."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 from collections.abc import Callable
@@ -109,16 +107,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "x is sparse": ({"x": holes}, ["x has shape", "dense"]),
     "x is empty": ({"x": ca.SX(), "f": 0, "h": 1}, ["x is empty"]),
     "x has a symbol twice": ({"x": ca.vertcat(x[0], x[0])}, ["x", "twice"]),
-    "x has an MX symbol twice": (
-        {"x": ca.vertcat(X, X), "f": X[0], "h": X},
-        ["x", "twice"],
-    ),
+    "x has an MX symbol twice": ({"x": ca.vertcat(X, X), "f": X[0], "h": X}, ["x", "twice"]),
     "p has a symbol twice": ({"p": ca.vertcat(y[0], y[0])}, ["p", "twice"]),
     "x and p share a symbol": ({"p": ca.vertcat(y, x[1])}, ["x and p share"]),
-    "x and p are one MX symbol": (
-        {"x": X, "p": X, "f": X[0], "h": X},
-        ["x and p share"],
-    ),
+    "x and p are one MX symbol": ({"x": X, "p": X, "f": X[0], "h": X}, ["x and p share"]),
     "p is text": ({"p": "p"}, ["p must be", "str"]),
     "p is a number": ({"p": 2.0}, ["p must be", "float"]),
     "p is an expression": ({"p": y + 1}, ["p must be", "symbols"]),

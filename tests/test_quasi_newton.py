@@ -1,7 +1,5 @@
 """Curvature learned from first derivatives, and problems that have no second ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

@@ -1,7 +1,5 @@
 """Every method's iterates equal those of the paper's recursion written by hand in NumPy."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is kept from one solve to the next, bounds and buffers, never shows in an answer."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

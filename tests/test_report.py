@@ -1,7 +1,5 @@
 """``result.report``: one page of a solve, whatever the method, the outcome and the names."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

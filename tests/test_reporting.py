@@ -1,7 +1,5 @@
 """What is said of the paper's runs: verdicts, tables, files, figures; from runs built by hand."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -1,7 +1,5 @@
 """What a person reads: the result, its history and the iteration log."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import re

@@ -1,7 +1,5 @@
 """The rooms of the package: data goes one way, and no module imports itself by a detour."""
 
-from __future__ import annotations
-
 import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The design rule against the mathematics it states, on random local models (H, B)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
@@ -254,8 +252,7 @@ def test_a_penalty_too_weak_for_the_curvature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "M_max"),
-    [(1e-3, 300.0), (1e-160, 300.0), (1e-200, 300.0), (1.0, 0.1)],
+    ("scale", "M_max"), [(1e-3, 300.0), (1e-160, 300.0), (1e-200, 300.0), (1.0, 0.1)]
 )
 def test_a_solve_without_a_design_ends_with_a_sentence(scale: float, M_max: float) -> None:
     x = ca.SX.sym("x", 2)

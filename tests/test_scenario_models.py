@@ -1,7 +1,5 @@
 """The plants and the geometry of the scenarios, against independent computations."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import casadi as ca

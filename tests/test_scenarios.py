@@ -1,7 +1,5 @@
 """The scenarios run, say the truth about their answers, and fail when an answer is wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The pages: blocks run, commands exist, links lead somewhere, every status is explained."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re

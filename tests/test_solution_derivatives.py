@@ -1,7 +1,5 @@
 """First and second derivatives of a solution in a graph: differences, IPOPT, closed forms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why a solve stops, what it returns, and that it agrees with IPOPT."""
 
-from __future__ import annotations
-
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What nlpsol returns is a ca.Function wherever a script treats it as one."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

@@ -1,7 +1,5 @@
 """FATROP takes the programs of the control room in their order by stages, and finds the answers."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The population study: its instances, its verdicts, its record on disk, its tables."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -20,15 +18,7 @@ from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.session.methods import METHODS
-from casadi_hybrid.study import (
-    Plan,
-    Settings,
-    Unit,
-    population,
-    run_study,
-    run_unit,
-    write,
-)
+from casadi_hybrid.study import Plan, Settings, Unit, population, run_study, run_unit, write
 from casadi_hybrid.study.figure import draw
 from casadi_hybrid.study.population import keeping
 from casadi_hybrid.study.tables import Block, summarize

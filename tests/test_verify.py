@@ -1,7 +1,5 @@
 """The verifier accepts solutions and rejects everything else, for the right reason."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import subprocess
@@ -17,14 +15,7 @@ from verify_problems import Case, cases
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.paper import make_instance
 from casadi_hybrid.point.residuals import beyond_rounding
-from casadi_hybrid.verify import (
-    Curvature,
-    Rejection,
-    Relation,
-    fit_multipliers,
-    run_ipopt,
-    verify,
-)
+from casadi_hybrid.verify import Curvature, Rejection, Relation, fit_multipliers, run_ipopt, verify
 
 CASES = cases()
 DEFINITE = [c for c in CASES if c.solution is not None and c.verdict is not Curvature.DEGENERATE]
@@ -330,9 +321,7 @@ def test_the_elastic_form_solves_the_paper_class(condition):
 def test_the_penalty_is_raised_until_the_slacks_vanish(scale, at, off):
     # At ρ = 10 it is better to violate h: by 0.99, and by 7e-4, which is tiny beside x = 1e6.
     steep = plane(
-        lambda x: scale * (x - at + off) ** 2,
-        lambda x: ca.vertcat(x - at, 2 * x - 2 * at),
-        n=1,
+        lambda x: scale * (x - at + off) ** 2, lambda x: ca.vertcat(x - at, 2 * x - 2 * at), n=1
     )
     run = run_ipopt(steep, np.array([at + 1.0]), np.zeros(0))
     assert np.abs(run.x - at).max() < 1e-6

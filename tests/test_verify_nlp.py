@@ -1,7 +1,5 @@
 """The verifier for programs with inequalities and bounds: right for the right reason."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from types import SimpleNamespace

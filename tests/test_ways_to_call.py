@@ -3,8 +3,6 @@
 Whatever way the numbers of a solve take, the answer has the same bits.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 import threading

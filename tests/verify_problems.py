@@ -1,7 +1,5 @@
 """Problems for the tests of the verifier, each with what is known of its solution by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
