@@ -143,9 +143,7 @@ def test_a_keyboard_interrupt_of_a_callback_ends_the_solve_even_where_errors_are
 
 
 @pytest.mark.parametrize("error", [KeyError, OverflowError, ZeroDivisionError])
-def test_an_exception_of_the_model_comes_out_whole(
-    error: type[Exception], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_exception_of_the_model_comes_out_whole(error, capfd):
     def square(value: Any) -> Any:
         if value > 1.5:
             raise error("no table for this")

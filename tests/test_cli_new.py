@@ -35,9 +35,7 @@ def test_a_copy_of_a_scenario_runs_from_anywhere(tmp_path: Path) -> None:
     assert "accepted" in said
 
 
-def test_what_exists_is_not_written_over(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_exists_is_not_written_over(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("precious")
     assert main(["new", str(path)]) == 2
@@ -51,22 +49,14 @@ def test_what_exists_is_not_written_over(
     ("arguments", "said"),
     [(["2fast"], "NAME must be a word"), (["mine", "--from", "cartpol"], "no scenario 'cartpol'")],
 )
-def test_refusals(
-    arguments: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_refusals(arguments, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_a_start_file_is_verified_without_being_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_start_file_is_verified_without_being_run(tmp_path, capsys):
     path = tmp_path / "start.py"
     assert main(["new", str(path), "--nlp"]) == 0
     capsys.readouterr()

@@ -44,9 +44,7 @@ def exact() -> Any:
 
 
 @pytest.mark.parametrize("part", [lambda full: full, ca.triu, ca.densify])
-def test_a_given_hessian_in_full_or_its_triangle_makes_the_same_steps(
-    exact: Any, part: Any
-) -> None:
+def test_a_given_hessian_in_full_or_its_triangle_makes_the_same_steps(exact, part):
     found = solved(hess_lag=hess_lag(part))
     assert found.hessian == "given"
     assert exact.hessian == "exact"

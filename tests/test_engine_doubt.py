@@ -272,8 +272,8 @@ def test_threads_of_casadi_get_the_same(doubt: None) -> None:
 
 @pytest.mark.parametrize("changes", [ROUGH, REFUSAL], ids=["rough", "refusal"])
 def test_solutions_that_are_not_accurate_in_a_fixed_order_lead_as_far(
-    changes: Any, tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    changes, tmp_path, compiler, monkeypatch
+):
     """Chosen pivots are told, after a factorization that had none; and corrected row by row."""
     nlp, numbers = coupled(60)
     ways, told = [], []
@@ -324,9 +324,7 @@ def test_a_stiff_chain_is_solved(masses: int, stiffness: float) -> None:
     assert solver.stats()["success"]
 
 
-def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(monkeypatch):
     """Fronts that can delay nothing, and no fixed order."""
     monkeypatch.setattr(ldl, "PRODUCTS", -1)
     monkeypatch.setattr(ldl.Tables.of.__func__, "__defaults__", (0,))

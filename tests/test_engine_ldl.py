@@ -135,9 +135,7 @@ def test_pinned_variables_stay_where_they_are(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize(("states", "inputs"), [(2, 1), (6, 2)])
-def test_fronts_of_a_horizon_are_no_larger_than_its_stages(
-    library: ctypes.CDLL, states: int, inputs: int
-) -> None:
+def test_fronts_of_a_horizon_are_no_larger_than_its_stages(library, states, inputs):
     sizes = []
     for stages in (20, 40, 80):
         problem, m = shooting(stages, states, inputs)
@@ -287,9 +285,7 @@ def test_cancellation_is_noticed(library: ctypes.CDLL) -> None:
     assert fixed.found.doubtful == 1
 
 
-def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(monkeypatch):
     """A pole on a cart, swung up: where it is level a force hardly turns it.
 
     A row of its turning is paired with that force, by numbers of a place where it does. The inertia
@@ -327,9 +323,7 @@ def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(
     assert counts[0] == counts[1]
 
 
-def test_too_many_products_are_left_to_the_fronts(
-    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_products_are_left_to_the_fronts(library, monkeypatch):
     problem, _ = shooting(10, 3, 1)
     assert Fixed(library, problem).tables.analysis.size > 0
     W, _, A, _ = problem

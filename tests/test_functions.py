@@ -1,13 +1,12 @@
 """Generated functions: exact derivatives, kept sparsity, compilation, and NaN that is located."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from graphs import Tree, central, complex_step, evaluate, numeric, trees
+from graphs import central, complex_step, evaluate, numeric, trees
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -31,9 +30,7 @@ def oracle(problem: Problem, p: Any = ()) -> Oracle:
     point=st.lists(st.integers(-15, 15), min_size=3, max_size=3),
     lam=st.lists(st.integers(-20, 20), min_size=4, max_size=4),
 )
-def test_derivatives_of_random_graphs(
-    f: Tree, h: list[Tree], kind: Any, point: list[int], lam: list[int]
-) -> None:
+def test_derivatives_of_random_graphs(f, h, kind, point, lam):
     """f, ∇f, h, J_h and ∇²ₓₓL against NumPy with the complex step, to 1e-8 and better."""
     x, weights = np.array(point) / 10, np.array(lam[: len(h)]) / 10
     f_np, h_np = numeric([f]), numeric(h)
@@ -213,9 +210,7 @@ def test_no_compiler_is_a_warning_and_the_same_answers(monkeypatch: pytest.Monke
     ["echo broken; exit 1", "exit 0"],  # the second as with a temporary folder mounted noexec
     ids=["fails", "no library"],
 )
-def test_a_broken_compiler_is_a_warning(
-    script: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_broken_compiler_is_a_warning(script, monkeypatch, tmp_path):
     """One that fails, and one that says it succeeded and wrote nothing."""
     fake = tmp_path / "cc"
     fake.write_text(f"#!/bin/sh\n{script}\n")

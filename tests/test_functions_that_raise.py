@@ -26,9 +26,7 @@ def test_an_integrator_that_fails_midway_is_reported_by_its_name(kind: type) -> 
 
 @pytest.mark.parametrize("calls", [3, 8, 14, 20, 30, 45])
 @pytest.mark.parametrize("start", ["cold", "warm"])
-def test_a_model_that_raises_anywhere_ends_the_solve_soon(
-    calls: int, start: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_that_raises_anywhere_ends_the_solve_soon(calls, start, capfd):
     seen, most = list[float](), np.inf
 
     def measure(at: Any) -> float:
@@ -61,9 +59,7 @@ def test_a_model_that_raises_anywhere_ends_the_solve_soon(
 
 
 @pytest.mark.parametrize("x0", [1.0, 50.0])
-def test_a_model_that_raises_outside_its_domain_has_shorter_steps(
-    x0: float, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_that_raises_outside_its_domain_has_shorter_steps(x0, capfd):
     """As in IPOPT: whoever writes ``math.log`` in a callback gets the minimum all the same."""
 
     outside = []

@@ -113,9 +113,7 @@ def test_unmatched_starts_do_not_give_one_trajectory(case: tuple[Any, ...]) -> N
     assert not close(runs[0].x, runs[1].x, 1e-3)
 
 
-def test_with_equal_steps_every_split_of_a_design_gives_one_trajectory(
-    case: tuple[Any, ...],
-) -> None:
+def test_with_equal_steps_every_split_of_a_design_gives_one_trajectory(case):
     """κ_x and κ_ω so large that only the balance limits η_x: the steps ignore the split."""
     _, made, x0, lam = case
     options = {"kappa_x": 1e6, "kappa_omega": 1e6, "kappa_p": 0.05}

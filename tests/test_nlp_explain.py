@@ -100,9 +100,7 @@ def test_a_row_without_variables_is_named() -> None:
         (ca.sumsqr(X), ca.vertcat(X[0], ca.sqrt(X[1])), "the Jacobian of g", "d second / d width"),
     ],
 )
-def test_an_undefined_function_is_named_with_its_entry_and_point(
-    f: Any, g: Any, function: str, entry: str
-) -> None:
+def test_an_undefined_function_is_named_with_its_entry_and_point(f, g, function, entry):
     result = solved(f, g, {"x0": [1, 0, 2]})
     error = result.error
     assert result.stop.name == "EVALUATION_ERROR"

@@ -139,9 +139,7 @@ def test_the_planted_solution_is_found(problem: Random) -> None:
 
 @FEW
 @given(convex, forms, seeds, st.booleans())
-def test_equivalent_problems_have_equivalent_answers(
-    problem: Random, names: list[str], seed: int, mx: bool
-) -> None:
+def test_equivalent_problems_have_equivalent_answers(problem, names, seed, mx):
     check_form(problem, names, seed, mx)
 
 
@@ -161,9 +159,7 @@ def test_an_indefinite_problem_has_a_true_verdict(problem: Random) -> None:
 
 @FEW
 @given(convex, regular, seeds)
-def test_a_warm_start_at_the_solution_ends_there(
-    problem: Random, names: list[str], seed: int
-) -> None:
+def test_a_warm_start_at_the_solution_ends_there(problem, names, seed):
     check_warm_start(problem, names, seed)
 
 

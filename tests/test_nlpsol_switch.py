@@ -104,9 +104,7 @@ def parametric(make: Make, plugin: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("script", [direct_multiple_shooting, parametric])
 @pytest.mark.filterwarnings("ignore::casadi_hybrid.casadi_api.foreign.OptionWarning")
-def test_a_script_switches_by_one_line(
-    script: Callable[..., tuple[Any, Any]], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_switches_by_one_line(script, capfd):
     expected, _ = script(ca.nlpsol, "ipopt")
     capfd.readouterr()
     found, stats = script(nlpsol, "hybrid")

@@ -212,9 +212,7 @@ def test_names_that_are_no_sequence_are_refused(argument: str, value: Any) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_input_errors_come_before_any_function_is_built(
-    kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_input_errors_come_before_any_function_is_built(kind, monkeypatch):
     def fail(*args: Any, **keywords: Any) -> Callable[..., Any]:
         raise AssertionError("built")
 

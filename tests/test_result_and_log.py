@@ -198,9 +198,7 @@ def test_no_log_unless_asked(capsys: pytest.CaptureFixture[str], problem: Proble
 
 
 @pytest.mark.parametrize("method", ["closed-form", "constant", "gda", "matrix-memory"])
-def test_the_log_is_aligned(
-    capsys: pytest.CaptureFixture[str], problem: Problem, method: str
-) -> None:
+def test_the_log_is_aligned(capsys, problem, method):
     lines = logged(capsys, Solver(problem, method, max_iter=12), True, x0=[0.3, 0.3, 0.4])
     header, rows = lines[0], lines[1:]
     assert len({len(line) for line in lines}) == 1
@@ -242,9 +240,7 @@ def test_the_log_tells_the_truth(capsys: pytest.CaptureFixture[str]) -> None:
             assert row[8] == history.active[t - 1]
 
 
-def test_the_log_in_steps_and_with_repeated_headers(
-    capsys: pytest.CaptureFixture[str], problem: Problem
-) -> None:
+def test_the_log_in_steps_and_with_repeated_headers(capsys, problem):
     solver = Solver(problem, "gda", max_iter=50, eta_x=1e-3, eta_d=1e-3)
     lines = logged(capsys, solver, 10, x0=0.5)
     assert [line.split()[0] for line in lines] == ["iter", "0", "10", "20", "30", "40", "50"]

@@ -274,9 +274,7 @@ def test_other_methods_agree_with_ipopt_from_nearby(name: str, method: str) -> N
 
 
 @pytest.mark.parametrize("error", [OverflowError, FloatingPointError])
-def test_overflow_in_a_rule_is_a_status_and_in_the_callback_the_users(
-    error: type[Exception],
-) -> None:
+def test_overflow_in_a_rule_is_a_status_and_in_the_callback_the_users(error):
     """What the iteration raises ends the solve with a reason; what the caller raises is theirs."""
 
     def fail(*_: object) -> Any:

@@ -84,9 +84,7 @@ def test_its_functions_are_those_of_casadis_solvers(solvers: Solvers, tmp_path: 
         ours.get_function("nlp_jac")
 
 
-def test_c_code_of_the_problem(
-    solvers: Solvers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_c_code_of_the_problem(solvers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ours, theirs = solvers
     written = Path(ours.generate_dependencies("ours.c")).read_text()
@@ -254,9 +252,7 @@ def test_casadi_reads_what_a_solver_wrote(solvers: Solvers, tmp_path: Path) -> N
     assert said.stdout.splitlines() == [str(expected["x"]), "False"]
 
 
-def test_a_stored_solver_that_fails_says_why(
-    solvers: Solvers, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stored_solver_that_fails_says_why(solvers, capfd):
     read = ca.Function.deserialize(solvers[0].serialize())
     with pytest.raises(RuntimeError, match="Evaluation failed"):
         read(lbx=2, ubx=1)
@@ -274,9 +270,7 @@ def test_python_code_is_not_written_down() -> None:
         solver.serialize()
 
 
-def test_without_a_compiler_the_text_is_for_this_class(
-    solvers: Solvers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_compiler_the_text_is_for_this_class(solvers, monkeypatch, tmp_path):
     def refuse(*_: Any) -> None:
         raise BuildError("no compiler")
 
