@@ -143,8 +143,6 @@ def test_ipopts_word_is_translated() -> None:
         solved(ipopt={"limited_memory_max_history": 3})
 
 
-# --- Gauss and Newton ---------------------------------------------------------------------------
-
 RESIDUALS = ca.vertcat(ca.sin(X[0]) - X[1], X[0] * X[1] - P, ca.exp(X[1]))
 W = ca.DM([[2, 1], [1, 3]])
 

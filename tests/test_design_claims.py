@@ -31,9 +31,6 @@ from casadi_hybrid.paper import make_instance
 KAPPA = StepRule()
 
 
-# --- the claims -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n", "m", "seed"), [(3, 5, 7), (5, 3, 7)])
 def test_every_claim_on_the_rule_comes_out(n: int, m: int, seed: int) -> None:
     found = list(suite.check_designs(n, m, 3, seed))
@@ -79,9 +76,6 @@ def test_steps_that_vary_are_refused_where_the_law_takes_constant_ones() -> None
         trajectories.descent_ascent(replace(setup, eta_x=lambda t: 0.03), np.eye(5))
 
 
-# --- a claim that cannot be computed ----------------------------------------------------------
-
-
 def test_a_claim_that_raises_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def cancellation_norm(*given: Any) -> Any:
         raise DesignError("the sentence of what went wrong")
@@ -112,9 +106,6 @@ def test_ctrl_c_is_no_failing_claim() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         attempted(interrupted)
-
-
-# --- problem (P) ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "m"), [(3, 5), (4, 4), (5, 3)])
@@ -163,9 +154,6 @@ def test_splits_of_problem_p_are_splits_of_the_rule() -> None:
     gains, clips = design.problem_p(3, 5, 6)
     assert max(clips) > 0.1
     assert max(gains) > 0.1
-
-
-# --- the Hessian the rule sees ----------------------------------------------------------------
 
 
 def least_squares(third: bool) -> Problem:

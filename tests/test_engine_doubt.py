@@ -78,9 +78,6 @@ def doubt(doubting: ct.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "engine", lambda: doubting)
 
 
-# --- one system -----------------------------------------------------------------------------------
-
-
 class System:
     """K with its memory, for one pattern of (W, A); no entry is pinned."""
 
@@ -224,9 +221,6 @@ def test_a_regularized_system_of_dependent_rows_is_solved() -> None:
         _, solved, x = system.solve(b)
         assert solved == 0
         assert backward_error(K, x, b) <= ACCURATE
-
-
-# --- whole solves ---------------------------------------------------------------------------------
 
 
 def coupled(n: int) -> tuple[dict[str, Any], dict[str, Any]]:

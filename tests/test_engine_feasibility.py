@@ -26,8 +26,6 @@ def core() -> None:
     needs_engine()
 
 
-# --- the certificate ------------------------------------------------------------------------------
-
 X = ca.SX.sym("x", 5)
 # An equation, a steep row with one bound, one with two, one without a bound; x[3] is fixed.
 G = ca.vertcat(
@@ -136,9 +134,6 @@ def test_without_a_force_there_is_no_subgradient() -> None:
     one = Certificate()
     one.at(random_points(1)[0])
     assert one.slope(np.zeros(3)) == 1.0
-
-
-# --- whole runs -----------------------------------------------------------------------------------
 
 
 def three_values() -> Made:

@@ -167,9 +167,6 @@ def test_the_curvature_of_the_rows_alone_is_left_out() -> None:
     assert not values.any()
 
 
-# --- a change of low rank -----------------------------------------------------------------------
-
-
 class Kkt:
     """The KKT matrix of a form in C."""
 
@@ -254,9 +251,6 @@ def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyP
 
 def view_of_ints(at: int, size: int) -> np.ndarray:
     return np.ctypeslib.as_array(ct.cast(at, ct.POINTER(ct.c_int)), (size,))
-
-
-# --- whole solves -------------------------------------------------------------------------------
 
 
 def solved(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:

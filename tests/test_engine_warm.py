@@ -46,9 +46,6 @@ def same_bits(found: Any, expected: Any) -> None:
         assert np.array(found[name]).tobytes() == np.array(expected[name]).tobytes(), name
 
 
-# --- loops ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("away", [1e-1, 1e-3, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7])
 def test_a_bound_that_contradicts_a_row_leaves_the_set(away: float) -> None:
     """min 100 x_2 with x_2 = 1000 x_1, x_1 = p, x_1 >= 1: at p = 1 the bound carries the price 1e5
@@ -89,9 +86,6 @@ def test_a_loop(name: str) -> None:
         again = by_result(**numbers | {"x0": None}, warm_start=by_result.result)
         same_numbers(again, outputs, 1e-6)
     assert np.median(steps) <= 4
-
-
-# --- limits --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

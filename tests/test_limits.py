@@ -49,9 +49,6 @@ def linear_problem(seed: int = 0, n: int = 3, m: int = 2) -> tuple[Problem, Arra
     return Problem(x=x, f=f, h=ca.mtimes(ca.DM(B), x) - ca.DM(b)), rng.normal(size=n)
 
 
-# --- one point of the family is another method --------------------------------------------------
-
-
 def test_no_correction_is_alternating_gradient_descent_ascent(case: tuple[Any, ...]) -> None:
     """M = 0: μ⁺ = μ + η_d h(x), x⁺ = x − η_x(∇f + Bᵀμ⁺)."""
     problem, made, x, mu = case
@@ -199,8 +196,6 @@ def test_linearized_al_is_a_shifted_law(case: tuple[Any, ...]) -> None:
     assert close(got.x, expected.x)
     assert close(got.multipliers[1:], expected.mu[:-1])
 
-
-# --- invariance ---------------------------------------------------------------------------------
 
 DESIGNS = ["closed-form", "pure-augmented", "pure-optimistic", "grid"]
 FIELDS = ["eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"]

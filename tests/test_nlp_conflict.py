@@ -87,9 +87,6 @@ def state_names(N: int) -> list[str]:
     return states + [f"u[{k}]" for k in range(N)]
 
 
-# --- optimal control ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("first", [True, False])
 def test_an_end_state_out_of_reach_contradicts_the_limits(first: bool) -> None:
     """3 m within 2 s at rest on both ends, |u| ≤ 1: in reach is 1 m; dynamics are summed up."""
@@ -132,8 +129,6 @@ def test_a_first_state_outside_path_limits_is_named_alone() -> None:
     assert names(found) == {"speed[0]", "limit[0]"}
     assert "  speed[0] = 2 (fixed by equal bounds)\n  limit[0] ≤ 1\n" in text
 
-
-# --- small contradictions -----------------------------------------------------------------------
 
 X = ca.SX.sym("x", 2)
 
@@ -207,9 +202,6 @@ def test_sparse_derivatives_give_a_conflict_too() -> None:
     assert "  g[0] … g[198] ≤ 0.5 (199 limits)\n" in text
 
 
-# --- where there is nothing to say --------------------------------------------------------------
-
-
 def test_solved_and_unfinished_solves_name_no_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("a linear program was asked for")
@@ -256,9 +248,6 @@ def test_the_search_is_soon_over() -> None:
     assert time.perf_counter() - began < 5.0
     assert f"  g[{2 * N}] = 1000" in said
     assert len(said) < 12
-
-
-# --- words --------------------------------------------------------------------------------------
 
 
 def test_names_in_a_row_are_written_short() -> None:

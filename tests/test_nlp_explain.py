@@ -27,9 +27,6 @@ def solved(f: Any, g: Any, call: dict[str, Any], **options: Any) -> Result:
     return solver.result
 
 
-# --- infeasibility ------------------------------------------------------------------------------
-
-
 def test_the_worst_violations_by_name_value_and_bound() -> None:
     g = ca.vertcat(ca.sumsqr(X), X[0], X[1])
     result = solved(ca.sumsqr(X), g, {"x0": 1, "lbg": [-9, 1, -INF], "ubg": [-1, 2, 5]})
@@ -86,9 +83,6 @@ def test_a_row_without_variables_is_named() -> None:
     result = solved(ca.sumsqr(X), ca.vertcat(X[0], 3 + 0 * X[1]), {"ubg": [1, 2], "x0": 1})
     assert "The derivatives of second by the free variables are zero" in result.explain()
     assert not result.success
-
-
-# --- where a function is not defined ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -150,9 +144,6 @@ def test_rejected_trial_points_are_told_where_the_solve_fails() -> None:
     assert "not defined" not in done.explain()
 
 
-# --- dependent constraints ----------------------------------------------------------------------
-
-
 def test_dependent_constraints_are_named_with_their_combination() -> None:
     total = X[0] + X[1]
     g = ca.vertcat(total, 1e4 * X[2], 2 * total - 3e4 * X[2])
@@ -205,9 +196,6 @@ def test_a_cusp_has_no_multipliers_and_says_which_rows() -> None:
     result = solved(-X[0], rows, {"x0": [-1, 0.5, 0], "lbg": 0})
     assert (result.stop.name, result.point.name) == ("NO_MULTIPLIERS", "FRITZ_JOHN_POINT")
     assert "Multipliers may not exist here" in result.explain()
-
-
-# --- unbounded problems and scales --------------------------------------------------------------
 
 
 def test_the_ray_of_an_unbounded_problem() -> None:

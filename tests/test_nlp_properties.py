@@ -128,9 +128,6 @@ def identical(a: dict[str, Any], b: dict[str, Any]) -> None:
         np.testing.assert_array_equal(numbers(a[key]), numbers(b[key]), err_msg=key)
 
 
-# --- the same checks, few and many examples -----------------------------------------------------
-
-
 @FEW
 @given(convex)
 def test_the_planted_solution_is_found(problem: Random) -> None:
@@ -217,9 +214,6 @@ def test_many_contradictions_and_rays(seed: int, n: int, m: int, names: list[str
     check_unbounded(seed, n, m)
 
 
-# --- no solution --------------------------------------------------------------------------------
-
-
 def program(f: Any, g: Any, x: Any, x0: Any, **bounds: Any) -> Random:
     n, m = x.numel(), g.numel()
     whole = {
@@ -281,9 +275,6 @@ def check_unbounded(seed: int, n: int, m: int) -> None:
     ahead = point + np.abs(point).max() * d
     assert judge.feasibility(ahead, problem.call) <= 1e-6 * (1 + np.abs(ahead).max())
     assert judge.at(ahead).f < float(found["f"])
-
-
-# --- many users ---------------------------------------------------------------------------------
 
 
 def test_threads_and_pickled_copies_give_the_same_bits() -> None:

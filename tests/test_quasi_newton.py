@@ -74,9 +74,6 @@ def with_square(square: Square) -> dict[str, Any]:
     return {"x": x, "f": f, "g": ca.vertcat(square(x[2:]), x[0] + x[3])}
 
 
-# --- without second derivatives -----------------------------------------------------------------
-
-
 def test_curvature_is_learned_by_itself_where_there_is_none() -> None:
     square = Square(2, {}, jacobian=True)
     nlp = with_square(square)
@@ -175,9 +172,6 @@ def test_differences_too_coarse_for_the_tolerance_end_honestly() -> None:
     np.testing.assert_allclose(found["x"].full().ravel(), [0.385458, 0.5], atol=1e-4)
 
 
-# --- what is learned ----------------------------------------------------------------------------
-
-
 def quadratics(n: int, seed: int) -> tuple[list[np.ndarray], Any]:
     """∇² of f and of two rows, constant and indefinite, and (x) → ∇f, J."""
     draws = np.random.default_rng(seed)
@@ -236,9 +230,6 @@ def test_a_large_coupled_problem() -> None:
     assert solver.stats()["n_call_nlp_hess_l"] == 0
     exact = nlpsol("s", "hybrid", nlp)(lbx=-1, ubx=0.9, ubg=40)
     assert float(found["f"]) == pytest.approx(float(exact["f"]), rel=1e-6)
-
-
-# --- problems -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))

@@ -29,9 +29,6 @@ def designed() -> Result:
     return solver.solve(x0, lam_g0=lam, history=True)
 
 
-# --- the result ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["x", "lam_x", "mu", "effective_multipliers", "g", "lam_g"])
 def test_arrays_are_read_only(designed: Result, name: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
@@ -113,9 +110,6 @@ def test_results_and_errors_can_travel(problem: Problem, method: str) -> None:
     assert (error.function, error.entry) == ("the objective f", "x_0")
 
 
-# --- the history --------------------------------------------------------------------------------
-
-
 def test_shapes(designed: Result) -> None:
     history = designed.history
     assert isinstance(history, History)
@@ -181,9 +175,6 @@ def test_the_history_ends_with_the_last_good_iterate() -> None:
     result = Solver(problem, "constant", eta_x=0.9, eta_d=1.0).solve(3.0, lam_g0=8.0, history=True)
     assert result.stop is StopReason.EVALUATION_ERROR
     assert len(result.history.corrections) == len(result.history.x) - 1
-
-
-# --- the iteration log --------------------------------------------------------------------------
 
 
 def logged(capsys: pytest.CaptureFixture[str], solver: Solver, log: Any, **start: Any) -> list[str]:

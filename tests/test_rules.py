@@ -198,9 +198,6 @@ def test_the_grid_takes_the_largest_strength_that_the_budget_allows() -> None:
         assert d.norm_M <= M_max
 
 
-# --- where no design exists ---------------------------------------------------------------------
-
-
 def refused(H: Array, B: Array, **parts: Any) -> str:
     with pytest.raises(DesignError) as caught:
         DesignRule(**parts).decide(at(H, B), 0)

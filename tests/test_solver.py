@@ -166,9 +166,6 @@ def test_a_start_of_huge_residuals_is_judged_without_overflow() -> None:
     assert result.point is PointStatus.NOT_CONVERGED
 
 
-# --- repeated and concurrent use ----------------------------------------------------------------
-
-
 def fingerprint(result: Any) -> tuple[Any, ...]:
     mu = result.lam_g if result.mu is None else result.mu
     arrays = (result.x, result.lam_g, mu, result.history.x, result.history.mu)
@@ -218,9 +215,6 @@ def test_the_arguments_are_left_alone() -> None:
             Solver(PARABOLA, method).solve(x0, x_prev=before)
     for array, copy in zip((x0, lam, before), copies, strict=True):
         assert np.array_equal(array, copy)
-
-
-# --- agreement with IPOPT -----------------------------------------------------------------------
 
 
 def hard_cases() -> dict[str, tuple[Any, Any, Any, list[float]]]:
