@@ -31,12 +31,6 @@ def test_everything_exported_exists_and_is_documented() -> None:
         assert expected in casadi_hybrid.__all__
 
 
-def test_a_star_import_brings_what_is_promised() -> None:
-    namespace: dict[str, object] = {}
-    exec("from casadi_hybrid import *", namespace)
-    assert set(casadi_hybrid.__all__) <= set(namespace)
-
-
 def members(module: ModuleType) -> list[tuple[str, object]]:
     """Public classes and functions that a module defines, with the methods of the classes."""
     found = []

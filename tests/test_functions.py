@@ -9,6 +9,7 @@ import pytest
 from graphs import central, complex_step, evaluate, numeric, trees
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from watched import PythonFunction
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
@@ -329,3 +330,22 @@ def test_what_has_no_scalar_form_stays_mx() -> None:
     spline = ca.interpolant("s", "bspline", [np.linspace(-2, 2, 9)], np.linspace(0, 1, 9) ** 2)
     made = built(*mx_problem(lambda y: ca.vertcat(spline(y[0]), y[1:])))
     assert made.first.is_a("MXFunction")
+
+
+def test_a_function_called_within_its_own_call_has_buffers_of_its_own():
+    def square(at):
+        """At 5 it evaluates the function that it is part of at 1."""
+        return fused(np.array([1.0, 7.0]))[0] if at == 5.0 else at**2
+
+    inner, x = PythonFunction(square), ca.MX.sym("x", 2)
+    outer = ca.Function("outer", [x], [inner(x[0]) + 10 * x[1]], ["x"], ["f"])
+
+    class Names:
+        @staticmethod
+        def packing(function):
+            return functions.Packing(function)
+
+    fused = functions.Fused(outer, Names())
+    # 1 + 10·7 from within, and the outer call's own 10·3.
+    assert fused(np.array([5.0, 3.0])).tolist() == [101.0]
+    assert fused(np.array([2.0, 1.0])).tolist() == [14.0]

@@ -50,18 +50,6 @@ def test_no_circle_of_imports() -> None:
         raise AssertionError(" imports ".join(error.args[1])) from None
 
 
-def test_a_room_imports_those_before_it() -> None:
-    known = modules()
-    wrong = [
-        f"{name} imports {other}"
-        for name, path in known.items()
-        if name
-        for other in imports(path, known)
-        if ROOMS.index(other.split(".")[0]) > ROOMS.index(name.split(".")[0])
-    ]
-    assert not wrong, wrong
-
-
 def test_a_room_is_small_enough_to_see() -> None:
     folders = [ROOT, *(path for path in ROOT.rglob("*") if path.is_dir())]
     sizes = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
