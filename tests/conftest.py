@@ -48,7 +48,6 @@ NOT_NUMERICAL = {
     "test_gallery",
     "test_inputs",
     "test_many",
-    "test_nlpsol_input",
     "test_notebooks",
     "test_plotting",
     "test_problem",
