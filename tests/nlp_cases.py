@@ -4,6 +4,7 @@ from typing import Any
 
 import casadi as ca
 from nlp_judge import INF
+from problems.hs import hs_problem
 
 PEER = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
 PEER |= {"ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
@@ -53,3 +54,16 @@ def cases() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 
 CASES = cases()
+
+
+def parts(made):
+    """A problem of a collection as CasADi takes it, and its bounds; its start where it has one."""
+    call = {key: made[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg") if key in made}
+    return {key: made[key] for key in "xfg"}, call
+
+
+def hock_schittkowski(number):
+    """A problem of the book as CasADi takes it, and the numbers of its call."""
+    problem = hs_problem(number)
+    nlp, bounds = parts(problem.build())
+    return nlp, {"x0": problem.x0, **bounds}

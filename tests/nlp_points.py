@@ -9,8 +9,6 @@ from nlp_problems import read, value_of
 
 from casadi_hybrid.verify import Curvature
 
-BOUNDS = ("lbx", "ubx", "lbg", "ubg")
-
 
 @dataclass(frozen=True)
 class Known:

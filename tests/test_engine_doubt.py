@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces, needs_engine
+from nlp_cases import parts
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine import ldl, structures, warm
@@ -288,9 +289,9 @@ def test_solutions_that_are_not_accurate_in_a_fixed_order_lead_as_far(
 def test_a_chain_over_the_ground_is_solved_where_fixed_pivots_hide_that_rows_depend() -> None:
     """At its start, a plumb line: the fixed order has the right inertia, and no solution."""
     needs_engine()
-    problem = FAMILIES["chain_ground"].build(70)
-    solver = nlpsol("solver", "hybrid", {key: problem[key] for key in ("x", "f", "g")})
-    solver(**{key: problem[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
+    nlp, call = parts(FAMILIES["chain_ground"].build(70))
+    solver = nlpsol("solver", "hybrid", nlp)
+    solver(**call)
     stats = solver.stats()
     assert (stats["success"], stats["kernel"]) == (True, "ldl")
 
@@ -323,7 +324,7 @@ def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(monkeyp
     monkeypatch.setattr(ldl, "PRODUCTS", -1)
     monkeypatch.setattr(ldl.Tables.of.__func__, "__defaults__", (0,))
     needs_engine()
-    problem = FAMILIES["chain_ground"].build(20)
-    solver = nlpsol("solver", "hybrid", {key: problem[key] for key in ("x", "f", "g")})
-    solver(**{key: problem[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
+    nlp, call = parts(FAMILIES["chain_ground"].build(20))
+    solver = nlpsol("solver", "hybrid", nlp)
+    solver(**call)
     assert solver.stats()["success"]

@@ -7,6 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_form import Form
+from nlp_cases import parts
 from problems.chains import chain_disc
 from problems.rank_deficient import KINDS, make_rank_deficient
 
@@ -151,9 +152,9 @@ def test_chains_around_a_disc_are_not_lost() -> None:
     """A restoration after five short steps, wherever they led, lost three of four of these."""
     solved = 0
     for links in (50, 60, 70, 80):
-        made = chain_disc(links)
-        solver = nlpsol("chain", "hybrid", {key: made[key] for key in "xfg"})
-        solver(**{key: made[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
+        nlp, call = parts(chain_disc(links))
+        solver = nlpsol("chain", "hybrid", nlp)
+        solver(**call)
         solved += solver.stats()["success"]
     assert solved >= 3
 

@@ -5,7 +5,7 @@ import itertools
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import CASES
+from nlp_cases import CASES, parts
 from nlp_judge import Judge
 from problems.hs import HS, NLP
 
@@ -14,13 +14,13 @@ from casadi_hybrid.casadi_api.solver import NlpSolver
 
 # Bounds of every kind, equations, many variables; each solved well within its tolerance.
 CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 112, 113, 118)]
-BOUNDS = ("lbx", "ubx", "lbg", "ubg")
 
 
 def prepared(problem: NLP) -> tuple[NlpSolver, dict[str, np.ndarray]]:
-    data = problem.build()
-    solver = nlpsol("solver", "hybrid", {key: data[key] for key in ("x", "f", "g")})
-    return solver, {key: np.asarray(data[key], float).ravel() for key in BOUNDS}
+    nlp, bounds = parts(problem.build())
+    return nlpsol("solver", "hybrid", nlp), {
+        key: np.asarray(bounds[key], float).ravel() for key in bounds
+    }
 
 
 @pytest.mark.parametrize("problem", CHOSEN, ids=lambda problem: problem.name)

@@ -5,6 +5,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from nlp_cases import hock_schittkowski
 from problems.hs import hs_problem
 
 from casadi_hybrid import nlpsol, verify
@@ -58,17 +59,10 @@ def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
     assert solved(nlp, x0=[1, 1, 1], lbg=3, ubg=3).stats()["success"]
 
 
-def of_the_book(number):
-    """A problem of Hock and Schittkowski, and the numbers of its call."""
-    made = hs_problem(number).build()
-    call = {name: made[name] for name in ("lbx", "ubx", "lbg", "ubg")}
-    return {name: made[name] for name in "xfg"}, {"x0": hs_problem(number).x0, **call}
-
-
 @pytest.mark.parametrize("number", [33, 57, 73, 113])
 def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None:
     """In the book it stands in the row, whose value at its bound is rounding of its terms."""
-    nlp, call = of_the_book(number)
+    nlp, call = hock_schittkowski(number)
     nlp["f"] *= 1e12
     solver = nlpsol("s", "hybrid", nlp)
     answer = solver(**call)
@@ -80,7 +74,7 @@ def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None
 @pytest.mark.parametrize("number", [64, 71, 72])
 def test_steps_on_an_active_set_keep_to_the_limit(number: int) -> None:
     """Those that solve, those in vain, and those of a restart for smaller multipliers."""
-    nlp, call = of_the_book(number)
+    nlp, call = hock_schittkowski(number)
     for limit in range(25):
         stats = solved(nlp, {"max_iter": limit}, **call).stats()
         assert stats["iter_count"] <= limit
@@ -91,7 +85,7 @@ def test_steps_on_an_active_set_keep_to_the_limit(number: int) -> None:
 @pytest.mark.parametrize("number", [26, 32, 46])
 def test_an_iterate_within_tolerance_is_not_lost_at_the_limit(number: int) -> None:
     """Steps go on until the scaled error is small too; a limit on the way ends a success."""
-    nlp, call = of_the_book(number)
+    nlp, call = hock_schittkowski(number)
     course = solved(nlp, **call).stats()["iterations"]
     worst = np.max([course["inf_pr"], course["inf_du"], course["compl"]], axis=0)
     first = int(np.flatnonzero(worst <= 1e-6)[0])

@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nlp_points import BOUNDS, KNOWN, Known
+from nlp_cases import parts
+from nlp_points import KNOWN, Known
 from problems.hs import hs_problem
 from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
@@ -277,9 +278,8 @@ def test_least_squares_may_miss_what_the_largest_residual_meets():
 
 
 def test_a_minimizer_without_multipliers_is_called_a_fritz_john_point():
-    data = hs_problem(13).build()
-    bounds = {key: data[key] for key in BOUNDS}
-    report = verify({k: data[k] for k in "xfg"}, [1, 0], ipopt=False, **bounds)
+    nlp, bounds = parts(hs_problem(13).build())
+    report = verify(nlp, [1, 0], ipopt=False, **bounds)
     assert report.categories == (Rejection.NOT_STATIONARY,)
     assert report.mfcq is False
     assert "Fritz John" in report.reasons[0]
@@ -366,8 +366,7 @@ NUMBERS = (1, 4, 11, 16, 21, 24, 35, 41, 43, 60, 65, 71, 76, 86, 100, 113)
 @pytest.mark.parametrize("solver", ["hybrid", "ipopt"])
 def test_answers_to_hock_and_schittkowski(number, solver):
     problem = hs_problem(number)
-    data = problem.build()
-    nlp, bounds = {key: data[key] for key in "xfg"}, {key: data[key] for key in BOUNDS}
+    nlp, bounds = parts(problem.build())
     if solver == "hybrid":
         answer = nlpsol("s", "hybrid", nlp)(x0=problem.x0, **bounds)
     else:
