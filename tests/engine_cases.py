@@ -215,7 +215,6 @@ CASES = {
 
 
 def problem_of(case: Case) -> Problem:
-    """As a ``Problem``."""
     return Problem.from_nlp(case.nlp)
 
 
@@ -278,14 +277,12 @@ def assert_cut_short(made: tuple[dict[str, Any], Numbers], most: int) -> None:
         np.testing.assert_array_equal(numbers[:steps], rows[name][:steps], err_msg=name)
 
 
-# --- structures of the core's own headers ---------------------------------------------------------
+# Structures of the core's own headers: Arena is hybrid_arena, PointData hybrid_point.
 
 POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
 
 
 class Arena(ct.Structure):
-    """``hybrid_arena``."""
-
     _fields_ = [
         ("doubles", POINTER), ("ints", POINTER),
         ("used_doubles", ct.c_longlong), ("used_ints", ct.c_longlong),
@@ -293,8 +290,6 @@ class Arena(ct.Structure):
 
 
 class PointData(ct.Structure):
-    """``hybrid_point``."""
-
     _fields_ = [
         ("f", NUMBER),
         *((name, POINTER) for name in ("w", "gradient", "c", "A", "own_gradient", "own_A")),
@@ -305,8 +300,6 @@ class PointData(ct.Structure):
 
 
 class TrialData(ct.Structure):
-    """``hybrid_trial``."""
-
     _fields_ = [
         ("of", PointData), ("base", POINTER),
         *((name, NUMBER) for name in ("theta", "logs", "linear")), ("outside", WHOLE),
@@ -314,16 +307,12 @@ class TrialData(ct.Structure):
 
 
 class BoundMultipliersData(ct.Structure):
-    """``hybrid_bound_multipliers``."""
-
     _fields_ = [
         *((name, POINTER) for name in ("z_lower", "z_upper", "at")), ("count", WHOLE),
     ]  # fmt: skip
 
 
 class LowRankData(ct.Structure):
-    """``hybrid_low_rank``."""
-
     _fields_ = [
         ("rank", WHOLE), ("negative", WHOLE),
         *((name, POINTER) for name in (
@@ -333,8 +322,6 @@ class LowRankData(ct.Structure):
 
 
 class FormData(ct.Structure):
-    """``hybrid_form``."""
-
     _fields_ = [
         *((name, POINTER) for name in ("plan", "functions", "numbers", "answer")),
         ("scale_f", NUMBER),
@@ -348,20 +335,14 @@ class FormData(ct.Structure):
 
 
 class SpectrumData(ct.Structure):
-    """``hybrid_spectrum``."""
-
     _fields_ = [*((name, POINTER) for name in ("U", "V", "sigma")), ("rank", WHOLE)]
 
 
 class FilterPairData(ct.Structure):
-    """``hybrid_filter_pair``."""
-
     _fields_ = [("theta", NUMBER), ("phi", NUMBER), ("gradient", POINTER)]
 
 
 class KktData(ct.Structure):
-    """``hybrid_kkt``."""
-
     _fields_ = [
         ("K", POINTER), ("soft", POINTER), ("weight", NUMBER),
         ("chosen", WHOLE), ("precise", WHOLE), ("low_rank", POINTER), ("changed", WHOLE),

@@ -19,8 +19,6 @@ SOLVED, NOT_NEARER, LIMIT = 0, 4, 7  # of hybrid.h
 
 
 class ProgressData(ct.Structure):
-    """``hybrid_progress``."""
-
     _fields_ = [
         *((name, NUMBER) for name in ("nu", "theta", "f", "error")),
         *((name, WHOLE) for name in ("t", "made", "rounds")),
@@ -28,8 +26,6 @@ class ProgressData(ct.Structure):
 
 
 class IterateData(ct.Structure):
-    """``hybrid_iterate``."""
-
     _fields_ = [
         *((name, POINTER) for name in ("w", "y", "z_lower", "z_upper", "filter")),
         *((name, NUMBER) for name in (
@@ -44,14 +40,10 @@ class IterateData(ct.Structure):
 
 
 class RayData(ct.Structure):
-    """``hybrid_ray``."""
-
     _fields_ = [("reach", NUMBER), ("least", NUMBER), ("beyond", WHOLE)]
 
 
 class StateData(ct.Structure):
-    """``hybrid_state``."""
-
     _fields_ = [
         *((name, IterateData) for name in ("now", "best", "feasible", "nearby")),
         *((name, POINTER) for name in ("last_step", "x_undefined")),

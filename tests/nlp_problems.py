@@ -78,7 +78,6 @@ def value_of(entry: Any, **names: Any) -> Any:
 
 
 def read(name: str) -> Any:
-    """A file of ``data``."""
     return json.loads((DATA / f"{name}.json").read_text("utf-8"))
 
 

@@ -154,7 +154,6 @@ def test_the_gain_of_a_linear_system_is_riccatis():
 
 
 def cart(method=None):
-    """A cart with drag."""
     model = Model("cart")
     x, v = model.state("x", unit="m"), model.state("v", lower=-1, upper=1, unit="m/s")
     drag = model.parameter("drag", 0.3)

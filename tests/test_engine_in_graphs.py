@@ -42,7 +42,6 @@ def in_graph_of(solver: Any, arguments: dict[str, Any]) -> ca.Function:
 
 
 def full(solver: NlpSolver, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Every argument as a column."""
     columns = {name: ca.DM(value) for name, value in arguments.items()}
     for name, column in columns.items():
         rows = solver.size1_in(name)

@@ -16,7 +16,6 @@ MODULES = sorted(
 
 
 def written(folder: Path, name: str, **changes: object) -> None:
-    """Write what a scenario writes."""
     data = {
         "accepted": True,
         "problem": {"name": name, "n": 7, "m": 3},

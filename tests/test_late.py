@@ -80,7 +80,6 @@ def loaded_after(script: str) -> set[str]:
 
 
 def ours(loaded: set[str]) -> set[str]:
-    """Those of the package."""
     return {name for name in loaded if name.startswith("casadi_hybrid")}
 
 

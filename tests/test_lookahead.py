@@ -181,7 +181,6 @@ def test_look_ahead_converges_quadratically_and_memory_in_two_steps(shape, seed)
 
 
 def first_step(problem: Problem, x0: Array) -> Array:
-    """The first step of "look-ahead"."""
     x0 = np.array(x0, dtype=float)
     result = Solver(problem, "look-ahead", tol=1e-300, max_iter=1).solve(x0, history=True)
     assert result.iterations == 1

@@ -12,7 +12,6 @@ from casadi_hybrid.control import Free, Model, OptimalControl, Plant
 
 
 def rates(model, x, u, p=()):
-    """The model's dx/dt in numbers."""
     return np.asarray(ca.DM(model.moves.rate(x, [], u, p, 0.0))).ravel()
 
 
@@ -242,7 +241,6 @@ def energy(chain, state):
 
 
 def at_rest(module, plant):
-    """The state of three masses at rest, places and speeds."""
     return np.concatenate(list(module.rest(plant, 3).states.values()))
 
 

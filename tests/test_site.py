@@ -50,7 +50,6 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def prose(page: str) -> str:
-    """A page without its fenced blocks."""
     return FENCE.sub("", PAGES[page])
 
 
