@@ -369,15 +369,7 @@ def test_it_does_not_link_with_the_core_of_another_version(rows, compiler, tmp_p
     own = [str(path) for path in tmp_path.glob("newer*.c")]
     for folder, links in ((rows.folder, False), (newer.folder, True)):
         core = (str(path) for path in (folder / "core").glob("*.c"))
-        words = [
-            compiler,
-            "-std=c99",
-            "-O0",
-            f"-I{tmp_path}",
-            str(tmp_path / "main.c"),
-            *own,
-            *core,
-        ]
+        words = [compiler, "-std=c99", "-O0", f"-I{tmp_path}", tmp_path / "main.c", *own, *core]
         done = subprocess.run(
             [*words, "-lm", "-o", "both"], cwd=tmp_path, capture_output=True, text=True, check=False
         )
