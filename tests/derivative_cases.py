@@ -1,7 +1,5 @@
 """Problems whose solution is twice differentiable: θ → arguments of a solve, and where to look."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -115,11 +113,41 @@ def _projection_on_an_ellipse() -> Case:
     return nlp, lambda t: {"p": t[:2], "x0": 1, "ubg": t[2]}, [2.5, 1.5, 1.0]
 
 
+def _rows() -> dict[str, Any]:
+    x = ca.SX.sym("x", 3)
+    f = ca.sumsqr(x - 2) + ca.exp(x[0] - x[1]) + 0.1 * x[2] ** 4
+    return {"x": x, "f": f, "g": ca.vertcat(x[0] + x[1] * x[2], x[1] - x[2])}
+
+
+def _p_absent() -> Case:
+    nlp = {**_rows(), "p": ca.SX.sym("p", 2)}
+    return nlp, lambda t: {
+        "p": t, "x0": 0.3, "ubg": ca.vertcat(t[0], INF), "ubx": ca.vertcat(INF, INF, t[1])
+    }, [0.9, 0.7]  # fmt: skip
+
+
+def _p_in_part() -> Case:
+    nlp, p = _rows(), ca.SX.sym("p", 2)
+    nlp = {**nlp, "p": p, "f": nlp["f"] + p[0] * nlp["x"][1]}
+    return nlp, lambda t: {"p": t, "x0": 0.3, "ubg": ca.vertcat(t[1], INF)}, [0.9, 0.7]
+
+
+def _a_row_that_is_p() -> Case:
+    nlp, p = _rows(), ca.SX.sym("p", 2)
+    nlp = {**nlp, "p": p, "g": ca.vertcat(nlp["g"], p[0] - 5, 3)}
+    return nlp, lambda t: {"p": t, "x0": 0.3, "ubg": ca.vertcat(t[1], INF, INF, INF)}, [0.9, 0.7]
+
+
+def _no_p() -> Case:
+    return _rows(), lambda t: {"x0": 0.3, "lbg": t - 1, "ubg": t - 1}, [0.9, 0.7]
+
+
 CASES: dict[str, Callable[[], Case]] = {
     made.__name__.strip("_").replace("_", " "): made
     for made in (
         _free, _equation, _level_of_an_equation, _upper_row, _lower_row_that_moves,
         _bound_that_moves, _fixed_variable, _everything, _matrix_of_parameters,
         _quadratic_program, _pendulum, _projection_on_an_ellipse,
+        _p_absent, _p_in_part, _a_row_that_is_p, _no_p,
     )
 }  # fmt: skip

@@ -4,8 +4,6 @@
 and holds so many functions against CasADi; run by ``test_engine_sanitized``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from typing import Any

@@ -2,8 +2,6 @@
 of the core by which they call its pieces.
 """
 
-from __future__ import annotations
-
 import ctypes as ct
 import re
 import shutil
@@ -183,6 +181,32 @@ def no_parameter() -> Case:
     return Case({"x": x, "f": f, "g": ca.sum1(x)}, numbers, moved)
 
 
+def hs072() -> Case:
+    """Problem 72 of Hock and Schittkowski: huge multipliers, for which smaller ones are tried."""
+    x = ca.SX.sym("x", 4)
+    rows = ca.DM([[4, 2.25, 1, 0.25], [0.16, 0.36, 0.64, 0.64]])
+    nlp = {"x": x, "f": 1 + ca.sum1(x), "g": rows @ (1 / x)}
+    numbers = {
+        "x0": 1.0, "lbx": 0.001, "ubx": 1e5 * np.array([4.0, 3.0, 2.0, 1.0]), "lbg": -np.inf,
+        "ubg": np.array([0.0401, 0.010085]),
+    }  # fmt: skip
+    return Case(nlp, numbers, noisy_p(0.0))
+
+
+def corridor(N: int = 5) -> tuple[dict[str, Any], Numbers]:
+    """Inequalities on one side and both, an equation, a row without bounds, a fixed variable."""
+    x, p = ca.SX.sym("x", N), ca.SX.sym("p")
+    rows = [x[k] * x[k + 1] for k in range(N - 1)]
+    g = ca.vertcat(*rows, ca.sum1(x) - p, ca.sumsqr(x), ca.exp(x[0]))
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - ca.DM(range(N))) + ca.sin(x[1]), "g": g}
+    lbg = np.r_[np.full(N - 1, -np.inf), 0.0, -np.inf, 0.1]
+    ubg = np.r_[np.linspace(0.3, 2.0, N - 1), 0.0, np.inf, 3.0]
+    lbx, ubx = np.full(N, -np.inf), np.full(N, 2.5)
+    lbx[3] = ubx[3] = 0.5
+    arguments = {"x0": 0.5, "p": 2.0, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg}
+    return nlp, arguments
+
+
 CASES = {
     made.__name__: made
     for made in (van_der_pol, with_rows, with_fixed, steep, hs071, box, no_parameter)
@@ -190,7 +214,6 @@ CASES = {
 
 
 def problem_of(case: Case) -> Problem:
-    """As a ``Problem``."""
     return Problem.from_nlp(case.nlp)
 
 
@@ -243,7 +266,17 @@ def assert_kkt(made: tuple[dict[str, Any], Numbers], found: Numbers, tol: float 
         assert (np.maximum(-lam, 0.0) * np.minimum(np.abs(below), 1.0) <= tol * size).all()
 
 
-# --- structures of the core's own headers ---------------------------------------------------------
+def assert_cut_short(made: tuple[dict[str, Any], Numbers], most: int) -> None:
+    """A limit of steps ends a run on its way: its first iterates are those without the limit."""
+    rows = solved(made)[0].stats()["iterations"]
+    steps = min(most, len(rows["iter"]) - 2)
+    stats = solved(made, {"max_iter": steps})[0].stats()
+    assert (stats["stop_reason"], stats["iter_count"]) == ("ITERATION_LIMIT", steps)
+    for name, numbers in stats["iterations"].items():
+        np.testing.assert_array_equal(numbers[:steps], rows[name][:steps], err_msg=name)
+
+
+# Structures of the core's own headers: Arena is hybrid_arena, PointData hybrid_point.
 
 POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
 

@@ -1,7 +1,5 @@
 """The standard form of a problem in the core, called by its pieces, and the same by formulas."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from typing import Any
 

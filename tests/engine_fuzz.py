@@ -5,8 +5,6 @@ times from random numbers, good and bad ones, with and without multipliers, and 
 each reason to stop, each method and each refusal came.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import sys
@@ -16,6 +14,7 @@ from collections.abc import Iterator
 import casadi as ca
 import numpy as np
 from engine_cases import CASES, problem_of
+from engine_ldl_kernel import Fixed, factored, random_problem, whole
 
 from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.engine import library
@@ -125,6 +124,16 @@ def solve_in_batches(
     return int(rows.success().sum())
 
 
+def factor(core: ctypes.CDLL, count: int) -> None:
+    """Random systems with exactly the memory that is asked for, by chosen pivots and fixed ones."""
+    for seed in range(count):
+        system = random_problem(seed)
+        b = np.cos(np.arange(len(whole(system))))
+        for one in (factored(core, system), Fixed(core, system)):
+            if not one.found.doubtful:
+                one.solve(b)
+
+
 def main(path: str, count: int) -> None:
     """Solve so many times; the counts go to the standard output."""
     put_in_place(path)
@@ -141,6 +150,7 @@ def main(path: str, count: int) -> None:
             seen.update(solve(core, known, draws))
     in_c = [one for one in cases if not isinstance(engine_of(one[0]), str)]
     in_batches = sum(solve_in_batches(*one, 50, draws) for one in in_c)
+    factor(library.engine(), count)
     print(json.dumps({"seen": seen, "in batches": in_batches}))
 
 

@@ -1,6 +1,4 @@
-"""The engine's sparse LDLᵀ behind the interface of the kernels."""
-
-from __future__ import annotations
+"""The engine's sparse LDLᵀ by pieces, and random systems for it."""
 
 import ctypes as ct
 from typing import Any
@@ -9,12 +7,13 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.basics.sparse import Layout, Sparse
+from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.engine import ldl
 from casadi_hybrid.engine.header import C
 
 REFINEMENTS = 3
 Operator = Sparse | Matrix
+Problem = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
 
 class LdlKernel:
@@ -92,3 +91,81 @@ class LdlKernel:
 def _data(matrix: Any) -> Vector:
     """The entries of a matrix, those of a dense one column by column."""
     return np.asarray(matrix.data if isinstance(matrix, Sparse) else matrix.ravel(order="F"))
+
+
+def pattern_of(M: np.ndarray) -> Pattern:
+    cols, rows = np.nonzero(M.T)
+    return Pattern(M.shape, rows, cols)
+
+
+def sparse(M: np.ndarray) -> Sparse:
+    pattern = pattern_of(M)
+    return Sparse(pattern, M[pattern.rows, pattern.cols])
+
+
+def factored(library: ct.CDLL, problem: Problem) -> LdlKernel:
+    W, D, A, E = problem
+    kernel = LdlKernel(Layout(pattern_of(W), pattern_of(A)), library)
+    kernel.factor(sparse(W), D, sparse(A), E)
+    return kernel
+
+
+def whole(problem: Problem) -> np.ndarray:
+    W, D, A, E = problem
+    return np.block([[W + np.diag(D), A.T], [A, -E * np.eye(A.shape[0])]])
+
+
+def random_problem(seed: int) -> Problem:
+    """All shapes: without curvature, rank-deficient, with empty rows, pinned variables, E > 0."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    m = int(rng.integers(0, n + 3))
+    density = rng.choice([0.05, 0.1, 0.3, 1.0])
+    W = rng.standard_normal((n, n)) * (rng.random((n, n)) < density)
+    W = W + W.T
+    if rng.random() < 0.2:
+        W[:] = 0.0
+    elif rng.random() < 0.3:
+        W = W @ W.T
+    A = rng.standard_normal((m, n)) * (rng.random((m, n)) < density)
+    if m and rng.random() < 0.2:
+        A[rng.integers(m)] = 0.0
+    if m > 1 and rng.random() < 0.2:
+        A[0] = A[-1]
+    D = np.zeros(n) if rng.random() < 0.5 else rng.random(n) * 10 ** rng.uniform(-8, 8, n)
+    if rng.random() < 0.3:
+        D[rng.random(n) < 0.3] = 1e14 * max(1.0, np.abs(W).max())
+    return W, D, A, 0.0 if rng.random() < 0.7 else 10 ** rng.uniform(-10, 0)
+
+
+class Fixed:
+    """K in a fixed order: its factor, and solutions by it."""
+
+    def __init__(self, library: ct.CDLL, problem: Problem) -> None:
+        W, _, A, _ = problem
+        layout = Layout(pattern_of(W), pattern_of(A))
+        K = ldl.Compressed.of(layout)
+        curved = np.diag(W) != 0
+        partner = ldl.partners(library, K, self._values(problem, K))
+        group = ldl.eliminations(K, partner, curved)[1]
+        self.tables = ldl.fixed_tables_of(library, K, group)
+        self._library, self._values_of_K = library, self._values(problem, K)
+        self.found = C.hybrid_inertia()
+        self._factor = np.empty(max(1, self.tables.analysis.factor))
+        self._room = np.empty(max(1, K.size))
+        library.hybrid_fixed_factor(
+            ct.byref(self.tables.analysis), self._values_of_K.ctypes.data, self._factor.ctypes.data,
+            self._room.ctypes.data, ct.byref(self.found),
+        )  # fmt: skip
+
+    @staticmethod
+    def _values(problem: Problem, K: ldl.Compressed) -> np.ndarray:
+        return np.ascontiguousarray(whole(problem)[K.rows, K.cols])
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        x = np.array(b)
+        self._library.hybrid_fixed_solve(
+            ct.byref(self.tables.analysis), self._factor.ctypes.data, x.ctypes.data,
+            self._room.ctypes.data,
+        )  # fmt: skip
+        return x

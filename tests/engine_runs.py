@@ -1,7 +1,5 @@
 """Structures of one run of the core, and a run that is looked at after its end."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from collections.abc import Iterator
 from typing import Any

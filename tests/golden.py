@@ -6,8 +6,6 @@ A row is the verdict, f to 1e-6 and the iterations, within a fifth or three. Wha
 moved by 1e-13 changes by more hangs on the last bit, so on the processor, and is null.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

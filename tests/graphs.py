@@ -5,8 +5,6 @@ Im g(x + ie)/e with e = 1e-30, which has no cancellation; second derivatives by 
 central difference of those.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of what CasADi 3.7, the lowest release that serves, has not or does otherwise."""
 
-from __future__ import annotations
-
 from casadi_hybrid.problem.directions import BEFORE_3_8
 
 _PEERS = ("fatrop", "piqp", "hpipm")
@@ -24,7 +22,6 @@ NEEDS_3_8 = {
     "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
     "test_the_blocks_of_a_page_run_in_order_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
-    "test_fatrop_takes_a_mapped_program_and_finds_the_answer_of_ipopt": _OPTIONS,
     "test_point_and_multipliers_are_those_of_ipopt": _OPTIONS,
     "test_solvers_end_to_end[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
 }  # fmt: skip

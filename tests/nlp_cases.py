@@ -1,41 +1,15 @@
-"""Small problems of every kind, IPOPT as the peer, and the KKT residuals recomputed."""
-
-from __future__ import annotations
+"""Small problems of every kind, and IPOPT as the peer."""
 
 from typing import Any
 
 import casadi as ca
-import numpy as np
+from nlp_judge import INF
+from problems.hs import hs_problem
 
-INF = float("inf")
 PEER = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
 PEER |= {"ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
 PEER |= {"ipopt.bound_relax_factor": 0.0}
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
-
-
-def numbers(value: Any) -> np.ndarray:
-    return np.asarray(value.full()).ravel()
-
-
-def kkt(nlp: dict[str, Any], found: dict[str, Any], **call: Any) -> float:
-    """The largest unscaled KKT residual, from CasADi's graph and not from the package."""
-    x, g = nlp["x"], nlp.get("g", type(nlp["x"])(0, 1))
-    p = nlp.get("p", type(x).sym("p", 0))
-    lam = type(x).sym("lam", g.numel())
-    slope = ca.gradient(nlp["f"] + ca.dot(lam, g), x)
-    made = ca.Function("check", [x, p, lam], [slope, g])
-    slope, rows = (numbers(v) for v in made(found["x"], call.get("p", []), found["lam_g"]))
-    parts = [np.abs(slope + numbers(found["lam_x"]))]
-    for kind, value in (("x", numbers(found["x"])), ("g", rows)):
-        low = np.broadcast_to(np.asarray(call.get(f"lb{kind}", -INF), float), value.shape)
-        high = np.broadcast_to(np.asarray(call.get(f"ub{kind}", INF), float), value.shape)
-        multiplier = numbers(found[f"lam_{kind}"])
-        parts.append(np.maximum(np.maximum(low - value, value - high), 0.0))
-        bound = np.where(multiplier > 0, high, low)
-        distance = np.where(np.isfinite(bound), np.abs(np.nan_to_num(bound) - value), 1.0)
-        parts.append(np.where(low < high, np.abs(multiplier) * distance, 0.0))
-    return float(max(part.max(initial=0.0) for part in parts))
 
 
 def cases() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
@@ -80,3 +54,16 @@ def cases() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 
 CASES = cases()
+
+
+def parts(made):
+    """A problem of a collection as CasADi takes it, and its bounds; its start where it has one."""
+    call = {key: made[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg") if key in made}
+    return {key: made[key] for key in "xfg"}, call
+
+
+def hock_schittkowski(number):
+    """A problem of the book as CasADi takes it, and the numbers of its call."""
+    problem = hs_problem(number)
+    nlp, bounds = parts(problem.build())
+    return nlp, {"x0": problem.x0, **bounds}

@@ -5,8 +5,6 @@ map from its answers to those of the first. L = f + λ_gᵀg + λ_xᵀx is one f
 to the scale of f), which fixes how multipliers translate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a point is, judged from CasADi's graph and NumPy alone: nothing of the package is used."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """KKT points of small programs with their multipliers, computed by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +8,6 @@ import casadi as ca
 from nlp_problems import read, value_of
 
 from casadi_hybrid.verify import Curvature
-
-BOUNDS = ("lbx", "ubx", "lbg", "ubg")
 
 
 @dataclass(frozen=True)
@@ -47,12 +43,7 @@ class Known:
         x, p = kind.sym("x", len(self.x)), kind.sym("p", len(self.p))
         arguments = (x, p) if self.p else (x,)
         g = self.g(*arguments)
-        return {
-            "x": x,
-            "p": p,
-            "f": self.f(*arguments),
-            "g": ca.vertcat(*g) if g else kind(0, 1),
-        }
+        return {"x": x, "p": p, "f": self.f(*arguments), "g": ca.vertcat(*g) if g else kind(0, 1)}
 
     @property
     def instance(self) -> dict[str, Any]:

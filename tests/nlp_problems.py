@@ -15,8 +15,6 @@ argument of the call. The kinds, where several answers may be right:
 - "starts": at a stationary point a first-order method may stay; "near …" has to be left.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -80,7 +78,6 @@ def value_of(entry: Any, **names: Any) -> Any:
 
 
 def read(name: str) -> Any:
-    """A file of ``data``."""
     return json.loads((DATA / f"{name}.json").read_text("utf-8"))
 
 

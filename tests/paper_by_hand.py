@@ -5,8 +5,6 @@ each recursion is the display of the paper it cites (Zhao, "Matrix-Valued Optimi
 Augmentation"). The tests compare the package with these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,11 +1,11 @@
 """Runs and cells of the paper's experiment, built by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
+from casadi_hybrid.claims import suite
+from casadi_hybrid.paper import make_instance
 from casadi_hybrid.paper.experiment import ALL_METHODS, Run
 from casadi_hybrid.paper.tables import Cell, Summary
 
@@ -57,3 +57,10 @@ def cells(
         cell = Cell(10, dict.fromkeys(range(count), step), norms=(50.0,), over_budget=over)
         found[key] = dict.fromkeys(levels, cell)
     return found
+
+
+def made(n, m, seed=0, iterations=200):
+    """An instance, what the claims take of it, a random correction, and the generator."""
+    rng = np.random.default_rng((seed, n, m))
+    instance = make_instance(2.0, seed, n=n, m=m)
+    return instance, suite.setup_of(instance, rng, iterations), suite.random_correction(m, rng), rng

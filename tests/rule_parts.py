@@ -1,7 +1,5 @@
 """Parts of a design rule as a user would write them: a penalty of a given strength."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

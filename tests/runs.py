@@ -1,7 +1,5 @@
 """Histories of runs without tolerance, as long as they were to be."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Algorithm 1 on one page, and the method that runs the same by exchangeable parts."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from dataclasses import replace

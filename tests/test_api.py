@@ -1,7 +1,5 @@
 """What a user can import, and that the examples in the documentation run."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect
@@ -31,12 +29,6 @@ def test_everything_exported_exists_and_is_documented() -> None:
             assert not documentation.startswith(f"{name}("), name
     for expected in ("Problem", "Solver", "Result", "History", "StopReason", "PointStatus"):
         assert expected in casadi_hybrid.__all__
-
-
-def test_a_star_import_brings_what_is_promised() -> None:
-    namespace: dict[str, object] = {}
-    exec("from casadi_hybrid import *", namespace)
-    assert set(casadi_hybrid.__all__) <= set(namespace)
 
 
 def members(module: ModuleType) -> list[tuple[str, object]]:

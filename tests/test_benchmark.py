@@ -1,7 +1,5 @@
 """The benchmark command: families, guesses, peers, the judge, and what it prints and writes."""
 
-from __future__ import annotations
-
 import csv
 import json
 from functools import cache

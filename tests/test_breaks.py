@@ -1,7 +1,5 @@
 """The list of deliberate breaks is one that can be applied; ``benchmarks/breaks.py`` applies it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is compiled of a problem is built once and kept safely."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json
@@ -45,14 +43,12 @@ def no_compiler(tmp_path, monkeypatch):
 
 
 def answer(number=42, flags=()):
-    """A library of one function."""
     header = "#pragma once\nint answer(void);\n"
     text = f'#include "answer.h"\nint answer(void) {{ return {number}; }}\n'
     return Sources("answer", {"answer.c": text, "answer.h": header}, flags)
 
 
 def script(path, text):
-    """A program of the shell."""
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return str(path)

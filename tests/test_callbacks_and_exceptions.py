@@ -1,7 +1,6 @@
 """Callbacks at every iteration, and what comes out where a user's function raises, or Ctrl-C."""
 
-from __future__ import annotations
-
+import math
 import pickle
 import signal
 from collections.abc import Callable, Iterator
@@ -10,12 +9,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import OUTPUTS, PEER, cases
+from nlp_cases import CASES, OUTPUTS, PEER
+from watched import PythonFunction
 
 from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
 from casadi_hybrid.basics.errors import Interrupted
-
-CASES = cases()
 
 
 def rosenbrock() -> dict[str, Any]:
@@ -145,29 +143,21 @@ def test_a_keyboard_interrupt_of_a_callback_ends_the_solve_even_where_errors_are
     assert solver.stats()["iter_count"] == 3
 
 
-class Model(ca.Callback):
-    """x ↦ x², raising where it is told to."""
+@pytest.mark.parametrize("error", [KeyError, OverflowError, ZeroDivisionError])
+def test_an_exception_of_the_model_comes_out_whole(error, capfd):
+    def square(value: Any) -> Any:
+        if value > 1.5:
+            raise error("no table for this")
+        return value**2
 
-    def __init__(self, fails: Callable[[float], BaseException | None]) -> None:
-        ca.Callback.__init__(self)
-        self.fails = fails
-        self.construct("model", {"enable_fd": True})
-
-    def eval(self, arguments: Any) -> Any:
-        error = self.fails(float(arguments[0]))
-        if error is not None:
-            raise error
-        return [arguments[0] ** 2]
-
-
-def test_an_exception_of_the_model_comes_out_whole(capfd: pytest.CaptureFixture[str]) -> None:
-    model = Model(lambda value: KeyError("no table for this") if value > 1.5 else None)
-    x = ca.MX.sym("x")
+    model, x = PythonFunction(square), ca.MX.sym("x")
     solver = nlpsol("s", "hybrid", {"x": x, "f": model(x)})
     with pytest.raises(RuntimeError, match=r"(?s)object model.*no table for this") as caught:
         solver(x0=2)
     assert "domain" not in str(caught.value)
     assert solver.result.stop is StopReason.EVALUATION_ERROR
+    assert "no table for this" in solver.result.error.raised
+    assert solver.result.error.x.tolist() == [2.0]
     assert solver.stats()["unified_return_status"] == "SOLVER_RET_NAN"
     solver(x0=1)  # where it is defined the solver is as good as before
     assert abs(float(solver.result.x[0])) < 1e-3
@@ -188,12 +178,13 @@ def test_an_assertion_of_the_model_is_kept() -> None:
 def test_a_keyboard_interrupt_of_the_model(capfd: pytest.CaptureFixture[str]) -> None:
     calls = []
 
-    def fails(value: float) -> BaseException | None:
+    def square(value: Any) -> Any:
         calls.append(value)
-        return KeyboardInterrupt() if len(calls) == 60 else None
+        if len(calls) == 60:
+            raise KeyboardInterrupt
+        return value**2
 
-    model = Model(fails)
-    x = ca.MX.sym("x")
+    model, x = PythonFunction(square), ca.MX.sym("x")
     solver = nlpsol("s", "hybrid", {"x": x, "f": (model(x) - 4) ** 2 + x**4})
     with pytest.raises(KeyboardInterrupt, match="in a function of the problem"):
         solver(x0=3)
@@ -266,3 +257,68 @@ def test_ctrl_c_through_the_packages_own_solver() -> None:
         assert isinstance(caught.value, Interrupted)
         assert caught.value.result.stop is StopReason.STOPPED_BY_USER
         assert caught.value.result.x.shape == (3,)
+
+
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+def test_an_integrator_that_fails_midway_is_reported_by_its_name(kind: type) -> None:
+    """x' = x² from x0 ends at x0 / (1 − x0); the solver is drawn to where it has no end."""
+    y = ca.SX.sym("y")
+    options = {"show_eval_warnings": False, "max_num_steps": 60, "print_stats": False}
+    flow = ca.integrator("flow", "cvodes", {"x": y, "ode": y**2}, 0.0, 1.0, options)
+    x = kind.sym("x")
+    end = flow.call([x, *([kind(0, 1)] * (flow.n_in() - 1))])[0]
+    solver = nlpsol("solver", "hybrid", {"x": x, "f": -end})
+    with pytest.raises(RuntimeError, match="flow"):
+        solver(x0=0.2)
+
+
+@pytest.mark.parametrize("calls", [3, 8, 14, 20, 30, 45])
+@pytest.mark.parametrize("start", ["cold", "warm"])
+def test_a_model_that_raises_anywhere_ends_the_solve_soon(calls, start, capfd):
+    seen, most = list[float](), np.inf
+
+    def measure(at: Any) -> float:
+        seen.append(float(ca.sumsqr(at)))
+        if len(seen) > most:
+            raise ValueError("the sensor broke")
+        return seen[-1]
+
+    sensor, x = PythonFunction(measure, 2), ca.MX.sym("x", 2)
+    nlp = {"x": x, "f": (x[0] - 2) ** 2 + x[1] ** 2, "g": sensor(x)}
+    solver = nlpsol("solver", "hybrid", nlp)
+    given = {"lam_g0": 3} if start == "warm" else {}
+    solver(x0=0.2, ubg=1, **given)
+    assert solver.stats()["success"]
+    assert len(seen) > calls  # so it breaks on the way
+    seen.clear()
+    most = calls
+    with pytest.raises(RuntimeError, match="the sensor broke"):
+        solver(x0=0.2, ubg=1, **given)
+    assert len(seen) < calls + 20  # once it was some five hundred
+    result = solver.result
+    assert result.stop is StopReason.EVALUATION_ERROR
+    if result.iterations:
+        assert min(abs(float(result.g[0]) - one) for one in seen[:calls]) < 1e-12
+        assert "defined before" in result.detail
+    most = np.inf
+    solver(x0=0.2, ubg=1, **given)
+    assert solver.stats()["success"]
+    capfd.readouterr()  # CasADi prints the traceback of each failure
+
+
+@pytest.mark.parametrize("x0", [1.0, 50.0])
+def test_a_model_that_raises_outside_its_domain_has_shorter_steps(x0, capfd):
+    """As in IPOPT: whoever writes ``math.log`` in a callback gets the minimum all the same."""
+
+    outside = []
+
+    def logarithm(value: Any) -> float:
+        outside.extend([1] * (float(value) <= 0))
+        return math.log(value)
+
+    log, x = PythonFunction(logarithm), ca.MX.sym("x")
+    solver = nlpsol("solver", "hybrid", {"x": x, "f": 30 * x - log(x)})
+    assert abs(float(solver(x0=x0)["x"]) - 1 / 30) < 1e-6
+    assert solver.stats()["success"]
+    assert len(outside) >= 10  # so long that it was asked whether the model is broken
+    capfd.readouterr()

@@ -1,7 +1,5 @@
 """The paper's theorems on the package's own law, and mutants of the law that must not pass."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper_runs import made
 
 from casadi_hybrid import claims
 from casadi_hybrid.basics.errors import InputError
@@ -19,15 +18,8 @@ from casadi_hybrid.claims import design, noise, spectra, suite, trajectories
 from casadi_hybrid.claims.claim import deviation
 from casadi_hybrid.cli import main
 from casadi_hybrid.iterations import hybrid, law
-from casadi_hybrid.paper import make_instance
 
 SHAPES = suite.SHAPES
-
-
-def made(n, m, seed=0, iterations=200):
-    rng = np.random.default_rng((seed, n, m))
-    instance = make_instance(2.0, seed, n=n, m=m)
-    return instance, suite.setup_of(instance, rng, iterations), suite.random_correction(m, rng), rng
 
 
 @pytest.fixture(scope="module")

@@ -1,26 +1,18 @@
 """Target curvature, the local Jacobian, the margin formula and the stiffness example."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from paper_runs import made
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.claims import design, spectra, suite
 from casadi_hybrid.claims.claim import follow
 from casadi_hybrid.claims.trajectories import rule_for
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.paper import make_instance
 
 SHAPES = suite.SHAPES
-
-
-def made(n, m, seed=0, iterations=200):
-    rng = np.random.default_rng((seed, n, m))
-    instance = make_instance(2.0, seed, n=n, m=m)
-    return instance, suite.setup_of(instance, rng, iterations), suite.random_correction(m, rng), rng
 
 
 @pytest.mark.parametrize(("n", "m"), [(4, 4), (3, 5), (2, 9)])

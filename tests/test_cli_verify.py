@@ -1,7 +1,5 @@
 """``casadi-hybrid verify``, the examples of every command, and the completion of shells."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

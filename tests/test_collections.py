@@ -6,8 +6,6 @@ and against where IPOPT ends from the published start. Formulas that the book gi
 (loops, a distance between profiles) are checked against that form.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from functools import cache
@@ -17,6 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from nlp_cases import parts
 from nlp_problems import read
 from scipy.optimize import lsq_linear
 
@@ -78,8 +77,8 @@ def ipopt(entry: NLP) -> tuple[str, float, float]:
     # Relaxed by 1e-8, the bounds of 95 and 96 would move f by 1e-4 of it.
     options = {"print_level": 0, "sb": "yes", "tol": 1e-9, "bound_relax_factor": 0}
     quiet = {"print_time": False, "show_eval_warnings": False, "ipopt": options}
-    solver = ca.nlpsol("s", "ipopt", {key: nlp[key] for key in "xfg"}, quiet)
-    bounds = {key: nlp[key] for key in ("lbx", "ubx", "lbg", "ubg")}
+    nlp, bounds = parts(nlp)
+    solver = ca.nlpsol("s", "ipopt", nlp, quiet)
     x = solver(x0=entry.x0, **bounds)["x"].full().ravel()
     return solver.stats()["return_status"], looked_at(entry, x)[0], violation(entry, x)
 

@@ -1,7 +1,5 @@
 """What happens between the grid points: inner points, and what a solution says by itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -63,9 +61,7 @@ def room(solution: Solution, times: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("unroll", [True, False], ids=["unrolled", "mapped"])
 @pytest.mark.parametrize("name", MAKE)
-def test_inner_points_keep_limits_and_path_constraints_where_grid_points_do_not(
-    name: str, unroll: bool
-) -> None:
+def test_inner_points_keep_limits_and_path_constraints_where_grid_points_do_not(name, unroll):
     coarse, fine = (detour(MAKE[name](inner), unroll=unroll).solve() for inner in (0, 4))
     assert coarse.success
     assert fine.success
@@ -123,9 +119,7 @@ def test_limits_of_algebraic_states_hold_at_inner_points() -> None:
 
 
 @pytest.mark.parametrize("name", ["shooting", "Radau"])
-def test_a_solution_says_what_is_exceeded_between_grid_points_by_how_much_and_when(
-    name: str,
-) -> None:
+def test_a_solution_says_what_is_exceeded_between_grid_points_by_how_much_and_when(name):
     solution = detour(MAKE[name](0)).solve()
     assert solution.success
     every = np.linspace(*solution.times[[0, -1]], 6001)

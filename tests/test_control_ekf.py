@@ -1,7 +1,5 @@
 """The extended Kalman filter, held against the textbook's recursion written by hand."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The law as a feedback controller: its recursion, its design, its predictions, its rivals."""
 
-from __future__ import annotations
-
 import doctest
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Phases one after the other and scenarios side by side, held against programs in one piece."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

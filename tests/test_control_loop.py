@@ -1,7 +1,5 @@
 """Closed loops, held against recursions written by hand."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
@@ -10,15 +8,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control import (
-    Model,
-    OptimalControl,
-    Plant,
-    Run,
-    RungeKutta,
-    monte_carlo,
-    simulate,
-)
+from casadi_hybrid.control import Model, Plant, Run, RungeKutta, monte_carlo, simulate
 
 A = np.array([[1.0, 0.1], [0.0, 1.0]])
 B = np.array([[0.005], [0.1]])
@@ -84,20 +74,16 @@ def test_measurement_delay_hands_on_old_measurements():
 COVARIANCE = np.array([[0.04, 0.03], [0.03, 0.09]])
 
 
-def test_noise_has_the_covariance():
+@pytest.mark.parametrize("noise", ["noise", "process_noise"])
+def test_noise_has_the_covariance(noise):
     run = simulate(lambda x, u: x, lambda time, x: 0.0, steps=4000, x0=[0, 0], period=1.0,
-                   noise=COVARIANCE)  # fmt: skip
-    assert np.array_equal(run.states, np.zeros((2, 4001)))
+                   **{noise: COVARIANCE})  # fmt: skip
+    if noise == "noise":
+        assert np.array_equal(run.states, np.zeros((2, 4001)))
+        assert np.abs(run.measured.values.mean(axis=1)).max() < 4 * 0.3 / np.sqrt(4000)
+    draws = run.measured.values if noise == "noise" else np.diff(run.states.values, axis=1)
     # The standard error of an entry is at most √(2/4000) of the largest variance.
-    assert np.allclose(np.cov(run.measured.values), COVARIANCE, atol=4 * 0.09 * np.sqrt(2 / 4000))
-    assert np.abs(run.measured.values.mean(axis=1)).max() < 4 * 0.3 / np.sqrt(4000)
-
-
-def test_process_noise_has_the_covariance():
-    run = simulate(lambda x, u: x, lambda time, x: 0.0, steps=4000, x0=[0, 0], period=1.0,
-                   process_noise=COVARIANCE)  # fmt: skip
-    steps = np.diff(run.states.values, axis=1)
-    assert np.allclose(np.cov(steps), COVARIANCE, atol=4 * 0.09 * np.sqrt(2 / 4000))
+    assert np.allclose(np.cov(draws), COVARIANCE, atol=4 * 0.09 * np.sqrt(2 / 4000))
 
 
 def test_noise_by_name_leaves_others_exact():
@@ -214,31 +200,6 @@ def test_a_step_without_a_plan_is_a_failed_one():
     )
     run = simulate(lambda x, u: x, controller, steps=4, x0=[0.0], period=1.0)
     assert run.success.tolist() == [True, False, True, False]
-
-
-def test_a_controller_that_solves_a_problem():
-    model = Model("integrator")
-    x = model.state("x", upper=1.0)
-    u = model.control("u", lower=-0.5, upper=0.5)
-    model.rates(x=u)
-    ocp = OptimalControl(model, duration=3.0, intervals=6)
-    ocp.initial()
-    ocp.minimize("c", integral=x**2 + 0.1 * u**2)
-
-    class Controller:
-        last = None
-
-        def reset(self):
-            self.last = None
-
-        def step(self, x, time=None):
-            self.last = ocp.solve(x, guess=self.last)
-            return {"u": self.last["u"][0]}
-
-    run = simulate(Plant(model, 0.5), Controller(), steps=8, x0=[1.0], cost=x**2)
-    assert np.array_equal(run["u"][:1], [-0.5]) or run["u"][0] == pytest.approx(-0.5, abs=1e-6)
-    assert abs(run["x"][-1]) < 0.02
-    assert run.failed == 0
 
 
 def test_algebraic_states_are_measured():

@@ -1,7 +1,5 @@
 """Shooting and collocation against accurate integrations, and the names of what they build."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

@@ -1,8 +1,5 @@
 """Models and statements of optimal control problems: what they accept and what they refuse."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
@@ -37,6 +34,15 @@ def problem(**options: Any) -> OptimalControl:
     return OptimalControl(integrator()[0], **options)
 
 
+def stated() -> OptimalControl:
+    """With a reference ``r``, a parameter ``k`` and a fixed start of ``x`` only."""
+    ocp = problem()
+    r, k = ocp.reference("r"), ocp.parameter("k", [1.0, 2.0])
+    ocp.initial(x=0)
+    ocp.minimize("cost", sum=(ocp.model.symbol("u") - r) ** 2 * k[0])
+    return ocp
+
+
 def algebraic() -> Model:
     model = Model("plant")
     x, z = model.state("x"), model.algebraic("z")
@@ -52,73 +58,89 @@ def discrete() -> Model:
     return model
 
 
-def declared(call: Callable[[Model], object]) -> Callable[[], object]:
-    def refuse() -> object:
-        return call(integrator()[0])
-
-    return refuse
-
-
-def stated(call: Callable[[OptimalControl], object]) -> Callable[[], object]:
-    def refuse() -> object:
-        return call(problem())
-
-    return refuse
-
-
-def solved(call: Callable[[OptimalControl], object]) -> Callable[[], object]:
-    """With a reference ``r``, a parameter ``k`` and a fixed start of ``x`` only."""
-
-    def refuse() -> object:
-        ocp = problem()
-        r, k = ocp.reference("r"), ocp.parameter("k", [1.0, 2.0])
-        ocp.initial(x=0)
-        ocp.minimize("cost", sum=(ocp.model.symbol("u") - r) ** 2 * k[0])
-        return call(ocp)
-
-    return refuse
-
-
-REFUSED: dict[str, tuple[Callable[[], object], str]] = {
-    # of a model
-    "no name": (lambda: Model(""), "name must be a non-empty text"),
-    "name of a state": (declared(lambda m: m.state("")), "name must be a non-empty text"),
-    "name twice": (declared(lambda m: m.control("x")), "cart has 'x' already"),
-    "time is taken": (declared(lambda m: m.state("time")), "cart has 'time' already"),
-    "parameter of a model": (declared(lambda m: m.parameter("guess")), "argument of a solve"),
-    "size": (declared(lambda m: m.state("y", 0)), "size of 'y' must be a whole number, at least 1"),
-    "limits crossed": (declared(lambda m: m.state("y", lower=1, upper=0)), "lower of 'y' is 1"),
+OF_A_MODEL = {
+    "name of a state": (lambda m: m.state(""), "name must be a non-empty text"),
+    "name twice": (lambda m: m.control("x"), "cart has 'x' already"),
+    "time is taken": (lambda m: m.state("time"), "cart has 'time' already"),
+    "parameter of a model": (lambda m: m.parameter("guess"), "argument of a solve"),
+    "size": (lambda m: m.state("y", 0), "size of 'y' must be a whole number, at least 1"),
+    "limits crossed": (lambda m: m.state("y", lower=1, upper=0), "lower of 'y' is 1"),
     "limits of two": (
-        declared(lambda m: m.state("y", 3, lower=[0, 1])), "lower of 'y' has 2 entries; give one"),
-    "limit NaN": (declared(lambda m: m.state("y", upper=np.nan)), "upper of 'y' has a NaN"),
-    "limit no number": (declared(lambda m: m.state("y", upper="a")), "must be numbers, got 'a'"),
-    "limit None": (declared(lambda m: m.state("y", upper=None)), "must be numbers, got None"),
+        lambda m: m.state("y", 3, lower=[0, 1]), "lower of 'y' has 2 entries; give one"),
+    "limit NaN": (lambda m: m.state("y", upper=np.nan), "upper of 'y' has a NaN"),
+    "limit no number": (lambda m: m.state("y", upper="a"), "must be numbers, got 'a'"),
+    "limit None": (lambda m: m.state("y", upper=None), "must be numbers, got None"),
     "limit a symbol": (
-        declared(lambda m: m.state("y", upper=m.symbol("x"))),
+        lambda m: m.state("y", upper=m.symbol("x")),
         "upper of 'y' has 'x', which is no parameter of cart; declare it before, or limit"),
     "value of a parameter": (
-        declared(lambda m: m.parameter("y", None)), "value of 'y' must be numbers, got None"),
-    "rates in a list": (declared(lambda m: m.rates([0, 0])), "rates must be a dictionary by name"),
-    "scale": (declared(lambda m: m.state("y", scale=0)), "scale of 'y' must be positive"),
-    "unit": (declared(lambda m: m.state("y", unit=2.0)), "the typical size is called scale"),
-    "rate of none": (declared(lambda m: m.rates(vv=0)), "there is no state 'vv'"),
-    "rate of other size": (declared(lambda m: m.rates(x=ca.DM([1, 2]))), "has 2 entries"),
-    "rate no expression": (declared(lambda m: m.rates(x="v")), "must be an expression"),
-    "rate of a stranger": (declared(lambda m: m.rates(x=ca.SX.sym("w"))), "does not know"),
-    "rates and next": (declared(lambda m: m.next(x=0)), "it is either or"),
-    "equation twice": (
-        declared(lambda m: (m.equations(a=0), m.equations(a=0))), "equations has 'a' already"),
-    "output twice": (declared(lambda m: m.output("x", 1)), "cart has 'x' already"),
-    "symbol": (declared(lambda m: m.symbol("y")), "there is no quantity 'y'"),
-    "rates missing": (
-        declared(lambda m: (m.state("y"), m.moves)), "does not say how 'y' moves"),
-    "equations missing": (
-        declared(lambda m: (m.algebraic("z"), m.moves)), "1 algebraic states and 0 rows"),
-    "vector": (declared(lambda m: m.vector("state", [1], "x0")), "x0 has 1 entries; cart has 2"),
-    "vector a text": (
-        declared(lambda m: m.vector("state", "ab", "x0")), "x0 must be numbers, got 'ab'"),
-    "vector by name": (declared(lambda m: m.vector("state", {"x": 1}, "x0")), "x0 lacks 'v'"),
-    # of steps and methods
+        lambda m: m.parameter("y", None), "value of 'y' must be numbers, got None"),
+    "rates in a list": (lambda m: m.rates([0, 0]), "rates must be a dictionary by name"),
+    "scale": (lambda m: m.state("y", scale=0), "scale of 'y' must be positive"),
+    "unit": (lambda m: m.state("y", unit=2.0), "the typical size is called scale"),
+    "rate of none": (lambda m: m.rates(vv=0), "there is no state 'vv'"),
+    "rate of other size": (lambda m: m.rates(x=ca.DM([1, 2])), "has 2 entries"),
+    "rate no expression": (lambda m: m.rates(x="v"), "must be an expression"),
+    "rate of a stranger": (lambda m: m.rates(x=ca.SX.sym("w")), "does not know"),
+    "rates and next": (lambda m: m.next(x=0), "it is either or"),
+    "equation twice": (lambda m: (m.equations(a=0), m.equations(a=0)), "equations has 'a' already"),
+    "output twice": (lambda m: m.output("x", 1), "cart has 'x' already"),
+    "symbol": (lambda m: m.symbol("y"), "there is no quantity 'y'"),
+    "rates missing": (lambda m: (m.state("y"), m.moves), "does not say how 'y' moves"),
+    "equations missing": (lambda m: (m.algebraic("z"), m.moves), "1 algebraic states and 0 rows"),
+    "vector": (lambda m: m.vector("state", [1], "x0"), "x0 has 1 entries; cart has 2"),
+    "vector a text": (lambda m: m.vector("state", "ab", "x0"), "x0 must be numbers, got 'ab'"),
+    "vector by name": (lambda m: m.vector("state", {"x": 1}, "x0"), "x0 lacks 'v'"),
+}  # fmt: skip
+OF_A_PROBLEM = {
+    "cost of a name": (lambda o: o.minimize(""), "the first argument is the cost.s name"),
+    "cost twice": (
+        lambda o: (o.minimize("a", end=1), o.minimize("a", end=1)), "a cost 'a' already"),
+    "cost a vector": (lambda o: o.minimize("a", sum=ca.SX(2, 1)), "sum of 'a' must be a scalar"),
+    "cost of nothing": (lambda o: o.minimize("a"), "'a' costs nothing; give integral"),
+    "cost of a stranger": (
+        lambda o: o.minimize("a", end=ca.SX.sym("w")), "'w', which cart does not know"),
+    "constraint twice": (
+        lambda o: (o.path("a", 1, upper=2), o.path("a", 1, upper=2)), "a constraint 'a' already"),
+    "constraint of none": (lambda o: o.path("a", 1), "'a' has no limit"),
+    "constraint a comparison": (
+        lambda o: o.path("a", o.model.symbol("x") <= 1), "a comparison in the expression"),
+    "equal and limit": (lambda o: o.at_end("a", 1, equal=1, upper=2), "'a' has equal and a limit"),
+    "constraint crossed": (
+        lambda o: o.at_start("a", 1, lower=2, upper=1), "lower of 'a' is 2, above"),
+    "at": (lambda o: o.path("a", 1, upper=2, at="middle"), "at of 'a' must be one of"),
+    "soft": (lambda o: o.path("a", 1, upper=2, soft="x"), "soft of 'a' must be a Soft"),
+    "soft without price": (
+        lambda o: o.path("a", 1, upper=2, soft=True), "soft of 'a' must be a Soft"),
+    "soften": (lambda o: o.soften("y", 1), "there is no state 'y'"),
+    "soften no limit": (lambda o: o.soften("x", 1), "'x' has no limit that could be soft"),
+    "final a text": (lambda o: o.final(x="1"), "final 'x' must be an expression"),
+    "initial in a list": (lambda o: o.initial([1, 0]), "initial must be a dictionary"),
+    "final": (lambda o: o.final(y=1), "there is no state 'y'"),
+    "initial": (lambda o: o.initial(y=1), "there is no state 'y'"),
+    "free": (lambda o: o.free("k"), "there is no parameter 'k'"),
+    "guess": (lambda o: o.guess(y=1), "there is no state, control or free one 'y'"),
+    "parameter twice": (lambda o: (o.parameter("k"), o.parameter("k")), "cart has 'k' already"),
+    "parameter named as an argument": (lambda o: o.reference("x0"), "'x0' already"),
+    "parameter named as a state": (lambda o: o.parameter("x"), "'x' already"),
+    "closed": (lambda o: (o.program, o.minimize("a", end=1)), "cart is closed: its program"),
+}  # fmt: skip
+OF_A_SOLVE = {
+    "x0 of a free state": (lambda o: o.solve({"v": 1}), "leaves free at the start"),
+    "x0 of a stranger": (lambda o: o.solve({"w": 1}), "there is no state 'w'"),
+    "x0 of three": (lambda o: o.solve([1, 2, 3]), "x0 has 3 entries"),
+    "parameter of a stranger": (lambda o: o.solve(q=1), "there is no parameter 'q'"),
+    "parameter of three": (lambda o: o.solve(k=[1, 2, 3]), "value of 'k'"),
+    "reference of three": (lambda o: o.solve(r=[1, 2, 3]), "value of 'r'"),
+    "reference NaN": (lambda o: o.solve(r=np.nan), "value of 'r' has a NaN"),
+    "guess in a list": (
+        lambda o: o.solve(guess=[1, 2]), "guess must be a dictionary by name, got list"),
+    "time a text": (lambda o: o.solve(time="now"), "time must be numbers, got 'now'"),
+    "guess of a stranger": (lambda o: o.solve(guess={"q": 1}), "'q'"),
+    "guess of another": (lambda o: o.solve(guess=discrete_solution()), "guess is a solution of"),
+}  # fmt: skip
+AS_IT_IS_MADE = {
+    "no name": (lambda: Model(""), "name must be a non-empty text"),
     "Runge-Kutta steps": (lambda: RungeKutta(0), "steps must be a whole number, at least 1"),
     "plugin": (lambda: Integrator("rk"), "plugin must be one of 'cvodes', 'idas', got 'rk'"),
     "degree": (lambda: Collocation(0), "degree must be an integer from 1 to 9"),
@@ -131,12 +153,9 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
             algebraic(), duration=1, intervals=2, method=MultipleShooting(Integrator())).program,
         "Integrator\\('idas'\\)"),
     "discrete by collocation": (
-        lambda: OptimalControl(
-            discrete(), duration=1, intervals=2, method=Collocation()).program,
+        lambda: OptimalControl(discrete(), duration=1, intervals=2, method=Collocation()).program,
         "collocation is for rates"),
-    # of a problem
-    "no model": (
-        lambda: OptimalControl("m", duration=1, intervals=1), "model must be a Model"),
+    "no model": (lambda: OptimalControl("m", duration=1, intervals=1), "model must be a Model"),
     "duration": (lambda: problem(duration=0), "duration must be a positive number"),
     "duration a text": (lambda: problem(duration="long"), "duration must be a positive number"),
     "intervals": (lambda: problem(intervals=0), "intervals must be a whole number, at least 1"),
@@ -145,58 +164,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "options": (lambda: problem(solver="ipopt"), "solver must be a dictionary by name, got str"),
     "mesh": (lambda: problem(mesh=[0, 0.5, 0.4, 0.6, 1]), "increasing numbers from 0 to 1"),
     "mesh of three": (lambda: problem(mesh=[0, 0.5, 1]), "mesh must be 5 increasing"),
-    "cost of a name": (stated(lambda o: o.minimize("")), "the first argument is the cost.s name"),
-    "cost twice": (
-        stated(lambda o: (o.minimize("a", end=1), o.minimize("a", end=1))), "a cost 'a' already"),
-    "cost a vector": (
-        stated(lambda o: o.minimize("a", sum=ca.SX(2, 1))), "sum of 'a' must be a scalar"),
-    "cost of nothing": (stated(lambda o: o.minimize("a")), "'a' costs nothing; give integral"),
-    "cost of a stranger": (
-        stated(lambda o: o.minimize("a", end=ca.SX.sym("w"))), "'w', which cart does not know"),
-    "constraint twice": (
-        stated(lambda o: (o.path("a", 1, upper=2), o.path("a", 1, upper=2))),
-        "a constraint 'a' already"),
-    "constraint of none": (stated(lambda o: o.path("a", 1)), "'a' has no limit"),
-    "constraint a comparison": (
-        stated(lambda o: o.path("a", o.model.symbol("x") <= 1)), "a comparison in the expression"),
-    "equal and limit": (
-        stated(lambda o: o.at_end("a", 1, equal=1, upper=2)), "'a' has equal and a limit"),
-    "constraint crossed": (
-        stated(lambda o: o.at_start("a", 1, lower=2, upper=1)), "lower of 'a' is 2, above"),
-    "at": (stated(lambda o: o.path("a", 1, upper=2, at="middle")), "at of 'a' must be one of"),
-    "soft": (stated(lambda o: o.path("a", 1, upper=2, soft="x")), "soft of 'a' must be a Soft"),
-    "soft without price": (
-        stated(lambda o: o.path("a", 1, upper=2, soft=True)), "soft of 'a' must be a Soft"),
     "soft without weight": (Soft, "not both 0"),
     "soft most": (lambda: Soft(1.0, most=0.0), "most must be a positive number"),
-    "soften": (stated(lambda o: o.soften("y", 1)), "there is no state 'y'"),
-    "soften no limit": (stated(lambda o: o.soften("x", 1)), "'x' has no limit that could be soft"),
-    "final a text": (stated(lambda o: o.final(x="1")), "final 'x' must be an expression"),
-    "initial in a list": (stated(lambda o: o.initial([1, 0])), "initial must be a dictionary"),
-    "final": (stated(lambda o: o.final(y=1)), "there is no state 'y'"),
-    "initial": (stated(lambda o: o.initial(y=1)), "there is no state 'y'"),
-    "free": (stated(lambda o: o.free("k")), "there is no parameter 'k'"),
-    "guess": (stated(lambda o: o.guess(y=1)), "there is no state, control or free one 'y'"),
-    "parameter twice": (
-        stated(lambda o: (o.parameter("k"), o.parameter("k"))), "cart has 'k' already"),
-    "parameter named as an argument": (stated(lambda o: o.reference("x0")), "'x0' already"),
-    "parameter named as a state": (stated(lambda o: o.parameter("x")), "'x' already"),
-    "closed": (
-        stated(lambda o: (o.program, o.minimize("a", end=1))), "cart is closed: its program"),
-    # of a solve
-    "x0 of a free state": (solved(lambda o: o.solve({"v": 1})), "leaves free at the start"),
-    "x0 of a stranger": (solved(lambda o: o.solve({"w": 1})), "there is no state 'w'"),
-    "x0 of three": (solved(lambda o: o.solve([1, 2, 3])), "x0 has 3 entries"),
-    "parameter of a stranger": (solved(lambda o: o.solve(q=1)), "there is no parameter 'q'"),
-    "parameter of three": (solved(lambda o: o.solve(k=[1, 2, 3])), "value of 'k'"),
-    "reference of three": (solved(lambda o: o.solve(r=[1, 2, 3])), "value of 'r'"),
-    "reference NaN": (solved(lambda o: o.solve(r=np.nan)), "value of 'r' has a NaN"),
-    "guess in a list": (
-        solved(lambda o: o.solve(guess=[1, 2])), "guess must be a dictionary by name, got list"),
-    "time a text": (solved(lambda o: o.solve(time="now")), "time must be numbers, got 'now'"),
-    "guess of a stranger": (solved(lambda o: o.solve(guess={"q": 1})), "'q'"),
-    "guess of another": (
-        solved(lambda o: o.solve(guess=discrete_solution())), "guess is a solution of"),
 }  # fmt: skip
 
 
@@ -206,9 +175,33 @@ def discrete_solution() -> Any:
     return ocp.solve()
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_fit_is_refused_by_name(case: str) -> None:
-    call, words = REFUSED[case]
+def refused(table: Any) -> Any:
+    return pytest.mark.parametrize(("call", "words"), table.values(), ids=table)
+
+
+@refused(OF_A_MODEL)
+def test_what_does_not_fit_a_model_is_refused_by_name(call, words):
+    model = integrator()[0]
+    with pytest.raises(InputError, match=words):
+        call(model)
+
+
+@refused(OF_A_PROBLEM)
+def test_what_does_not_fit_a_problem_is_refused_by_name(call, words):
+    ocp = problem()
+    with pytest.raises(InputError, match=words):
+        call(ocp)
+
+
+@refused(OF_A_SOLVE)
+def test_what_does_not_fit_a_solve_is_refused_by_name(call, words):
+    ocp = stated()
+    with pytest.raises(InputError, match=words):
+        call(ocp)
+
+
+@refused(AS_IT_IS_MADE)
+def test_what_does_not_fit_as_it_is_made_is_refused_by_name(call, words):
     with pytest.raises(InputError, match=words):
         call()
 

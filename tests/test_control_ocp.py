@@ -1,13 +1,10 @@
 """Optimal control problems against answers known in closed form, by every method."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 from casadi_hybrid.control import (
     Collocation,
@@ -123,25 +120,6 @@ def test_least_time_of_the_double_integrator(name: str) -> None:
         assert solution["u"] == pytest.approx([1] * 4 + [-1] * 4, abs=1e-5)
         # dT/dd = 1 / √d is the multiplier of the final position, x − d = 0.
         assert solution.multipliers["final x"] == pytest.approx(-1 / np.sqrt(d), rel=1e-5)
-
-
-def test_brachistochrone() -> None:
-    """The cycloid: x = r (θ − sin θ), y = r (1 − cos θ), time θ √(r / g)."""
-    theta = brentq(lambda a: (a - np.sin(a)) / (1 - np.cos(a)) - 2.0, 0.1, 6.0)
-    radius = 1.0 / (1 - np.cos(theta))
-    model = Model("bead")
-    model.state("x", guess=0.5)
-    model.state("y")
-    v = model.state("v", guess=1.0)
-    angle = model.control("angle", lower=0, upper=np.pi, linear=True, guess=lambda s: 0.2 + 1.5 * s)
-    model.rates(x=v * ca.sin(angle), y=v * ca.cos(angle), v=9.81 * ca.cos(angle))
-    ocp = OptimalControl(model, duration=Free(1.0), intervals=12, method=Collocation())
-    ocp.initial(x=0, y=0, v=0)
-    ocp.final(x=2, y=1)
-    ocp.minimize("time", end=ocp.duration)
-    solution = ocp.solve()
-    assert solution.duration == pytest.approx(theta * np.sqrt(radius / 9.81), rel=1e-5)
-    assert solution["v"] == pytest.approx(np.sqrt(2 * 9.81 * solution["y"]), abs=1e-4)
 
 
 def discrete_regulator(soft: Any = None) -> tuple[OptimalControl, dict[str, np.ndarray]]:

@@ -1,13 +1,12 @@
 """Meshes refined until the solution holds between the grid points, held by another integrator."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import (
@@ -22,7 +21,7 @@ from casadi_hybrid.control import (
 
 
 def bead(intervals: int = 6) -> OptimalControl:
-    """The brachistochrone: the end time is free."""
+    """The brachistochrone, a cycloid: x = r (θ − sin θ), y = r (1 − cos θ), time θ √(r / g)."""
     model = Model("bead")
     model.state("x", guess=0.5)
     model.state("y")
@@ -94,6 +93,9 @@ def test_a_free_time_is_refined_to_the_error_asked_for() -> None:
     assert sizes[0] == 6
     assert found.ocp.intervals == sizes[-1]
     assert found.rounds[-1].error < 1e-5 < found.rounds[0].error
+    theta = brentq(lambda a: (a - np.sin(a)) / (1 - np.cos(a)) - 2.0, 0.1, 6.0)
+    radius = 1.0 / (1 - np.cos(theta))
+    assert found.solution.duration == pytest.approx(theta * np.sqrt(radius / 9.81), rel=1e-5)
     assert ocp.intervals == 6
     assert str(found).count("\n") == len(found.rounds) + 1
 

@@ -1,7 +1,5 @@
 """Predictive control with scenarios, held against the nominal controller and solves by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

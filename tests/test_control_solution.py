@@ -1,7 +1,5 @@
 """What is read from a solution: between the grid points, errors, active limits, files, figures."""
 
-from __future__ import annotations
-
 import sys
 import types
 from pathlib import Path
@@ -82,9 +80,7 @@ def test_in_between_meets_the_grid_points(solutions: dict[str, Solution], name: 
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_slope_in_between_is_that_of_the_values(
-    solutions: dict[str, Solution], name: str
-) -> None:
+def test_the_slope_in_between_is_that_of_the_values(solutions, name):
     """Residual + rate is dx/dt, here by differences."""
     s = solutions[name]
     residual = s.residual(4)  # no kink of a scheme's own steps is at these times
@@ -119,9 +115,7 @@ def independent(s: Solution, k: int, at: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["multiple shooting", "Radau", "Radau of degree 1", "Legendre"])
-def test_the_error_is_the_distance_from_the_motion(
-    solutions: dict[str, Solution], name: str
-) -> None:
+def test_the_error_is_the_distance_from_the_motion(solutions, name):
     s = solutions[name]
     error = s.error(4)
     for k in range(6):
@@ -153,9 +147,7 @@ def test_a_motion_that_does_not_exist_has_an_infinite_error() -> None:
     assert np.isinf(error.largest)
 
 
-def test_between_the_points_a_control_that_runs_linearly_does_so_in_every_step_of_the_scheme() -> (
-    None
-):
+def test_between_the_points_a_control_that_runs_linearly_does_so_in_every_step_of_the_scheme():
     s = swing(MultipleShooting(RungeKutta(12)), linear=True).solve()
     torque, ends = s["torque"], s.times
     assert abs(np.diff(torque)).max() > 0.1

@@ -1,7 +1,5 @@
 """Where models rest, and how they move without feedback, against independent computations."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest

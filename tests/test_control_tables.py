@@ -1,8 +1,5 @@
 """Functions of MX within a model: a network, a B-spline and a table of lines."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -80,9 +77,7 @@ def test_a_function_of_mx_stands_in_a_model(name: str, method: Any, unroll: bool
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_its_solver_is_exported_and_answers_as_python_does(
-    name: str, tmp_path: Path, compiler: str
-) -> None:
+def test_its_solver_is_exported_and_answers_as_python_does(name, tmp_path, compiler):
     ocp = cart(MODELS[name][0], MultipleShooting())
     export = ocp.solver.export(tmp_path, **ocp.numbers().arguments)
     measured = measure(export, compiler_of((compiler,)), count=False)

@@ -1,7 +1,5 @@
 """The folders of the core in C: each includes and calls only itself and those before it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter

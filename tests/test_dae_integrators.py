@@ -1,7 +1,5 @@
 """Derivatives through integrators of a DAE: right here also where CasADi gets them wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

@@ -1,13 +1,12 @@
 """Derivatives that the user gives, Hessians of Gauss and Newton, and what is refused."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
+from watched import Watched
 
 from casadi_hybrid import (
     Derivatives,
@@ -45,9 +44,7 @@ def exact() -> Any:
 
 
 @pytest.mark.parametrize("part", [lambda full: full, ca.triu, ca.densify])
-def test_a_given_hessian_in_full_or_its_triangle_makes_the_same_steps(
-    exact: Any, part: Any
-) -> None:
+def test_a_given_hessian_in_full_or_its_triangle_makes_the_same_steps(exact, part):
     found = solved(hess_lag=hess_lag(part))
     assert found.hessian == "given"
     assert exact.hessian == "exact"
@@ -65,33 +62,11 @@ def test_a_given_hessian_is_used_and_not_the_exact_one(exact: Any) -> None:
 
 
 def test_given_first_derivatives_are_used() -> None:
-    calls = []
-
-    class Gradient(ca.Callback):
-        def __init__(self) -> None:
-            ca.Callback.__init__(self)
-            self.construct("grad_f", {})
-
-        def get_n_in(self) -> int:
-            return 2
-
-        def get_n_out(self) -> int:
-            return 2
-
-        def get_sparsity_in(self, i: int) -> ca.Sparsity:
-            return ca.Sparsity.dense((2, 1)[i], 1)
-
-        def get_sparsity_out(self, i: int) -> ca.Sparsity:
-            return ca.Sparsity.dense((1, 2)[i], 1)
-
-        def eval(self, arguments: Any) -> list[Any]:
-            calls.append(1)
-            x = arguments[0]
-            rest = x[1] - x[0] ** 2
-            slope = ca.vertcat(-2 * (1 - x[0]) - 400 * x[0] * rest, 200 * rest)
-            return [(1 - x[0]) ** 2 + 100 * rest**2, slope]
-
-    gradient = Gradient()
+    calls: list[int] = []
+    watched = Watched(lambda: calls.append(1))
+    x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
+    f, slope = ca.Function("f", [X, P], [F, ca.gradient(F, X)])(x, p)
+    gradient = ca.Function("grad_f", [x, p], [f, slope * watched(0)])
     J = ca.Function("jac_g", [X, P], [G, ca.jacobian(G, X)])
     found = solved(grad_f=gradient, jac_g=J)
     assert found.success
@@ -131,10 +106,7 @@ def test_matrices_of_parameters_reach_given_functions_in_their_shape() -> None:
         ),
         ({"grad_f": ca.Function("g", [X, P], [F, ca.gradient(F, X).T])}, r"shape \(2, 1\), got"),
         ({"hessian_approximation": "bfgs"}, "must be one of 'exact', 'gauss-newton'"),
-        (
-            {"hessian_approximation": "limited-memory", "hess_lag": hess_lag()},
-            "leave one out",
-        ),
+        ({"hessian_approximation": "limited-memory", "hess_lag": hess_lag()}, "leave one out"),
         ({"residuals": ca.Function("r", [X, P], [X])}, "residuals are for"),
     ],
 )
@@ -170,8 +142,6 @@ def test_ipopts_word_is_translated() -> None:
     with pytest.warns(OptionWarning, match="limited_memory_max_history"):
         solved(ipopt={"limited_memory_max_history": 3})
 
-
-# --- Gauss and Newton ---------------------------------------------------------------------------
 
 RESIDUALS = ca.vertcat(ca.sin(X[0]) - X[1], X[0] * X[1] - P, ca.exp(X[1]))
 W = ca.DM([[2, 1], [1, 3]])

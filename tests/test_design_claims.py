@@ -5,8 +5,6 @@ of problem (P) against random splits and a case that is known, the learned Hessi
 exact one.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -30,9 +28,6 @@ from casadi_hybrid.iterations.rules import (
 from casadi_hybrid.paper import make_instance
 
 KAPPA = StepRule()
-
-
-# --- the claims -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "m", "seed"), [(3, 5, 7), (5, 3, 7)])
@@ -78,9 +73,6 @@ def test_steps_that_vary_are_refused_where_the_law_takes_constant_ones() -> None
     setup = suite.setup_of(make_instance(2, 1), np.random.default_rng(0), 10)
     with pytest.raises(InputError, match="function of t"):
         trajectories.descent_ascent(replace(setup, eta_x=lambda t: 0.03), np.eye(5))
-
-
-# --- a claim that cannot be computed ----------------------------------------------------------
 
 
 def test_a_claim_that_raises_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,9 +163,6 @@ def test_splits_of_problem_p_are_splits_of_the_rule() -> None:
     gains, clips = design.problem_p(3, 5, 6)
     assert max(clips) > 0.1
     assert max(gains) > 0.1
-
-
-# --- the Hessian the rule sees ----------------------------------------------------------------
 
 
 def least_squares(third: bool) -> Problem:

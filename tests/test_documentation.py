@@ -1,7 +1,5 @@
 """The page for maintainers says what there is, and its examples run."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

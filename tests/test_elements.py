@@ -1,7 +1,5 @@
 """Derivatives by elements that are alike: those that CasADi takes of the whole, in less time."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from itertools import pairwise
@@ -125,8 +123,7 @@ def evaluated(functions: Functions, problem: Problem) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "how"),
-    [*((ca.SX, how) for how in HOW), (ca.MX, "free time"), (ca.MX, "parameters")],
+    ("kind", "how"), [*((ca.SX, how) for how in HOW), (ca.MX, "free time"), (ca.MX, "parameters")]
 )
 def test_they_are_the_derivatives_of_the_whole(kind: Any, how: str) -> None:
     nlp = stated(kind, how)

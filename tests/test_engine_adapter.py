@@ -1,32 +1,32 @@
-"""Solvers as functions that CasADi calls: one library for all, and each its own numbers."""
-
-from __future__ import annotations
+"""Solvers as functions that CasADi calls, and arguments that are read where they lie."""
 
 import gc
 import pickle
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import numpy as np
+import pytest
+from engine_cases import needs_engine
 
 from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.basics import matrices
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.engine import core as engine_core
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.problem.building.build import Sources, load
 
 
-def solver_of(a: float, *, parameter: bool = False) -> NlpSolver:
+def solver_of(a: float) -> NlpSolver:
     """The nearest point to (a, 2a) on the disc of radius 1."""
-    x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
-    aim = ca.vertcat(a, 2 * a) * (p if parameter else 1)
-    nlp = {"x": x, "f": ca.sumsqr(x - aim), "g": ca.sumsqr(x), **({"p": p} if parameter else {})}
+    x = ca.MX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - ca.vertcat(a, 2 * a)), "g": ca.sumsqr(x)}
     return nlpsol("solver", "hybrid", nlp)
 
 
-def answer(solver: NlpSolver, **given: Any) -> list[bytes]:
-    found = solver(x0=0.1, ubg=1, **given)
+def answer(solver: NlpSolver) -> list[bytes]:
+    found = solver(x0=0.1, ubg=1)
     return [np.array(found[name]).tobytes() for name in ("x", "f", "g", "lam_x", "lam_g", "lam_p")]
 
 
@@ -41,21 +41,6 @@ def test_each_of_many_solvers_keeps_its_own() -> None:
     again = [solver_of(a) for a in numbers[::2]]
     assert [answer(solver) for solver in again] == alone[::2]
     assert [answer(solver) for solver in solvers] == alone[1::2]
-
-
-def test_parameters_have_their_slope_and_none_needs_none() -> None:
-    found = solver_of(1.0, parameter=True)(x0=0.1, ubg=1, p=2)
-    x = found["x"].full().ravel()
-    # lam_p = −∂L/∂p, CasADi's sign.
-    np.testing.assert_allclose(float(found["lam_p"]), 2 * (x - [2, 4]) @ [1, 2], rtol=1e-6)
-    assert solver_of(1.0)(x0=0.1, ubg=1)["lam_p"].shape == (0, 1)
-
-
-def test_matrices_of_another_shape_go_through_the_other_function() -> None:
-    solver = solver_of(1.0)
-    expected = answer(solver)
-    found = solver(x0=ca.DM(0.1), ubg=1)  # a number stands for both entries, as CasADi has it
-    assert np.array(found["x"]).tobytes() == expected[0]
 
 
 def test_the_adapter_is_clean_c99() -> None:
@@ -89,3 +74,63 @@ def test_functions_that_few_methods_call_are_made_when_one_does() -> None:
         assert [str(a) for a in first] == [str(a) for a in whole[:4]]
         assert float(one.residual(at, [])) == float(first[2])
         assert str(whole[4]) == str(one.curvature(at, lam, []))
+
+
+x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
+NLP = {"x": x, "p": p, "f": ca.sumsqr(x - p) + ca.exp(x[0]), "g": ca.sum1(x)}
+P = [0.5, 0.0, -1.0]
+
+
+def solved(value: object) -> dict[str, np.ndarray]:
+    """A warm solve with this p."""
+    needs_engine()
+    solver = nlpsol("s", "hybrid", NLP)
+    bounds = {"lbg": ca.DM(0), "ubg": ca.DM(1), "lbx": ca.DM([-1, -1, -1]), "ubx": 2.0}
+    first = solver(p=P, x0=[0.1, 0.1, 0.1], **bounds)
+    warm = {"x0": first["x"], "lam_x0": first["lam_x"], "lam_g0": first["lam_g"]}
+    found = solver(p=value, **warm, **bounds)
+    assert solver.stats()["success"]
+    return {k: v.full() for k, v in found.items()}
+
+
+def test_this_casadi_has_them_where_they_are_looked_for() -> None:
+    assert matrices.is_known()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ca.vertcat(ca.DM(P[:2]), ca.DM(P[2:])),
+        ca.DM([9.0, *P, 9.0])[1:4],
+        ca.DM(np.array([P]).T),
+        ca.DM(P).T,
+        ca.sparsify(ca.DM(P)),
+        P,
+        np.array(P),
+    ],
+)
+def test_whatever_the_shape_the_numbers_are_the_same(value: object) -> None:
+    found, expected = solved(value), solved(ca.DM(P))
+    for name, numbers in expected.items():
+        np.testing.assert_array_equal(found[name], numbers, err_msg=name)
+
+
+def test_of_another_length_the_ordinary_way_says_so() -> None:
+    with pytest.raises(ValueError, match="p"):
+        solved(ca.DM([1.0, 2.0]))
+
+
+def test_where_they_lie_otherwise_they_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = solved(ca.DM(P))
+    monkeypatch.setattr(engine_core, "is_known", lambda: False)
+    found = solved(ca.DM(P))
+    for name, numbers in expected.items():
+        np.testing.assert_array_equal(found[name], numbers, err_msg=name)
+
+
+def test_a_layout_that_is_not_that_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = [(name, matrices.c_void_p) for name in ("pattern", "begin", "end", "room")]
+    other = type("Other", (matrices.ct.Structure,), {"_fields_": fields})
+    other.of = classmethod(lambda cls, one: cls.from_address(int(one.this)))
+    monkeypatch.setattr(matrices, "MatrixData", other)
+    assert not matrices.is_known.__wrapped__()

@@ -1,7 +1,5 @@
 """The barrier method in C: pieces by textbook formulas, and solves of every kind."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from ctypes import c_double, c_int, c_void_p
 from typing import Any
@@ -13,12 +11,11 @@ from engine_cases import (
     FilterPairData,
     FormData,
     PointData,
+    assert_cut_short,
     assert_kkt,
     core_in_pieces,
-    needs_engine,
     solved,
 )
-from nlp_problems import PROBLEMS as KNOWN
 
 from casadi_hybrid.engine.header import C
 
@@ -288,12 +285,6 @@ def far_off() -> tuple[dict[str, Any], dict[str, Any]]:
 PROBLEMS = [saddle, pendulum, pressures, far_off]
 
 
-@pytest.fixture
-def needs_core() -> None:
-    needs_engine()
-
-
-@pytest.mark.usefixtures("needs_core")
 @pytest.mark.parametrize("made", PROBLEMS)
 def test_solutions_meet_the_conditions(made: Any) -> None:
     solver, found = solved(made())
@@ -301,16 +292,9 @@ def test_solutions_meet_the_conditions(made: Any) -> None:
     assert_kkt(made(), found)
 
 
-@pytest.mark.usefixtures("needs_core")
 @pytest.mark.parametrize("made", PROBLEMS)
 def test_a_limit_ends_a_run_on_its_way(made: Any) -> None:
-    """The first iterates are those of a solve without a limit."""
-    whole, _ = solved(made())
-    solver, _ = solved(made(), {"max_iter": 4})
-    stats, rows = solver.stats(), whole.stats()["iterations"]
-    assert (stats["stop_reason"], stats["iter_count"]) == ("ITERATION_LIMIT", 4)
-    for name, numbers in stats["iterations"].items():
-        np.testing.assert_array_equal(numbers[:4], rows[name][:4], err_msg=name)
+    assert_cut_short(made(), 4)
 
 
 def strip() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -326,7 +310,6 @@ def waves() -> tuple[dict[str, Any], dict[str, Any]]:
     return {"x": x, "f": -x[0] - x[1], "g": x[1] - x[0] - ca.sin(x[0])}, {"lbg": 0, "ubg": 0}
 
 
-@pytest.mark.usefixtures("needs_core")
 @pytest.mark.parametrize("made", [strip, waves])
 def test_that_f_falls_without_bound_is_proved(made: Any) -> None:
     solver, found = solved(made())
@@ -339,46 +322,6 @@ def test_that_f_falls_without_bound_is_proved(made: Any) -> None:
     assert (row <= numbers["ubg"] + room).all()
 
 
-@pytest.mark.usefixtures("needs_core")
-def test_iterates_that_prove_nothing_diverge() -> None:
-    """The second row asks for what the first one forbids, and f falls along both."""
-    case = KNOWN["infeasible"]["an objective that falls without bound"]
-    solver, _ = solved((case.nlp, case.call))
-    assert solver.stats()["stop_reason"] == "LOCALLY_INFEASIBLE"
-
-
-@pytest.mark.usefixtures("needs_core")
-@pytest.mark.parametrize("power", [1.5, 1.25])
-def test_where_the_hessian_is_undefined_the_identity_is_in_its_place(power: float) -> None:
-    """|x|^p has a minimum where its second derivative is not defined, and begins there."""
-    x = ca.SX.sym("x", 3)
-    f = ca.fabs(x[0]) ** power + (x[1] - 1) ** 2 + x[0] * x[1]
-    made = {"x": x, "f": f, "g": x[1] + x[2]}, {"x0": 0, "lbx": -3, "lbg": 1, "ubg": 2}
-    solver, found = solved(made)
-    assert solver.stats()["success"]
-    assert_kkt(made, found)
-
-
-@pytest.mark.usefixtures("needs_core")
-def test_a_hessian_that_is_never_defined_ends_it() -> None:
-    x = ca.SX.sym("x", 2)
-    f = (x[0] - 3) ** 4 + ca.fabs(x[1]) ** 1.5
-    numbers = {"x0": [5, 0], "lbg": 1, "lbx": [-INF, 0], "ubx": [INF, 0]}
-    solver, _ = solved(({"x": x, "f": f, "g": x[0] + x[1]}, numbers))
-    assert solver.stats()["stop_reason"] == "EVALUATION_ERROR"
-    assert "d²/dx[1] dx[1]" in solver.stats()["detail"]
-
-
-@pytest.mark.usefixtures("needs_core")
-def test_a_start_nearby_leads_to_the_same_value() -> None:
-    _, found = solved(saddle())
-    near = {"lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
-    solver, again = solved(saddle(), x0=[40, 1, 30], **near)
-    assert solver.stats()["success"]
-    assert again["f"] == pytest.approx(found["f"], rel=1e-7)
-
-
-@pytest.mark.usefixtures("needs_core")
 @pytest.mark.parametrize("sign", [1, -1])
 def test_multipliers_follow_a_step_far_from_the_bound(sign: int) -> None:
     """To 4e11 away: z, which was 1, is at most 1e10 ν/distance there."""
@@ -390,17 +333,6 @@ def test_multipliers_follow_a_step_far_from_the_bound(sign: int) -> None:
     assert -found["x"][0] * found["lam_x"][0] == pytest.approx(1e10 * nu)
 
 
-@pytest.mark.usefixtures("needs_core")
-def test_a_domain_that_is_left_is_no_end() -> None:
-    """Trial points where a function is not defined shorten the step."""
-    x = ca.SX.sym("x", 2)
-    f = x[0] - ca.log(x[0]) + x[1] - ca.log(x[1] - x[0])
-    solver, found = solved(({"x": x, "f": f}, {"x0": [0.01, 5]}))
-    assert solver.result.evaluations["undefined"]
-    np.testing.assert_allclose(found["x"], [0.5, 1.5], atol=1e-6)
-
-
-@pytest.mark.usefixtures("needs_core")
 @pytest.mark.parametrize("low", [1e-3, 0.0])
 def test_a_start_outside_the_domain_is_moved_into_its_bounds(low: float) -> None:
     """From zero, where a logarithm is not defined, to a bound, or 1 % off it."""
@@ -416,7 +348,6 @@ def test_a_start_outside_the_domain_is_moved_into_its_bounds(low: float) -> None
     np.testing.assert_allclose(start.gradient, slope, rtol=1e-14)
 
 
-@pytest.mark.usefixtures("needs_core")
 def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would() -> None:
     """What bends downwards in eight steps is no wrong guess of the active set: ν rises, once."""
     n = 12

@@ -1,7 +1,5 @@
 """Sets that change one bound at a time, by the factorization of a set before."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from collections.abc import Callable
 from dataclasses import replace

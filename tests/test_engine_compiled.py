@@ -1,7 +1,5 @@
 """Functions as machine code: the bits of CasADi's interpreter, whatever repeats in them or not."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_blocks_fuzz import random_functions, same_bits
-from engine_cases import CASES, needs_engine, van_der_pol, warm
+from engine_cases import CASES, Case, needs_engine, van_der_pol, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -192,12 +190,8 @@ def test_what_has_no_c_is_left_to_casadi() -> None:
     assert said["functions_note"] == "the operation erfinv is left to CasADi"
 
 
-@pytest.mark.parametrize("name", ["van_der_pol", "hs071"])
-def test_solves_have_the_same_bits(name: str) -> None:
-    case = CASES[name]()
-    plain, fast = (
-        nlpsol("s", "hybrid", case.nlp, {**case.options, "compile": wish}) for wish in (False, True)
-    )
+def same_on_the_way(plain: Any, fast: Any, case: Case, how: str) -> None:
+    """Warm solves with and without compiled functions."""
     numbers, draws = case.numbers, np.random.default_rng(0)
     for _ in range(5):
         expected, found = plain(**numbers), fast(**numbers)
@@ -205,8 +199,15 @@ def test_solves_have_the_same_bits(name: str) -> None:
             assert (expected[key].full() == found[key].full()).all(), key
         assert plain.stats()["iter_count"] == fast.stats()["iter_count"]
         assert (plain.stats()["functions"], plain.stats()["functions_note"]) == ("interpreted", "")
-        assert (fast.stats()["functions"], fast.stats()["functions_note"]) == ("compiled", "")
+        assert (fast.stats()["functions"], fast.stats()["functions_note"]) == (how, "")
         numbers = case.moved({**case.numbers, **warm(found)}, found["x"], draws)
+
+
+@pytest.mark.parametrize("name", ["van_der_pol", "hs071"])
+def test_solves_have_the_same_bits(name: str) -> None:
+    case = CASES[name]()
+    plain, fast = (nlpsol("s", "hybrid", case.nlp, {"compile": wish}) for wish in (False, True))
+    same_on_the_way(plain, fast, case, "compiled")
 
 
 def test_many_stages_are_evaluated_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,15 +217,8 @@ def test_many_stages_are_evaluated_side_by_side(monkeypatch: pytest.MonkeyPatch)
         patch.setattr(compiled, "_lists", lambda _: None)
         plain = nlpsol("s", "hybrid", case.nlp)
         plain(**case.numbers)
-    numbers, draws = case.numbers, np.random.default_rng(0)
-    for _ in range(5):
-        expected, found = plain(**numbers), fast(**numbers)
-        for key in OUTPUTS:
-            assert (expected[key].full() == found[key].full()).all(), key
-        assert plain.stats()["functions"] == "interpreted"
-        assert fast.stats()["engine"] == "c"
-        assert (fast.stats()["functions"], fast.stats()["functions_note"]) == ("staged", "")
-        numbers = case.moved({**case.numbers, **warm(found)}, found["x"], draws)
+    same_on_the_way(plain, fast, case, "staged")
+    assert fast.stats()["engine"] == "c"
 
 
 def test_where_little_repeats_the_interpreter_serves() -> None:

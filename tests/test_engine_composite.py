@@ -1,7 +1,5 @@
 """Composite steps in C: pieces by NumPy and by definition, and whole solves."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import SpectrumData, assert_kkt, core_in_pieces, solved
+from engine_cases import SpectrumData, assert_cut_short, assert_kkt, core_in_pieces, solved
 from engine_form import Formula
 from engine_runs import ended_at
 
@@ -240,13 +238,7 @@ def test_solutions_meet_the_conditions(made: Callable[[], Made]) -> None:
 
 @pytest.mark.parametrize("made", PROBLEMS)
 def test_a_limit_ends_a_run_on_its_way(made: Callable[[], Made]) -> None:
-    problem = with_equations(made)()
-    rows = solved(problem)[0].stats()["iterations"]
-    steps = min(4, len(rows["iter"]) - 2)
-    stats = solved(problem, {"max_iter": steps})[0].stats()
-    assert (stats["stop_reason"], stats["iter_count"]) == ("ITERATION_LIMIT", steps)
-    for name, numbers in stats["iterations"].items():
-        np.testing.assert_array_equal(numbers[:steps], rows[name][:steps], err_msg=name)
+    assert_cut_short(with_equations(made)(), 4)
 
 
 def cubic(seed: int) -> Made:

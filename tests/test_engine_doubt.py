@@ -4,8 +4,6 @@ Pieces are looked at beside eigenvalues and residuals by NumPy, on systems whose
 have units up to 1e±12; whole solves by cores whose thresholds leave factorizations in doubt.
 """
 
-from __future__ import annotations
-
 import ctypes as ct
 import subprocess
 import sys
@@ -17,6 +15,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces, needs_engine
+from nlp_cases import parts
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine import core, ldl
@@ -41,12 +40,7 @@ DOUBT = (
 )  # fmt: skip
 # No solution in a fixed order is accurate; and none by chosen pivots, before it is corrected.
 REFUSAL = (
-    (
-        "kkt_matrix.c",
-        "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;",
-        "",
-        1,
-    ),
+    ("kkt_matrix.c", "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;", "", 1),
 )
 ROUGH = (
     *REFUSAL,
@@ -86,9 +80,6 @@ def doubt(doubting: ct.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     """The core of the problems that are made from now on."""
     needs_engine()
     monkeypatch.setattr(core, "engine", lambda: doubting)
-
-
-# --- one system -----------------------------------------------------------------------------------
 
 
 class System:
@@ -259,9 +250,6 @@ def test_an_inertia_under_a_change_of_low_rank_is_counted_anew() -> None:
     assert backward_error(K, x, b) <= ACCURATE
 
 
-# --- whole solves ---------------------------------------------------------------------------------
-
-
 def coupled(n: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Variables that a sum couples, equations and inequalities, and bounds, some of them active."""
     x, p = ca.SX.sym("x", n), ca.SX.sym("p")
@@ -303,45 +291,33 @@ def test_threads_of_casadi_get_the_same(doubt: None) -> None:
         np.testing.assert_allclose(found[:, i], solver(**{**numbers, "p": value})["x"], atol=1e-7)
 
 
-def test_solutions_that_are_corrected_row_by_row_lead_as_far(
-    tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rough = core_with(ROUGH, tmp_path, compiler)
+@pytest.mark.parametrize("changes", [ROUGH, REFUSAL], ids=["rough", "refusal"])
+def test_solutions_that_are_not_accurate_in_a_fixed_order_lead_as_far(
+    changes, tmp_path, compiler, monkeypatch
+):
+    """Chosen pivots are told, after a factorization that had none; and corrected row by row."""
     nlp, numbers = coupled(60)
-    ways = []
-    for one in (core.engine(), rough):
+    ways, told = [], []
+    for one in (core.engine(), core_with(changes, tmp_path, compiler)):
         monkeypatch.setattr(core, "engine", lambda one=one: one)
         solver = nlpsol("solver", "hybrid", nlp)
         found = solver(**numbers)
         ways.append((np.array(found["x"]), solver.stats()["iter_count"]))
-    assert ways[0][1] == ways[1][1]
-    np.testing.assert_allclose(ways[0][0], ways[1][0], rtol=1e-9, atol=1e-9)
-
-
-def test_the_kernel_of_the_solutions_is_told(
-    tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where a solution asks for chosen pivots, after a factorization that had none."""
-    refusing = core_with(REFUSAL, tmp_path, compiler)
-    nlp, numbers = coupled(60)
-    told = []
-    for one in (core.engine(), refusing):
-        monkeypatch.setattr(core, "engine", lambda one=one: one)
-        solver = nlpsol("solver", "hybrid", nlp)
-        found = solver(**numbers)
         told.append(solver.stats()["kernel"])
         near = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
         solver(**{**numbers, **near, "p": 0.051})
         told.append(solver.stats()["kernel"])
+    assert ways[0][1] == ways[1][1]
+    np.testing.assert_allclose(ways[0][0], ways[1][0], rtol=1e-9, atol=1e-9)
     assert told == 2 * ["ldl-fixed"] + 2 * ["ldl"]
 
 
 def test_a_chain_over_the_ground_is_solved_where_fixed_pivots_hide_that_rows_depend() -> None:
     """At its start, a plumb line: the fixed order has the right inertia, and no solution."""
     needs_engine()
-    problem = FAMILIES["chain_ground"].build(70)
-    solver = nlpsol("solver", "hybrid", {key: problem[key] for key in ("x", "f", "g")})
-    solver(**{key: problem[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
+    nlp, call = parts(FAMILIES["chain_ground"].build(70))
+    solver = nlpsol("solver", "hybrid", nlp)
+    solver(**call)
     stats = solver.stats()
     assert (stats["success"], stats["kernel"]) == (True, "ldl")
 
@@ -369,14 +345,12 @@ def test_a_stiff_chain_is_solved(masses: int, stiffness: float) -> None:
     assert solver.stats()["success"]
 
 
-def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(monkeypatch):
     """Fronts that can delay nothing, and no fixed order."""
     monkeypatch.setattr(ldl, "PRODUCTS", -1)
     monkeypatch.setattr(ldl, "SPARE", 0)
     needs_engine()
-    problem = FAMILIES["chain_ground"].build(20)
-    solver = nlpsol("solver", "hybrid", {key: problem[key] for key in ("x", "f", "g")})
-    solver(**{key: problem[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
+    nlp, call = parts(FAMILIES["chain_ground"].build(20))
+    solver = nlpsol("solver", "hybrid", nlp)
+    solver(**call)
     assert solver.stats()["success"]

@@ -1,7 +1,5 @@
 """A solver as C99: it compiles without a warning, and answers what Python answers."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import os
@@ -14,12 +12,11 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, Case
+from engine_cases import corridor
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine.export import measure as measuring
 from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered, words_of
 from casadi_hybrid.engine.export.measure import Build, deepest, measure, spoken
 from casadi_hybrid.engine.library import core_sources
@@ -27,7 +24,6 @@ from casadi_hybrid.problem.building.compiler import compiler_of
 from casadi_hybrid.session.solve import POINTS, STOPS
 
 ROOT = Path(__file__).resolve().parent.parent
-SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 CLOSE = 1e-12
 UNSOLVED = -1
 
@@ -45,20 +41,6 @@ def van_der_pol(N=12):
     }  # fmt: skip
     at = np.r_[np.full(2 * N + 2, np.inf), np.full(N, 0.8)]
     return nlp, step, {"p": [0, 1], "lbx": -at, "ubx": at, "lbg": 0, "ubg": 0}
-
-
-def corridor(N=5):
-    """Inequalities on one side and both, an equation, a row without bounds, a fixed variable."""
-    x, p = ca.SX.sym("x", N), ca.SX.sym("p")
-    rows = [x[k] * x[k + 1] for k in range(N - 1)]
-    g = ca.vertcat(*rows, ca.sum1(x) - p, ca.sumsqr(x), ca.exp(x[0]))
-    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - ca.DM(range(N))) + ca.sin(x[1]), "g": g}
-    lbg = np.r_[np.full(N - 1, -np.inf), 0.0, -np.inf, 0.1]
-    ubg = np.r_[np.linspace(0.3, 2.0, N - 1), 0.0, np.inf, 3.0]
-    lbx, ubx = np.full(N, -np.inf), np.full(N, 2.5)
-    lbx[3] = ubx[3] = 0.5
-    arguments = {"x0": 0.5, "p": 2.0, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg}
-    return nlp, arguments
 
 
 @pytest.fixture(scope="module")
@@ -93,37 +75,6 @@ def searching(tmp_path_factory):
     """The same problem, exported with the search from any start."""
     nlp, arguments = corridor()
     return nlpsol("found", "hybrid", nlp).export(tmp_path_factory.mktemp("found"), **arguments)
-
-
-@pytest.fixture(scope="module")
-def sanitized(searching, tmp_path_factory):
-    """Links a source with an export under the sanitizers; the core is compiled once for all."""
-    command = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
-    if command is None:
-        pytest.skip("no C compiler on this machine")
-    folder = tmp_path_factory.mktemp("sanitized")
-    strict = [flag for flag in measuring.STRICT if not flag.startswith(("-O", "-I"))]
-
-    def compiled(*words):
-        words = [command, *strict, *SANITIZED, *map(str, words)]
-        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-
-    probe = folder / "probe.c"
-    probe.write_text("int main(void) { return 0; }\n")
-    if compiled(probe, "-o", folder / "probe").returncode:
-        pytest.skip("this compiler has no sanitizers here")
-    done = compiled("-c", *sorted((searching.folder / "core").glob("*.c")))
-    assert not done.returncode, done.stderr
-    core = sorted(folder.glob("*.o"))
-
-    def link(export, source):
-        program = folder / f"{export.name}_{source.stem}"
-        own = export.folder.glob(f"{export.name}*.c")
-        done = compiled(f"-I{export.folder}", source, *own, *core, "-lm", "-o", program)
-        assert not done.returncode, done.stderr
-        return program
-
-    return link
 
 
 def driver(folder, name, body):
@@ -249,64 +200,6 @@ def test_a_solution_at_which_nothing_is_active(sanitized, tmp_path):
 # --- the search from any start -------------------------------------------------------------------
 
 
-def replayed(program, *cases):
-    """The lines of what a program of ``replay.c`` answers, status and steps as whole numbers."""
-    lines = run(program, "\n".join(" ".join(map(repr, map(float, one))) for one in cases))
-    found = (line.split() for line in lines.splitlines())
-    return [(int(line[0]), int(line[1]), np.array(line[2:], float)) for line in found]
-
-
-def stated(inputs, **changes):
-    """The inputs of a solve in the order of ``replay.c``, cold where no multipliers are given."""
-    none = {key: np.zeros_like(inputs[key]) for key in ("lam_x0", "lam_g0", "of_solution")}
-    given = {**inputs, **none, **changes}
-    return np.concatenate([np.broadcast_to(given[key], inputs[key].shape) for key in inputs])
-
-
-def hs072():
-    """Problem 72 of Hock and Schittkowski: huge multipliers, for which smaller ones are tried."""
-    x = ca.SX.sym("x", 4)
-    rows = ca.DM([[4, 2.25, 1, 0.25], [0.16, 0.36, 0.64, 0.64]])
-    nlp = {"x": x, "f": 1 + ca.sum1(x), "g": rows @ (1 / x)}
-    numbers = {
-        "x0": 1.0, "lbx": 0.001, "ubx": 1e5 * np.array([4.0, 3.0, 2.0, 1.0]), "lbg": -np.inf,
-        "ubg": np.array([0.0401, 0.010085]),
-    }  # fmt: skip
-    return Case(nlp, numbers, None)
-
-
-@pytest.mark.parametrize("made", [CASES["hs071"], CASES["box"], CASES["van_der_pol"], hs072])
-def test_from_any_start_as_python_does(made, sanitized, tmp_path):
-    """Starts that are not those of the export, to the last figures."""
-    case = made()
-    solver = nlpsol(made.__name__, "hybrid", case.nlp)
-    numbers = {**case.numbers, "x0": case.numbers.get("x0", 0.0)}
-    export = solver.export(tmp_path, **numbers)
-    inputs = export.cold.inputs()
-    starts = [1.0, 2.0, 0.3 - inputs["x0"]]
-    program = sanitized(export, tmp_path / "replay.c")
-    found = replayed(program, *(stated(inputs, x0=start) for start in starts))
-    for start, (status, steps, answer) in zip(starts, found, strict=True):
-        solver(**{**numbers, "x0": start})
-        result = solver.result
-        assert (result.engine, status, steps) == ("c", 0, result.iterations)
-        expected = np.r_[result.f, result.x, result.g, result.lam_x, result.lam_g]
-        np.testing.assert_allclose(answer, expected, rtol=CLOSE, atol=CLOSE)
-
-
-def test_a_start_without_slope(sanitized, tmp_path):
-    """Rows that have no slope there are scaled by one, as in the package."""
-    case = CASES["hs071"]()
-    solver = nlpsol("flat", "hybrid", case.nlp)
-    export = solver.export(tmp_path, **case.numbers)
-    program = sanitized(export, tmp_path / "replay.c")
-    ((status, steps, answer),) = replayed(program, stated(export.cold.inputs(), x0=0.0))
-    solver(**{**case.numbers, "x0": 0.0})
-    result = solver.result
-    assert (result.engine, status, steps) == ("c", 0, result.iterations)
-    assert answer[0] == pytest.approx(result.f, rel=CLOSE)
-
-
 def test_equations_alone_are_solved_by_composite_steps_as_in_python(tmp_path):
     """The export has them: no bound, no inequality, so they come first in both."""
     x = ca.MX.sym("x", 2, 6)
@@ -320,60 +213,16 @@ def test_equations_alone_are_solved_by_composite_steps_as_in_python(tmp_path):
     assert bounded.memory < 0.95 * export.memory  # without their matrices
 
 
-def test_every_kind_of_bound_from_a_cold_start(searching, sanitized):
-    program = sanitized(searching, searching.folder / "replay.c")
-    lines = run(program, spoken(searching.solves)).splitlines()
-    for line, case in zip(lines, searching.solves, strict=True):
-        assert case.answer.engine == "c"
-        assert_answered(line, case)
-    assert not searching.cold.of_solution
-
-
-def test_wrong_multipliers_are_no_harm(searching, sanitized):
-    """The warm mode finds no way from them, and the barrier method goes on."""
-    program = sanitized(searching, searching.folder / "replay.c")
-    inputs = searching.cold.inputs()
-    x0, wrong = np.full(5, 2.5), np.array([50.0, -50.0, 50.0, 50.0, 1.0, 0.0, -1e3])
-    ((status, _, answer),) = replayed(program, stated(inputs, x0=x0, lam_g0=wrong, lam_x0=9.0))
-    assert status == 0
-    assert answer[0] == pytest.approx(searching.cold.answer.f, rel=1e-6)
-
-
-def test_what_has_no_solution_has_a_status(searching, sanitized):
-    """Rows that no x meets; then the same memory solves what has one."""
-    program = sanitized(searching, searching.folder / "replay.c")
-    inputs = searching.cold.inputs()
-    hopeless = stated(inputs, p=1e3)  # the sum of variables that are at most 2.5
-    found = replayed(program, hopeless, stated(inputs), stated(inputs, x0=1e3))
-    assert found[0][0] == UNSOLVED
-    # From 1e3, where an exponential overflows, it begins at the bounds.
-    assert [status for status, _, _ in found[1:]] == [0, 0]
-    assert found[2][2][0] == pytest.approx(found[1][2][0], rel=1e-6)
-    assert (found[0][2][1:6] <= 2.5 + 1e-6).all()  # the best point is within its bounds
-
-
-def test_that_f_falls_without_bound_is_proved_without_python(sanitized, tmp_path):
-    """A row that bends ever on: the ray has to be extrapolated. Then one with a solution."""
-    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
-    nlp = {"x": x, "p": p, "f": p * ca.sum1(x) + ca.fmax(p, 0) * x[0] ** 2}
-    solver = nlpsol("falling", "hybrid", {**nlp, "g": x[1] - x[0] - ca.sin(x[0])})
-    export = solver.export(tmp_path, p=1.0, lbg=0.0, ubg=0.0, lbx=-9.0)
-    program, inputs = sanitized(export, tmp_path / "replay.c"), export.cold.inputs()
-    found = replayed(program, stated(inputs, p=-1.0), stated(inputs))
-    assert [status for status, _, _ in found] == [UNSOLVED, 0]
-    f, first, second = found[0][2][:3]
-    assert f == pytest.approx(-first - second)
-    assert first > 1e10
-    assert abs(second - first - np.sin(first)) <= 1e-2
-    solver(p=-1.0, lbg=0.0, ubg=0.0, lbx=-9.0)
-    assert solver.stats()["stop_reason"] == "UNBOUNDED"
-
-
 def test_limits_of_the_search(searching, sanitized, tmp_path):
     """Of steps, and of seconds by a clock that the user hands in."""
     source = driver(
         tmp_path, "found", """
     printf("%d %d %d\\n", (int)sizeof memory, (int)sizeof in, (int)sizeof out);
+    in.now = now; /* of a warm start too */
+    in.max_time = 0.5;
+    found_solve_in(&memory, &in, &out);
+    printf("%s, %d, %d\\n", found_stop_word(out.stop), out.steps, out.x[0] == in.x0[0]);
+    in = found_stored;
     memset(in.lam_x0, 0, sizeof in.lam_x0);
     memset(in.lam_g0, 0, sizeof in.lam_g0);
     in.of_solution = 0;
@@ -390,9 +239,10 @@ def test_limits_of_the_search(searching, sanitized, tmp_path):
     printf("%s\\n", found_stop_word(out.stop));
 """,
     )  # fmt: skip
-    sizes, steps, time, done = run(sanitized(searching, source)).splitlines()
+    sizes, warm, steps, time, done = run(sanitized(searching, source)).splitlines()
     written = searching.memory, searching.input, searching.output
     assert tuple(map(int, sizes.split())) == written
+    assert warm == f"{StopReason.TIME_LIMIT.value}, 0, 1"
     assert steps == f"{UNSOLVED} 3"
     assert (time, done) == (StopReason.TIME_LIMIT.value, StopReason.CONVERGED.value)
 
@@ -425,19 +275,6 @@ def test_at_a_limit_the_best_point_of_all_runs_comes_back(searching, sanitized, 
         within = solves[:, 1] <= 1e-6  # of more steps more was seen
         assert 1 <= np.argmax(within) < len(solves) // 2
         assert (np.diff(within.astype(int)) >= 0).all()
-
-
-def test_the_clock_ends_the_warm_mode_too(searching, sanitized, tmp_path):
-    source = driver(
-        tmp_path, "found", """
-    in.now = now;
-    in.max_time = 0.5;
-    found_solve(&in, &out);
-    printf("%s, %d, %d\\n", found_stop_word(out.stop), out.steps, out.x[0] == in.x0[0]);
-""",
-    )  # fmt: skip
-    program = sanitized(searching, source)
-    assert run(program).strip() == f"{StopReason.TIME_LIMIT.value}, 0, 1"
 
 
 def test_a_program_in_another_language_calls_it(rows, searching, tmp_path):
@@ -541,15 +378,7 @@ def test_it_does_not_link_with_the_core_of_another_version(rows, compiler, tmp_p
     own = [str(path) for path in tmp_path.glob("newer*.c")]
     for folder, links in ((rows.folder, False), (newer.folder, True)):
         core = (str(path) for path in (folder / "core").glob("*.c"))
-        words = [
-            compiler,
-            "-std=c99",
-            "-O0",
-            f"-I{tmp_path}",
-            str(tmp_path / "main.c"),
-            *own,
-            *core,
-        ]
+        words = [compiler, "-std=c99", "-O0", f"-I{tmp_path}", tmp_path / "main.c", *own, *core]
         done = subprocess.run(
             [*words, "-lm", "-o", "both"], cwd=tmp_path, capture_output=True, text=True, check=False
         )
@@ -687,16 +516,6 @@ def test_a_problem_without_second_derivatives_is_refused(tmp_path):
     solver = nlpsol("s", "hybrid", nlp, {"hessian_approximation": "limited-memory"})
     with pytest.raises(InputError, match="second derivatives are needed"):
         solver.export(tmp_path, **arguments)
-
-
-def test_a_part_that_has_no_c_is_refused(tmp_path, capfd):
-    y, p = ca.MX.sym("y"), ca.MX.sym("p")
-    root = ca.rootfinder("root", "newton", {"x": y, "p": p, "g": y**3 + y - p})
-    x = ca.MX.sym("x", 2)
-    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - root(0.1, p)), "g": x[0] + x[1]}
-    with pytest.raises(InputError, match="CasADi writes no C for a part of the problem"):
-        nlpsol("s", "hybrid", nlp).export(tmp_path, p=1, lbg=0, ubg=0.5)
-    assert "cannot be code generated" in capfd.readouterr().err
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The C of an export needs three headers of C99, or a sentence names what would need more."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -9,6 +7,7 @@ import sys
 import casadi as ca
 import numpy as np
 import pytest
+from watched import PythonFunction
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of
@@ -145,20 +144,7 @@ def test_the_inverse_of_the_error_function_is_written(compiler, tmp_path):
     assert found.difference < 1e-15  # log and exp of a C library differ in the last bit
 
 
-class Python(ca.Callback):
-    """The sine, in Python."""
-
-    def __init__(self, name):
-        ca.Callback.__init__(self)
-        self.construct(name, {"enable_fd": True})
-
-    def eval(self, arguments):
-        return [ca.sin(arguments[0])]
-
-
-KEPT = Python("mine")
-
-
+KEPT = PythonFunction(ca.sin, name="mine")
 REFUSED = {
     "printme": (lambda: X[0].printme(P), r"printme \(in .*\) needs stdio\.h"),
     "monitor": (lambda: table(X[0]) + X[0].monitor("here"), r"monitor \(in .*\) needs stdio\.h"),

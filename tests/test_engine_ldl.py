@@ -1,7 +1,5 @@
 """The engine's sparse LDLᵀ beside eigenvalues and LAPACK."""
 
-from __future__ import annotations
-
 import ctypes as ct
 import shutil
 import subprocess
@@ -12,16 +10,24 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import needs_engine
-from engine_ldl_kernel import LdlKernel
+from engine_ldl_kernel import (
+    Fixed,
+    LdlKernel,
+    Problem,
+    factored,
+    pattern_of,
+    random_problem,
+    sparse,
+    whole,
+)  # fmt: skip
 
 import casadi_hybrid
-from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
+from casadi_hybrid.basics.sparse import Layout
 from casadi_hybrid.engine import ldl
 from casadi_hybrid.engine.header import C
 
 SOURCES = Path(casadi_hybrid.__file__).parent / "engine" / "c"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")
-Problem = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
 
 def compiled(folder: Path, *flags: str) -> ct.CDLL:
@@ -41,61 +47,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ct.CDLL:
     return compiled(tmp_path_factory.mktemp("ldl"), "-O2")
 
 
-def pattern_of(M: np.ndarray) -> Pattern:
-    cols, rows = np.nonzero(M.T)
-    return Pattern(M.shape, rows, cols)
-
-
-def sparse(M: np.ndarray) -> Sparse:
-    pattern = pattern_of(M)
-    return Sparse(pattern, M[pattern.rows, pattern.cols])
-
-
-def kernel_of(library: ct.CDLL, W: np.ndarray, A: np.ndarray) -> LdlKernel:
-    return LdlKernel(Layout(pattern_of(W), pattern_of(A)), library)
-
-
-def factored(library: ct.CDLL, problem: Problem) -> LdlKernel:
-    W, D, A, E = problem
-    kernel = kernel_of(library, W, A)
-    kernel.factor(sparse(W), D, sparse(A), E)
-    return kernel
-
-
-def whole(problem: Problem) -> np.ndarray:
-    W, D, A, E = problem
-    return np.block([[W + np.diag(D), A.T], [A, -E * np.eye(A.shape[0])]])
-
-
 def equilibrated(K: np.ndarray) -> np.ndarray:
     scale = np.ones(K.shape[0])
     for _ in range(5):
         most = np.abs(K * scale[:, None] * scale).max(axis=1)
         scale /= np.sqrt(np.where(most > 0, most, 1.0))
     return K * scale[:, None] * scale
-
-
-def random_problem(seed: int) -> Problem:
-    """All shapes: without curvature, rank-deficient, with empty rows, pinned variables, E > 0."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 40))
-    m = int(rng.integers(0, n + 3))
-    density = rng.choice([0.05, 0.1, 0.3, 1.0])
-    W = rng.standard_normal((n, n)) * (rng.random((n, n)) < density)
-    W = W + W.T
-    if rng.random() < 0.2:
-        W[:] = 0.0
-    elif rng.random() < 0.3:
-        W = W @ W.T
-    A = rng.standard_normal((m, n)) * (rng.random((m, n)) < density)
-    if m and rng.random() < 0.2:
-        A[rng.integers(m)] = 0.0
-    if m > 1 and rng.random() < 0.2:
-        A[0] = A[-1]
-    D = np.zeros(n) if rng.random() < 0.5 else rng.random(n) * 10 ** rng.uniform(-8, 8, n)
-    if rng.random() < 0.3:
-        D[rng.random(n) < 0.3] = 1e14 * max(1.0, np.abs(W).max())
-    return W, D, A, 0.0 if rng.random() < 0.7 else 10 ** rng.uniform(-10, 0)
 
 
 def shooting(stages: int, states: int, inputs: int) -> tuple[Problem, int]:
@@ -179,9 +136,7 @@ def test_pinned_variables_stay_where_they_are(library: ct.CDLL) -> None:
 
 
 @pytest.mark.parametrize(("states", "inputs"), [(2, 1), (6, 2)])
-def test_fronts_of_a_horizon_are_no_larger_than_its_stages(
-    library: ct.CDLL, states: int, inputs: int
-) -> None:
+def test_fronts_of_a_horizon_are_no_larger_than_its_stages(library, states, inputs):
     sizes = []
     for stages in (20, 40, 80):
         problem, m = shooting(stages, states, inputs)
@@ -269,41 +224,6 @@ def test_threads_share_an_analysis(library: ct.CDLL) -> None:
         assert np.array_equal(x, solved(k))
 
 
-class Fixed:
-    """K in a fixed order: its factor, and solutions by it."""
-
-    def __init__(self, library: ct.CDLL, problem: Problem) -> None:
-        W, _, A, _ = problem
-        layout = Layout(pattern_of(W), pattern_of(A))
-        K = ldl.Compressed.of(layout)
-        curved = np.diag(W) != 0
-        partner = ldl.partners(library, K, self._values(problem, K))
-        group = ldl.eliminations(K, partner, curved)[1]
-        self.tables = ldl.fixed_tables_of(library, K, group)
-        self._library, self._values_of_K = library, self._values(problem, K)
-        self.found = C.hybrid_inertia()
-        self._factor = np.empty(max(1, self.tables.analysis.factor))
-        self._room = np.empty(max(1, K.size))
-        library.hybrid_fixed_factor(
-            ct.byref(self.tables.analysis), self._values_of_K.ctypes.data, self._factor.ctypes.data,
-            self._room.ctypes.data, ct.byref(self.found),
-        )  # fmt: skip
-
-    @staticmethod
-    def _values(problem: Problem, K: ldl.Compressed) -> np.ndarray:
-        return np.ascontiguousarray(whole(problem)[K.rows, K.cols])
-
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        x = np.array(b)
-        self._library.hybrid_fixed_solve(
-            ct.byref(self.tables.analysis),
-            self._factor.ctypes.data,
-            x.ctypes.data,
-            self._room.ctypes.data,
-        )
-        return x
-
-
 def test_a_fixed_order_says_the_inertia_or_that_it_is_in_doubt(library: ct.CDLL) -> None:
     trusted = 0
     for seed in range(400):
@@ -369,9 +289,7 @@ def test_cancellation_is_noticed(library: ct.CDLL) -> None:
     assert fixed.found.doubtful == 1
 
 
-def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(monkeypatch):
     """A pole on a cart, swung up: where it is level a force hardly turns it.
 
     A row of its turning is paired with that force, by numbers of a place where it does. The inertia
@@ -409,9 +327,7 @@ def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(
     assert counts[0] == counts[1]
 
 
-def test_too_many_products_are_left_to_the_fronts(
-    library: ct.CDLL, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_products_are_left_to_the_fronts(library, monkeypatch):
     problem, _ = shooting(10, 3, 1)
     assert Fixed(library, problem).tables.analysis.size > 0
     W, _, A, _ = problem
@@ -424,21 +340,3 @@ def test_too_many_products_are_left_to_the_fronts(
 def test_work_of_a_fixed_order_grows_with_the_stages(library: ct.CDLL) -> None:
     factors = [Fixed(library, shooting(k, 4, 2)[0]).tables.analysis.factor for k in (20, 40, 80)]
     assert factors[2] - factors[1] <= 2.1 * (factors[1] - factors[0])
-
-
-@pytest.mark.slow
-def test_memory_under_a_sanitizer(tmp_path: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("there is no C compiler on this machine")
-    driver, program = Path(__file__).with_name("engine_ldl.c"), tmp_path / "driver"
-    checks = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    files = [str(driver), *sorted(str(file) for file in SOURCES.glob("*/ldl_*.c"))]
-    command = [compiler, *STRICT, *checks, f"-I{SOURCES}", "-o", str(program), *files, "-lm"]
-    made = subprocess.run(command, capture_output=True, timeout=120, check=False)
-    if made.returncode:
-        pytest.skip("the C compiler has no sanitizers")
-    ran = subprocess.run(
-        [str(program), "3000"], capture_output=True, timeout=120, check=False, text=True
-    )
-    assert (ran.returncode, ran.stdout) == (0, "0\n"), ran.stderr

@@ -1,7 +1,5 @@
 """The standard form in C, its multipliers, errors and residuals, by formulas in NumPy."""
 
-from __future__ import annotations
-
 import ctypes as ct
 from typing import Any
 
@@ -213,9 +211,7 @@ def test_the_scaled_error(both: Both, size: float) -> None:
 
 @pytest.mark.parametrize("known", [False, True], ids=["", "of the form"])
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e6])
-def test_the_residuals_are_those_of_the_user_unexcused(
-    both: Both, size: float, known: bool
-) -> None:
+def test_the_residuals_are_those_of_the_user_unexcused(both, size, known):
     draws, data, of = np.random.default_rng(6), both.data, both.formula
     work, found = np.zeros(max(data.n, data.n_x, data.n_g)), C.hybrid_residuals()
     for _ in range(4):

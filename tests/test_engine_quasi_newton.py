@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engine_cases import CASES, Arena, KktData, assert_kkt, needs_engine
 from engine_form import Form, address, view
-from problems.hs import HS
+from nlp_cases import hock_schittkowski
 
 from casadi_hybrid import Derivatives, Problem, nlpsol
 from casadi_hybrid.engine.header import C
@@ -163,9 +163,6 @@ def test_the_curvature_of_the_rows_alone_is_left_out() -> None:
     assert not values.any()
 
 
-# --- a change of low rank -----------------------------------------------------------------------
-
-
 class Kkt:
     """The KKT matrix of a form in C."""
 
@@ -252,19 +249,9 @@ def view_of_ints(at: int, size: int) -> np.ndarray:
     return np.ctypeslib.as_array(ct.cast(at, ct.POINTER(ct.c_int)), (size,))
 
 
-# --- whole solves -------------------------------------------------------------------------------
-
-
 def solved(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:
     solver = nlpsol("solver", "hybrid", nlp, {**LEARN, **options})
     return solver, solver(**numbers)
-
-
-def hock_schittkowski(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    (problem,) = (one for one in HS if one.number == number)
-    data = problem.build()
-    limits = {key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")}
-    return {key: data[key] for key in ("x", "f", "g")}, {"x0": problem.x0, **limits}
 
 
 # 59 and 109 forget what other points have shown, 59 restores feasibility.

@@ -1,7 +1,5 @@
 """Random solves and functions on C that was built with the address and behaviour sanitizers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

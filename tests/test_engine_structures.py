@@ -1,7 +1,5 @@
 """The structures that are read from the headers, as a compiler lays them out."""
 
-from __future__ import annotations
-
 import ctypes as ct
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Sums and largest entries of vectors: the same bits whatever the compiler knows."""
 
-from __future__ import annotations
-
 import ctypes as ct
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sparse symmetric factorizations: inertia, solutions, and what counts as singular."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,17 +1,15 @@
 """Generated functions: exact derivatives, kept sparsity, compilation, and NaN that is located."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from graphs import Tree, central, complex_step, evaluate, numeric, trees
+from graphs import central, complex_step, evaluate, numeric, trees
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from watched import PythonFunction
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
@@ -33,9 +31,7 @@ def oracle(problem: Problem, p: Any = ()) -> Oracle:
     point=st.lists(st.integers(-15, 15), min_size=3, max_size=3),
     lam=st.lists(st.integers(-20, 20), min_size=4, max_size=4),
 )
-def test_derivatives_of_random_graphs(
-    f: Tree, h: list[Tree], kind: Any, point: list[int], lam: list[int]
-) -> None:
+def test_derivatives_of_random_graphs(f, h, kind, point, lam):
     """f, ∇f, h, J_h and ∇²ₓₓL against NumPy with the complex step, to 1e-8 and better."""
     x, weights = np.array(point) / 10, np.array(lam[: len(h)]) / 10
     f_np, h_np = numeric([f]), numeric(h)
@@ -215,9 +211,7 @@ def test_no_compiler_is_a_warning_and_the_same_answers(monkeypatch: pytest.Monke
     ["echo broken; exit 1", "exit 0"],  # the second as with a temporary folder mounted noexec
     ids=["fails", "no library"],
 )
-def test_a_broken_compiler_is_a_warning(
-    script: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_broken_compiler_is_a_warning(script, monkeypatch, tmp_path):
     """One that fails, and one that says it succeeded and wrote nothing."""
     fake = tmp_path / "cc"
     fake.write_text(f"#!/bin/sh\n{script}\n")
@@ -228,29 +222,20 @@ def test_a_broken_compiler_is_a_warning(
         assert chain(ca.SX, compiled=True).functions.backend == "interpreted"
 
 
-def bad_places() -> dict[str, Any]:
-    """(function, entry in the message; f; h; point): NaN or Inf in one place only."""
-    x = ca.SX.sym("x", 3)
-    return {
-        "f": ("the objective f", "", ca.log(x[2]), {"a": x[0]}, [1, 1, -1]),
-        "gradient": ("the gradient of f", "d/dx_1", ca.sqrt(x[1]), {"a": x[0]}, [1, 0, 1]),
-        "h": ("the constraint function h", "b[1]", x[0], {"a": x[0], "b": 1 / x[:2]}, [1, 0, 1]),
-        "jacobian": (
-            "the Jacobian of h",
-            "d root / d x_2",
-            x[0],
-            {"a": x[0], "root": ca.sqrt(x[2])},
-            [1, 1, 0],
-        ),
-        "x": x,
-    }
+Y = ca.SX.sym("x", 3)
 
 
-@pytest.mark.parametrize("place", ["f", "gradient", "h", "jacobian"])
-def test_nan_is_located(place: str) -> None:
-    cases = bad_places()
-    function, entry, f, h, point = cases[place]
-    problem = Problem(x=cases["x"], f=f, h=h)
+@pytest.mark.parametrize(
+    ("function", "entry", "f", "h", "point"),
+    [
+        ("the objective f", "", ca.log(Y[2]), {"a": Y[0]}, [1, 1, -1]),
+        ("the gradient of f", "d/dx_1", ca.sqrt(Y[1]), {"a": Y[0]}, [1, 0, 1]),
+        ("the constraint function h", "b[1]", Y[0], {"a": Y[0], "b": 1 / Y[:2]}, [1, 0, 1]),
+        ("the Jacobian of h", "d r / d x_2", Y[0], {"a": Y[0], "r": ca.sqrt(Y[2])}, [1, 1, 0]),
+    ],
+)
+def test_nan_is_located(function: str, entry: str, f: Any, h: Any, point: list[int]) -> None:
+    problem = Problem(x=Y, f=f, h=h)
     with pytest.raises(EvaluationError) as caught:
         oracle(problem).second(np.array(point, dtype=float), np.ones(problem.m))
     assert (caught.value.function, caught.value.entry) == (function, entry)
@@ -345,3 +330,22 @@ def test_what_has_no_scalar_form_stays_mx() -> None:
     spline = ca.interpolant("s", "bspline", [np.linspace(-2, 2, 9)], np.linspace(0, 1, 9) ** 2)
     made = built(*mx_problem(lambda y: ca.vertcat(spline(y[0]), y[1:])))
     assert made.first.is_a("MXFunction")
+
+
+def test_a_function_called_within_its_own_call_has_buffers_of_its_own():
+    def square(at):
+        """At 5 it evaluates the function that it is part of at 1."""
+        return fused(np.array([1.0, 7.0]))[0] if at == 5.0 else at**2
+
+    inner, x = PythonFunction(square), ca.MX.sym("x", 2)
+    outer = ca.Function("outer", [x], [inner(x[0]) + 10 * x[1]], ["x"], ["f"])
+
+    class Names:
+        @staticmethod
+        def packing(function):
+            return functions.Packing(function)
+
+    fused = functions.Fused(outer, Names())
+    # 1 + 10·7 from within, and the outer call's own 10·3.
+    assert fused(np.array([5.0, 3.0])).tolist() == [101.0]
+    assert fused(np.array([2.0, 1.0])).tolist() == [14.0]

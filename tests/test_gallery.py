@@ -1,7 +1,5 @@
 """The gallery page says what the scenarios wrote, and leaves none out."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -18,7 +16,6 @@ MODULES = sorted(
 
 
 def written(folder: Path, name: str, **changes: object) -> None:
-    """Write what a scenario writes."""
     data = {
         "accepted": True,
         "problem": {"name": name, "n": 7, "m": 3},

@@ -4,8 +4,6 @@ Target curvature, least norms, deficits, what is refused and how it goes on, and
 what must not change when the variables are rotated or the constraints are written differently.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -124,9 +122,7 @@ def metric_of(name: str, m: int) -> Any:
 
 
 @given(models, deltas, names, st.sampled_from(METRICS), st.booleans())
-def test_target_curvature_for_every_rule_metric_and_split(
-    model: Model, delta: float, name: str, metric: str, optimistic: bool
-) -> None:
+def test_target_curvature_for_every_rule_metric_and_split(model, delta, name, metric, optimistic):
     """A_M ⪰ min(δ, ½λ_min(H_zz)) I whenever H_zz ≻ 0."""
     rule = DesignRule(
         CANCELLATIONS[name],
@@ -192,9 +188,7 @@ def competitors(model: Model, delta: float, C: Array, seed: int) -> Any:
 
 
 @given(models, deltas, seeds)
-def test_no_matrix_that_reaches_the_target_is_smaller(
-    model: Model, delta: float, seed: int
-) -> None:
+def test_no_matrix_that_reaches_the_target_is_smaller(model, delta, seed):
     C, deficit = LeastNormCancellation().cancel(LocalModel(model.H, model.B), delta)
     assert deficit == 0
     norms = [(kind, norm(C, kind)) for kind in ("fro", 2, "nuc")]
@@ -256,9 +250,7 @@ def test_with_equal_singular_values_floor_and_least_norm_agree(model: Model, del
 
 
 @given(models, deltas, st.sampled_from(sorted(set(CANCELLATIONS))))
-def test_matrices_are_symmetric_and_live_on_the_range(
-    model: Model, delta: float, name: str
-) -> None:
+def test_matrices_are_symmetric_and_live_on_the_range(model, delta, name):
     """C = QCQ with Q the projector on range(B): rows that depend on others get no push of it."""
     C, _ = CANCELLATIONS[name].cancel(LocalModel(model.H, model.B), delta)
     U = orth(model.B, rcond=1e-9)
@@ -275,9 +267,7 @@ wide = st.tuples(st.integers(2, 5), st.integers(1, 6)).flatmap(
 
 
 @given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), names)
-def test_curvature_on_the_kernel_is_named(
-    seed: int, shape: Any, condition: float, kernel: float, name: str
-) -> None:
+def test_curvature_on_the_kernel_is_named(seed, shape, condition, kernel, name):
     model = random_model(seed, *shape, condition, kernel - 1e-9)
     for rule in (DesignRule(CANCELLATIONS[name], M_max=FREE), WhitenedRule()):
         with pytest.raises(NotAugmentableError) as caught:
@@ -293,8 +283,8 @@ def test_curvature_on_the_kernel_is_named(
 
 @given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), deltas, names)
 def test_a_kernel_floor_goes_on_with_the_convexified_metric(
-    seed: int, shape: Any, condition: float, kernel: float, delta: float, name: str
-) -> None:
+    seed, shape, condition, kernel, delta, name
+):
     """A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ ⪰ min(δ, ½λ_min(H_zz₊)) I, and M is finite."""
     model = random_model(seed, *shape, condition, kernel)
     floor = 0.6
@@ -338,17 +328,11 @@ def orthogonal(seed: int, size: int) -> Array:
     return np.linalg.qr(np.random.default_rng([seed, size]).normal(size=(size, size)))[0]
 
 
-well = st.builds(
-    lambda seed, shape: random_model(seed, *shape, 10.0, 1.0),
-    seeds,
-    shapes,
-)
+well = st.builds(lambda seed, shape: random_model(seed, *shape, 10.0, 1.0), seeds, shapes)
 
 
 @given(well, seeds, names, st.sampled_from(["closed", "grid"]))
-def test_rotated_variables_give_the_same_design(
-    model: Model, seed: int, name: str, split: str
-) -> None:
+def test_rotated_variables_give_the_same_design(model, seed, name, split):
     """x = Qx′: H′ = QᵀHQ, B′ = BQ, M′ = M and the same steps."""
     Q = orthogonal(seed, len(model.H))
     extra = {"split": GridSplit()} if split == "grid" else {}
@@ -373,9 +357,7 @@ def test_rotated_constraints_rotate_the_correction(model: Model, seed: int, name
 
 
 @given(well, seeds, st.sampled_from(["full", "negative", "floor", "partial 0.3"]))
-def test_with_the_gram_metric_it_does_not_matter_how_constraints_are_written(
-    model: Model, seed: int, name: str
-) -> None:
+def test_with_the_gram_metric_it_does_not_matter_how_constraints_are_written(model, seed, name):
     """h′ = Lh with any invertible L: A_M stays what it is, although M and cond(B) change."""
     m = len(model.B)
     L = orthogonal(seed, m) @ np.diag(np.geomspace(1, 50, m)) @ orthogonal(seed + 1, m)
@@ -388,9 +370,7 @@ def test_with_the_gram_metric_it_does_not_matter_how_constraints_are_written(
 
 
 @given(well, seeds)
-def test_the_whitened_rule_does_not_see_how_independent_constraints_are_written(
-    model: Model, seed: int
-) -> None:
+def test_the_whitened_rule_does_not_see_how_independent_constraints_are_written(model, seed):
     """h′ = Lh: η_x is the same and every channel is C′ = L⁻ᵀCL⁻¹, so is the dual step."""
     m, r = len(model.B), model.Y.shape[1]
     if r < m:
@@ -443,9 +423,7 @@ def test_matrix_steps_are_their_formulas(model: Model, name: str) -> None:
 
 
 @given(models)
-def test_the_dual_step_is_the_corrected_schur_complement(
-    model: Model,
-) -> None:
+def test_the_dual_step_is_the_corrected_schur_complement(model: Model) -> None:
     """D = B⁺ᵀS₊B⁺, S₊ = A_yy − A_yz A_zz⁻¹ A_zy."""
     rule = MatrixRule()
     c = rule.decide(at(model.H, model.B), 0)

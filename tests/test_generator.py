@@ -1,7 +1,5 @@
 """The paper's problem class: every property the paper states, measured on the generated graphs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement

@@ -1,7 +1,5 @@
 """A library that asks CasADi for IPOPT gets this package, and CasADi is put back afterwards."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Numbers, methods and options that a solver refuses, each with the argument's name."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

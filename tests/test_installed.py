@@ -1,7 +1,5 @@
 """The libraries that come compiled: how they are made, chosen, made anew and done without."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -69,9 +67,6 @@ def features() -> set[str]:
     told = Path("/proc/cpuinfo")
     lines = told.read_text("utf-8").splitlines() if told.exists() else []
     return set(next((line for line in lines if line.startswith("flags")), "").split())
-
-
-# --- wheels --------------------------------------------------------------------------------------
 
 
 def test_the_library_for_this_processor_is_loaded():
@@ -147,9 +142,6 @@ def test_the_core_is_clean_c99():
     load(Sources("stored", {"stored.c": stored.read_text("utf-8")}, strict))
 
 
-# --- a checkout ----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def checkout(tmp_path, folder, monkeypatch):
     """One whose libraries are as old as its sources, with the hook that makes them."""
@@ -199,9 +191,6 @@ def test_a_checkout_that_was_never_compiled(checkout, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(BuildError, match=r"has no library 'hybrid'; .*no-such-compiler"):
         library.path_of("hybrid")
-
-
-# --- a core that cannot be had -------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -263,9 +252,6 @@ def test_the_self_test_sees_fused_products():
     source = f"{text} {{ return fma(a, b, -c); }}\n"
     loaded = load(Sources("fused", {**headers, "fused.c": source}))
     assert "fused products" in self_test(loaded)
-
-
-# --- the doctor ----------------------------------------------------------------------------------
 
 
 def rows_of(said):

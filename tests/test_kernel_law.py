@@ -8,8 +8,6 @@ With P = (W + D + BᵀMB)⁻¹ and the look-ahead drive v = (BPBᵀ + R)⁻¹(h 
 R → ∞ is the step without a drive, E = M⁻¹; R = 0 is the Newton–KKT step, E = 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

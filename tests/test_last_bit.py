@@ -11,8 +11,6 @@ that a moved start is another problem: ``UNDEFINED`` (1/x at 0, ‖x‖ at 0) an
 (|a|^2.5 at a = 0). There only the functions are perturbed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,7 +58,6 @@ def with_functions(nlp: Mapping[str, Any], call: dict[str, Any], seed: int) -> d
 
 
 def with_start(nlp: Mapping[str, Any], call: Mapping[str, Any], seed: int) -> np.ndarray:
-    """The perturbed start."""
     x0 = np.broadcast_to(np.asarray(call.get("x0", 0.0), float).ravel(), nlp["x"].numel())
     noise = np.random.default_rng(seed).uniform(-1.0, 1.0, x0.size)
     return x0 + SIZE * noise * np.maximum(1.0, np.abs(x0))

@@ -1,7 +1,5 @@
 """What is loaded when: heavy modules are none of ``import casadi_hybrid``, nor of a small solve."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess
@@ -82,7 +80,6 @@ def loaded_after(script: str) -> set[str]:
 
 
 def ours(loaded: set[str]) -> set[str]:
-    """Those of the package."""
     return {name for name in loaded if name.startswith("casadi_hybrid")}
 
 

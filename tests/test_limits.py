@@ -3,8 +3,6 @@
 Each test is an identity of the paper or one line of algebra, written in the test's docstring.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
@@ -49,9 +47,6 @@ def linear_problem(seed: int = 0, n: int = 3, m: int = 2) -> tuple[Problem, Arra
     B, b = rng.normal(size=(m, n)), rng.normal(size=m)
     f = ca.sumsqr(x) + ca.sum1(ca.cosh(x)) + ca.dot(ca.DM(rng.normal(size=n)), x)
     return Problem(x=x, f=f, h=ca.mtimes(ca.DM(B), x) - ca.DM(b)), rng.normal(size=n)
-
-
-# --- one point of the family is another method --------------------------------------------------
 
 
 def test_no_correction_is_alternating_gradient_descent_ascent(case: tuple[Any, ...]) -> None:
@@ -115,9 +110,7 @@ def test_unmatched_starts_do_not_give_one_trajectory(case: tuple[Any, ...]) -> N
     assert not close(runs[0].x, runs[1].x, 1e-3)
 
 
-def test_with_equal_steps_every_split_of_a_design_gives_one_trajectory(
-    case: tuple[Any, ...],
-) -> None:
+def test_with_equal_steps_every_split_of_a_design_gives_one_trajectory(case):
     """κ_x and κ_ω so large that only the balance limits η_x: the steps ignore the split."""
     _, made, x0, lam = case
     options = {"kappa_x": 1e6, "kappa_omega": 1e6, "kappa_p": 0.05}
@@ -203,8 +196,6 @@ def test_linearized_al_is_a_shifted_law(case: tuple[Any, ...]) -> None:
     assert close(got.x, expected.x)
     assert close(got.multipliers[1:], expected.mu[:-1])
 
-
-# --- invariance ---------------------------------------------------------------------------------
 
 DESIGNS = ["closed-form", "pure-augmented", "pure-optimistic", "grid"]
 FIELDS = ["eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"]

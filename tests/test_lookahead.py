@@ -1,7 +1,5 @@
 """Matrix steps under any split, and what the method "look-ahead" does with one step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -112,17 +110,13 @@ def test_no_split_changes_a_trajectory(name: str, shape: tuple[int, int]) -> Non
         ("look-ahead", {"hessian_at": "printed"}),
     ],
 )
-def test_without_a_hypothesis_the_split_matters(
-    broken: Any, name: str, shape: tuple[int, int]
-) -> None:
+def test_without_a_hypothesis_the_split_matters(broken, name, shape):
     i = near(*shape)
     assert drift(i.problem, i.x0, i.multipliers0, RULES[name], 3, **broken) > 1e-6
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_look_ahead_forgets_the_multiplier_and_so_forgives_a_wrong_memory(
-    shape: tuple[int, int],
-) -> None:
+def test_look_ahead_forgets_the_multiplier_and_so_forgives_a_wrong_memory(shape):
     """Where π⁺ is unique it is Newton's, whatever π was; with m > n the rest of π is carried on."""
     n, m = shape
     i = near(n, m)
@@ -172,9 +166,7 @@ def errors_of(i: Any, method: str, steps: int) -> Array:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_look_ahead_converges_quadratically_and_memory_in_two_steps(
-    shape: tuple[int, int], seed: int
-) -> None:
+def test_look_ahead_converges_quadratically_and_memory_in_two_steps(shape, seed):
     """Linearized, D1's iteration matrix is nilpotent: its square vanishes, itself it does not."""
     n, m = shape
     i = within(2, seed, n, m, 0.02)
@@ -189,7 +181,6 @@ def test_look_ahead_converges_quadratically_and_memory_in_two_steps(
 
 
 def first_step(problem: Problem, x0: Array) -> Array:
-    """The first step of "look-ahead"."""
     x0 = np.array(x0, dtype=float)
     result = Solver(problem, "look-ahead", tol=1e-300, max_iter=1).solve(x0, history=True)
     assert result.iterations == 1
@@ -439,9 +430,7 @@ def test_a_stationary_violation_is_left_where_there_is_a_root_behind_it() -> Non
     ("shape", "condition", "seed", "radius"),
     [((5, 3), 1e4, 222, 1.0), ((20, 12), 1e3, 224, 1.0), ((20, 12), 1e3, 224, 5.0)],
 )
-def test_a_penalty_that_only_grows_does_not_stop_the_steps(
-    shape: tuple[int, int], condition: float, seed: int, radius: float
-) -> None:
+def test_a_penalty_that_only_grows_does_not_stop_the_steps(shape, condition, seed, radius):
     """These runs crawled at ‖h‖ = 1e-10 under ν = 1e5 for hundreds of iterations."""
     n, m = shape
     i = make_instance(condition, seed, n=n, m=m, radius=radius)

@@ -1,7 +1,5 @@
 """The method "look-ahead" and the reduction of the violation in C, written again by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Studies as a whole: workers that die, Ctrl-C, sweeps and Monte Carlo that are taken up again."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

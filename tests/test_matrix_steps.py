@@ -1,7 +1,5 @@
 """Matrix-valued steps: by hand, as Newton–KKT steps, and for every split of the correction."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What a user types by mistake, and what is then said."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from typing import Any

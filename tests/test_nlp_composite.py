@@ -1,8 +1,14 @@
-"""Composite steps in the default engine: where they are taken, and what follows where they fail."""
+"""Composite steps in the default engine, its elastic restoration, and what each is for."""
+
+import ctypes as ct
+from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
+from engine_form import Form
+from nlp_cases import parts
+from problems.chains import chain_disc
 from problems.rank_deficient import KINDS, make_rank_deficient
 
 from casadi_hybrid import Problem, Solver, nlpsol
@@ -100,3 +106,70 @@ def test_larger_units_of_a_row_change_little(unit: float) -> None:
     assert abs(other.iterations - plain.iterations) <= 1
     assert other.x == pytest.approx(plain.x, abs=1e-6)
     assert other.lam_g[0] * unit == pytest.approx(plain.lam_g[0], rel=1e-4)
+
+
+def test_a_start_whose_bounds_meet_its_equations_is_no_obstacle() -> None:
+    """x₀ ≥ 0 and x₀ = 0: the distance to the bound falls to rounding, ν has to fall after it."""
+    N = 30
+    v, u = ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
+    g = ca.vertcat(v[0], v[1:] - v[:-1] - (u - v[:-1] ** 2) / N)
+    solver = nlpsol("s", "hybrid", {"x": ca.vertcat(v, u), "f": -v[-1], "g": g})
+    solver(x0=0.1, lbx=0, ubx=[np.inf] * (N + 1) + [1] * N, lbg=0, ubg=0)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 25
+
+
+def race(N: int) -> tuple[Any, dict[str, Any]]:
+    """A car to the finish in minimum time under a speed limit that depends on the place."""
+    p, v, u, T = ca.SX.sym("p", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N), ca.SX.sym("T")
+    h, rows = T / N, []
+    for k in range(N):
+        middle = v[k] + 0.5 * h * (u[k] - v[k])
+        rows += [p[k + 1] - p[k] - h * middle, v[k + 1] - v[k] - h * (u[k] - middle)]
+    limits = 1 - ca.sin(2 * ca.pi * p) / 2 - v
+    x = ca.vertcat(p, v, u, T)
+    g = ca.vertcat(*rows, limits, p[0], v[0], p[-1] - 1, u, T)
+    free = [0.0] * len(rows) + [0.0] * (N + 1) + [0.0] * 3 + [0.0] * N + [0.0]
+    most = [0.0] * len(rows) + [np.inf] * (N + 1) + [0.0] * 3 + [1.0] * N + [np.inf]
+    start = [0.0] * (N + 1) + [1.0] * (N + 1) + [0.0] * N + [1.0]
+    return nlpsol("race", "hybrid", {"x": x, "f": T, "g": g}), {
+        "x0": start,
+        "lbg": free,
+        "ubg": most,
+    }
+
+
+@pytest.mark.parametrize("N", [20, 40])
+def test_a_race_is_not_restored_by_tiny_steps(N: int) -> None:
+    solver, call = race(N)
+    solver(**call)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 75
+    assert float(solver.result.f) == pytest.approx(1.905, abs=5e-2)
+
+
+def test_chains_around_a_disc_are_not_lost() -> None:
+    """A restoration after five short steps, wherever they led, lost three of four of these."""
+    solved = 0
+    for links in (50, 60, 70, 80):
+        nlp, call = parts(chain_disc(links))
+        solver = nlpsol("chain", "hybrid", nlp)
+        solver(**call)
+        solved += solver.stats()["success"]
+    assert solved >= 3
+
+
+def test_a_relaxation_is_never_wider_than_the_tolerance_allows() -> None:
+    """A row of slope 10⁵ is scaled by 10⁻³: 10⁻⁸ of its scaled bounds were 10⁻⁵ of its own."""
+    x = ca.SX.sym("x", 3)
+    problem = Problem.from_nlp({"x": x, "f": x[0] + x[2], "g": ca.vertcat(1e5 * x[0], x[1])})
+    form = Form(problem, problem.numbers(x0=1, lbx=-1e4, ubx=1e4, lbg=-1, ubg=1))
+    scale = np.array([1, 1, 1, 1e-3, 1])  # three variables, two slacks
+    np.testing.assert_allclose(form.of_form("scale_c", 2), scale[3:])
+    bounds = [form.of_form(name, 5).copy() for name in ("lower", "upper")]
+    form.form.relaxation = 1e-8
+    form.space._numbers.feasibility = 1e-6
+    form.core.hybrid_make_form(ct.byref(form.form), ct.byref(form.point))
+    for name, before, sign in zip(("lower", "upper"), bounds, (-1, 1), strict=True):
+        moved = sign * (form.of_form(name, 5) - before)
+        np.testing.assert_allclose(moved / scale, [5e-7] * 4 + [1e-8], rtol=1e-4)

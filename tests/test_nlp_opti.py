@@ -1,7 +1,5 @@
 """Opti problems: the hybrid solver against IPOPT through opti.solve()."""
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -59,18 +57,6 @@ def mixed():
     return opti, x, p, q, constraints
 
 
-def rosenbrock():
-    opti = ca.Opti()
-    x, y = opti.variable(), opti.variable()
-    r = opti.parameter(2)
-    opti.set_value(r, [1.5, 0.25])
-    opti.minimize((1 - x) ** 2 + 100 * (y - x**2) ** 2)
-    inside, half = x**2 + y**2 <= r[0], y >= r[1]
-    opti.subject_to([inside, half])
-    opti.set_initial(x, -1)
-    return opti, [x, y], [inside, half]
-
-
 def shooting(steps=15):
     """A pendulum swung by a bounded torque: multiple shooting with matrix variables."""
     opti = ca.Opti()
@@ -101,10 +87,6 @@ def test_parametric():
     compare(opti, [x, q], constraints)
     assert first.value(p) == 1
     assert first.value(q) == before
-
-
-def test_nonlinear_inequality():
-    compare(*rosenbrock())
 
 
 def test_optimal_control():
@@ -174,10 +156,6 @@ def test_names_and_descriptions():
 
 def test_refusals_name_what_is_wrong():
     opti, x, p, q, _ = mixed()
-    with pytest.raises(InputError, match="did you mean 'max_iter'"):
-        solved(opti, max_iters=3)
-    with pytest.raises(InputError, match="not a constraint of this problem"):
-        solved(opti).dual(q <= 7)
     with pytest.raises(InputError, match=r"a ca\.Opti, got dict"):
         Opti({"x": x})
     crossed = opti.copy()

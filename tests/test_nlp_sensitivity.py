@@ -1,14 +1,14 @@
 """Solution derivatives where they do not exist, or nearly so."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 import pytest
+from derivative_cases import CASES
 
+from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.casadi_api.sensitivity import (
     Sensitivities,
     SensitivityError,
@@ -125,3 +125,40 @@ def test_a_large_sparse_chain():
     np.testing.assert_allclose(found["jac_x_p"][::3, 0], 0.0, atol=1e-9)
     pair = np.linalg.solve([[2.4, -0.2], [-0.2, 2.4]], [2.0, 2.0])
     np.testing.assert_allclose(found["jac_x_p"][1:3, 0], pair, rtol=1e-6)
+
+
+def test_what_is_returned_for_plain_numbers():
+    nlp, call, at = CASES["everything"]()
+    given = {key: ca.DM(value).full().ravel() for key, value in call(ca.DM(at)).items()}
+    values = given.pop("p")
+    problem = Problem.from_nlp(nlp)
+    result = Solver(problem, scaled_tol=1e-11).solve(p=values, **given)
+    found = solution_sensitivity(problem, result, values, result.bounds)
+    p = ca.MX.sym("p", 3)
+    out = nlpsol("solver", "hybrid", nlp, {"tol": 1e-11, "residual_tol": 1e-7})(p=p, **given)
+    for name in ("x", "f", "g", "lam_x", "lam_g"):
+        expected = ca.Function("J", [p], [ca.jacobian(out[name], p)])(values)
+        np.testing.assert_allclose(found[f"jac_{name}_p"], expected, rtol=1e-6, atol=1e-7)
+    # The envelope theorem: df*/d(bound) is minus the multiplier.
+    np.testing.assert_allclose(found["jac_f_lbg"][0, 1], -result.lam_g[1], rtol=1e-6)
+    np.testing.assert_allclose(found["jac_f_lbx"][0, 2], -result.lam_x[2], rtol=1e-6)
+    assert set(found) == {
+        f"jac_{output}_{of}"
+        for output in ("x", "f", "g", "lam_x", "lam_g")
+        for of in ("p", "lbx", "ubx", "lbg", "ubg")
+    }
+    only = solution_sensitivity(problem, result, wrt=("p",))  # at p and the bounds of the solve
+    assert set(only) == {name for name in found if name.endswith("_p")}
+    np.testing.assert_allclose(only["jac_x_p"], found["jac_x_p"], rtol=1e-12)
+    with pytest.raises(InputError, match="unknown input 'lb'"):
+        solution_sensitivity(problem, result, values, wrt=("lb",))
+
+
+def test_no_derivative_of_a_solve_in_a_graph_that_failed():
+    x, bound = ca.SX.sym("x"), ca.MX.sym("bound")
+    solver = nlpsol("s", "hybrid", {"x": x, "f": x, "g": x**2}, {"max_iter": 30})
+    found = solver(ubg=bound)["x"]
+    graph = ca.Function("graph", [bound], [found, ca.jacobian(found, bound)])
+    with pytest.raises(RuntimeError, match="the point is no solution"):
+        graph(-1)
+    assert not solver.result.success

@@ -4,8 +4,6 @@ Residuals, certificates and rays are recomputed from CasADi's graph with NumPy. 
 verdict is asked for, not the way to it: where several verdicts are right, the cases say why.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca

@@ -1,13 +1,12 @@
 """Warm starts of x, multipliers and working set: ``solver(..., warm_start=result)``."""
 
-from __future__ import annotations
-
 import itertools
 
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import CASES, kkt
+from nlp_cases import CASES, parts
+from nlp_judge import Judge
 from problems.hs import HS, NLP
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
@@ -15,13 +14,13 @@ from casadi_hybrid.casadi_api.solver import NlpSolver
 
 # Bounds of every kind, equations, many variables; each solved well within its tolerance.
 CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 112, 113, 118)]
-BOUNDS = ("lbx", "ubx", "lbg", "ubg")
 
 
 def prepared(problem: NLP) -> tuple[NlpSolver, dict[str, np.ndarray]]:
-    data = problem.build()
-    solver = nlpsol("solver", "hybrid", {key: data[key] for key in ("x", "f", "g")})
-    return solver, {key: np.asarray(data[key], float).ravel() for key in BOUNDS}
+    nlp, bounds = parts(problem.build())
+    return nlpsol("solver", "hybrid", nlp), {
+        key: np.asarray(bounds[key], float).ravel() for key in bounds
+    }
 
 
 @pytest.mark.parametrize("problem", CHOSEN, ids=lambda problem: problem.name)
@@ -104,7 +103,7 @@ def test_given_arguments_come_before_those_of_the_result() -> None:
     assert solver.result.success
     assert solver.result.x0.tolist() == first.x.tolist()
     assert solver.result.p.tolist() == [2.2, 2.9]
-    assert kkt(nlp, found, p=[2.2, 2.9], **rest) <= 1e-6
+    assert Judge(nlp).kkt(found, {"p": [2.2, 2.9], **rest}) <= 1e-6
     solver(p=[2.2, 2.9], warm_start=first, x0=[0.5, 0.25], lam_g0=0, **rest)
     assert solver.result.success
     assert solver.result.x0.tolist() == [0.5, 0.25]
@@ -213,7 +212,7 @@ def test_rounding_alone_keeps_no_warm_start_from_its_end(tol: float) -> None:
     assert first.success
     assert warm.success
     assert warm.iterations <= 6
-    assert kkt(nlp, found, p=1.05, **bounds) <= max(tol, 1e-12)
+    assert Judge(nlp).kkt(found, {"p": 1.05, **bounds}) <= max(tol, 1e-12)
 
 
 def test_sets_that_exchanged_at_once_would_cycle() -> None:

@@ -1,7 +1,5 @@
 """Many solves by one call: ``solver.batch`` and arguments with k columns."""
 
-from __future__ import annotations
-
 import gc
 import signal
 import threading
@@ -14,6 +12,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import CASES, warm
+from watched import PythonFunction
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.threads import share_out
@@ -155,18 +154,12 @@ def test_a_failing_solve_harms_no_other() -> None:
 
 
 def test_a_model_that_raises_harms_no_other() -> None:
-    class Model(ca.Callback):
-        def __init__(self) -> None:
-            ca.Callback.__init__(self)
-            self.construct("model", {"enable_fd": True})
+    def sine(value: Any) -> Any:
+        if value > 100.0:
+            raise ValueError("too hot")
+        return ca.sin(value)
 
-        def eval(self, arguments: Any) -> Any:
-            if float(arguments[0]) > 100.0:
-                raise ValueError("too hot")
-            return [ca.sin(arguments[0])]
-
-    model = Model()
-    x, p = ca.MX.sym("x"), ca.MX.sym("p")
+    model, x, p = PythonFunction(sine), ca.MX.sym("x"), ca.MX.sym("p")
     nlp = {"x": x, "p": p, "f": (x - p) ** 2 + 0.01 * model(x)}
     solver = nlpsol("solver", "hybrid", nlp, {"hessian_approximation": "limited-memory"})
     found = solver.batch(x0=[[0.0, 200.0, 0.5]], p=[[0.1, 0.1, 0.2]])
@@ -186,25 +179,10 @@ def test_an_error_on_fail_is_for_the_call_and_not_for_the_batch() -> None:
 
 
 def test_bad_numbers_of_any_solve_are_refused_before_the_first() -> None:
-    calls = []
-
-    class Count(ca.Callback):
-        def __init__(self) -> None:
-            ca.Callback.__init__(self)
-            self.construct("count", {"enable_fd": True})
-
-        def eval(self, arguments: Any) -> Any:
-            calls.append(1)
-            return [arguments[0]]
-
-    count = Count()
-    x = ca.MX.sym("x")
-    counted = nlpsol(
-        "solver",
-        "hybrid",
-        {"x": x, "f": count(x) ** 2},
-        {"hessian_approximation": "limited-memory"},
-    )
+    calls: list[Any] = []
+    count, x = PythonFunction(lambda value: calls.append(value) or value), ca.MX.sym("x")
+    nlp = {"x": x, "f": count(x) ** 2}
+    counted = nlpsol("solver", "hybrid", nlp, {"hessian_approximation": "limited-memory"})
     calls.clear()
     with pytest.raises(InputError, match=r"column 2: x0\[0\] is nan"):
         counted.batch(x0=[[0.0, 1.0, np.nan]])

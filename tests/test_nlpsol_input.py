@@ -1,18 +1,20 @@
-"""What ``nlpsol`` refuses, by name and before any work, and what it takes as CasADi does."""
+"""What ``nlpsol`` takes as CasADi does, of problems and of numbers, and what it refuses by name."""
 
-from __future__ import annotations
-
+from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import numbers
+from casadi.tools import entry, struct_MX, struct_SX, struct_symMX, struct_symSX
+from nlp_cases import OUTPUTS
+from nlp_judge import numbers
 
-from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid import InputError, Problem, Solver, nlpsol, verify
 from casadi_hybrid.result.record import IterationRecord
 
-X = ca.SX.sym("x", 2)
+X, P = ca.SX.sym("x", 2), ca.SX.sym("p")
 GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
 
 
@@ -122,10 +124,7 @@ def test_bad_options_are_refused(change: dict[str, Any], message: str) -> None:
         (("s", "hybrid", {**GOOD, "f": ca.SX.sym("t")}), "f depends on t"),
         (("s", "hybrid", {**GOOD, "p": X}), "share a symbol"),
         (("s", "hybrid", {**GOOD, "p": ca.MX.sym("p")}), "use one kind"),
-        (
-            ("s", "hybrid", {**GOOD, "g": X @ X.T}),
-            r"a dense vector is needed, such as ca.vec\(g\)",
-        ),
+        (("s", "hybrid", {**GOOD, "g": X @ X.T}), r"a dense vector is needed, such as ca.vec\(g\)"),
         (("s", "hybrid", {**GOOD, "x": ca.SX.sym("x", 2, 2)}), "give it its shape by ca.reshape"),
         (("s", "hybrid", {"x": ca.SX.sym("x", 1, 2), "f": X[0]}), "f depends on"),
         (("s", "hybrid", {"x": [X[0], X[1]]}), r"join them with ca.vertcat"),
@@ -146,3 +145,244 @@ def test_scalars_and_empty_vectors_are_taken_as_casadi_takes_them() -> None:
         numbers(solver(ubx=ca.DM([0, ca.inf, 5]))["x"]), [0, 1, 1], atol=1e-6
     )
     np.testing.assert_allclose(numbers(solver(x0=[5, 6, 7], ubx=0)["x"]), 0.0, atol=1e-6)
+
+
+QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
+F, G = ca.sumsqr(X - P) + X[0] ** 4, X[0] * X[1] - P
+NLP = {"x": X, "p": P, "f": F, "g": G}
+CALL = {"x0": [1, 2], "p": 2, "lbg": 0}
+
+
+def agree(nlp: Any, call: dict[str, Any]) -> None:
+    """Both solvers take it, with the same answer in the same shapes."""
+    theirs = ca.nlpsol("s", "ipopt", nlp, {**QUIET, "ipopt.tol": 1e-10})(**call)
+    ours = nlpsol("s", "hybrid", nlp, QUIET)(**call)
+    for key in OUTPUTS:
+        if theirs[key].numel():
+            assert ours[key].shape == theirs[key].shape
+            np.testing.assert_allclose(numbers(ours[key]), numbers(theirs[key]), atol=1e-5)
+
+
+def function(kind: Any) -> ca.Function:
+    graph = ca.Function("nlp", [X, P], [F, G], ["x", "p"], ["f", "g"])
+    return graph if kind is ca.SX else graph.wrap()
+
+
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+def test_a_function_is_a_problem(kind: Any) -> None:
+    agree(function(kind), CALL)
+
+
+NL_FILE = (Path(__file__).with_name("data") / "sum_of_squares.nl").read_text("utf-8")
+
+
+def nl_file(folder: Path, integers: int = 0) -> Path:
+    """min x² + y² s.t. x + y ≥ 3, y ≥ 2, started at (1, 1), in AMPL's words."""
+    file = folder / "problem.nl"
+    file.write_text(NL_FILE.format(integers=integers))
+    return file
+
+
+def test_an_nl_file_brings_its_bounds_and_a_builder_as_in_casadi_does_not(tmp_path: Path) -> None:
+    file = nl_file(tmp_path)
+    builder = ca.NlpBuilder()
+    builder.import_nl(str(file), {"verbose": False})
+    agree(builder, {"lbx": builder.x_lb, "ubx": builder.x_ub, "lbg": builder.g_lb})
+    agree(builder, {})
+    for name in (file, str(file)):
+        found = nlpsol("s", "hybrid", name)()
+        np.testing.assert_allclose(numbers(found["x"]), [1, 2], atol=1e-6)
+    problem = Problem.from_nlp(file)
+    assert problem.x0 is not None
+    assert problem.x0.tolist() == [1, 1]
+    assert problem.bounds.lbx.tolist() == [-np.inf, 2]
+
+
+def test_an_nl_file_with_integers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"integer variables, x\[1\] the first.*bonmin"):
+        nlpsol("s", "hybrid", nl_file(tmp_path, integers=1))
+
+
+@pytest.fixture(scope="module")
+def library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """nlp.so in a folder with nlp.c, as CasADi's example nlp_codegen makes them."""
+    folder = tmp_path_factory.mktemp("code")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        ca.nlpsol("s", "ipopt", NLP, QUIET).generate_dependencies("nlp.c")
+    run([compiler, "-shared", "-fPIC", "nlp.c", "-o", "nlp.so"], cwd=folder, check=True)
+    return folder / "nlp.so"
+
+
+def test_a_library_is_a_problem_with_derivatives_of_its_own(library: Path) -> None:
+    agree(str(library), CALL)
+    agree(ca.external("nlp", str(library)), CALL)
+    problem = Problem.from_nlp(library)
+    assert problem.functions.backend == "external"
+    assert problem.functions.hessian_sparsity.nnz() == 4
+    assert verify(
+        problem, Solver(problem).solve([1, 2], 2, lbg=0, ubg=5), p=2, ipopt=False
+    ).accepted
+
+
+def test_c_code_is_compiled(library: Path) -> None:
+    importer = ca.Importer(str(library.with_suffix(".c")), "shell")
+    agree(importer, CALL)
+    found = nlpsol("s", "hybrid", str(library.with_suffix(".c")))(**CALL)
+    expected = nlpsol("s", "hybrid", NLP)(**CALL)
+    np.testing.assert_allclose(numbers(found["x"]), numbers(expected["x"]), atol=1e-8)
+
+
+class Distance(ca.Callback):
+    """(x, p) → (‖x − p‖², x₀) in Python, with differences for derivatives where asked."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        ca.Callback.__init__(self)
+        self.construct("distance", options)
+
+    def get_n_in(self) -> int:
+        return 2
+
+    def get_n_out(self) -> int:
+        return 2
+
+    def get_name_in(self, i: int) -> str:
+        return "xp"[i]
+
+    def get_name_out(self, i: int) -> str:
+        return "fg"[i]
+
+    def get_sparsity_in(self, i: int) -> Any:
+        return ca.Sparsity.dense(2, 1)
+
+    def eval(self, arguments: Any) -> list[Any]:
+        x, p = arguments
+        return [ca.sumsqr(x - p), x[0]]
+
+
+def test_foreign_code_without_derivatives_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"'distance' has no derivative 'nlp_grad_f'.*enable_fd"):
+        nlpsol("s", "hybrid", Distance({}))
+
+
+def test_foreign_code_with_differences_is_a_problem() -> None:
+    graph = Distance({"enable_fd": True})
+    found = nlpsol("s", "hybrid", graph, {"tol": 1e-4, "residual_tol": 1e-4})(p=[1, 2], ubg=0.5)
+    np.testing.assert_allclose(numbers(found["x"]), [0.5, 2], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("nlp", "message"),
+    [
+        (ca.Function("q", [X, P], [F, G]), "'q' has inputs i0, i1 .*inputs x, p and outputs f, g"),
+        ("nowhere.so", "'nowhere.so', which is no file"),
+        (__file__, "gives no function 'nlp'"),
+        (None, "nlp must be a dictionary .*; got NoneType"),
+        ({**NLP, "x": ca.MX.sym("X", 4)[:2], "p": []}, r"not of expressions.*ca\.vertcat"),
+        ({**NLP, "g": np.array([None])}, "g must be a SX expression like x, got ndarray"),
+    ],
+)
+def test_other_forms_are_refused(nlp: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        nlpsol("s", "hybrid", nlp)
+
+
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+def test_structures_are_symbols_expressions_and_numbers(kind: Any) -> None:
+    symbols, rows = (struct_symSX, struct_SX) if kind is ca.SX else (struct_symMX, struct_MX)
+    x, p = symbols([entry("a", shape=2), entry("b")]), symbols([entry("p")])
+    g = rows([entry("r", expr=x["a"][0] * x["a"][1] - p["p"])])
+    f = ca.sumsqr(x.cat - p["p"]) + x["a"][0] ** 4
+    start, lower = x(0), x(-np.inf)
+    start["a"], lower["b"] = [1, 2], 0.5
+    agree({"x": x, "p": p, "f": f, "g": g}, {"x0": start, "lbx": lower, "p": p(2), "lbg": g(0)})
+
+
+def test_arrays_of_expressions_are_rows() -> None:
+    agree({**NLP, "g": np.array([X[0], X[1]], dtype=object)}, {"p": 2, "ubg": [0.5, 3]})
+    agree({**NLP, "g": []}, {"p": 2})
+    agree({**NLP, "f": []}, {"p": 2, "x0": [1, 2]})
+
+
+def test_a_sparse_matrix_of_parameters_is_taken() -> None:
+    p = ca.SX.sym("P", ca.Sparsity.upper(2))
+    nlp = {"x": X, "p": p, "f": ca.sumsqr(X - p[0, 0]) + ca.sumsqr(p) * X[0]}
+    agree(nlp, {"p": ca.DM([[1, 2], [0, 3]])})
+
+
+class Series:
+    """As a column of pandas' tables shows itself to NumPy."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self.values, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        np.array([1, 2], dtype=np.float32), np.array([[1, 2]]), np.array([[1], [2]]), (1, 2),
+        np.array([1, 2.0, ], dtype=object), np.array([True, True]), ca.DM([1, 2]).T, range(1, 3),
+        Series([1.0, 2.0]),  np.ma.array([1.0, 2.0], mask=[False, False]),
+        ca.sparsify(ca.DM([0, 2])), [ca.DM(1), ca.DM(2)], np.array([1, 1, 2, 2.0])[::2],
+        np.frombuffer(np.array([1, 2.0]).tobytes()), np.array([1, 2], dtype=">f8"),
+    ],
+)  # fmt: skip
+def test_numbers_of_many_kinds_are_numbers(start: Any) -> None:
+    solver = nlpsol("s", "hybrid", NLP)
+    for _ in range(3):  # a first solve, and by shorter ways
+        for call in ({"x0": start, "p": 2}, {"x0": start, "p": 2, "lam_x0": start, "lam_g0": 0}):
+            found = solver(**call, ubx=Series([0.5, 9]))
+            np.testing.assert_allclose(numbers(found["x"]), [0.5, 2], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.ma.array([1.0, 2.0], mask=[False, True]), r"x0\[1\] is masked.*filled"),
+        (np.array([1, None]), r"x0\[1\] is missing"),
+        (Series([1, None]), r"x0\[1\] is missing"),
+        (np.array([1, "2"], dtype=object), r"x0\[1\] is '2', a str"),
+        (np.array([1, 1j]), "x0 must be real numbers"),
+        ([ca.SX.sym("s"), 1], r"x0\[0\] is the CasADi symbol s; .*vertcat"),
+    ],
+)
+def test_what_is_no_number_is_named(value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        nlpsol("s", "hybrid", NLP)(x0=value, p=2)
+
+
+def test_columns_and_tables_of_pandas_are_numbers() -> None:
+    pandas = pytest.importorskip("pandas")
+    solver = nlpsol("s", "hybrid", NLP)
+    table = pandas.DataFrame({"start": [1, 2], "upper": [0.5, 9.0]}, index=["a", "b"])
+    found = solver(x0=table[["start"]], ubx=table["upper"], p=2)
+    np.testing.assert_allclose(numbers(found["x"]), [0.5, 2], atol=1e-6)
+    with pytest.raises(InputError, match=r"x0\[1\] is"):
+        solver(x0=pandas.Series([1, pandas.NA]), p=2)
+
+
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+def test_a_problem_without_variables_is_judged(kind: Any) -> None:
+    p = kind.sym("p")
+    nlp = {"x": kind.sym("x", 0), "p": p, "f": p**2, "g": p}
+    solver = nlpsol("s", "hybrid", nlp)
+    found = solver(p=3)
+    assert solver.stats()["success"]
+    assert [float(found[key]) for key in ("f", "g", "lam_p")] == [9, 3, -6]
+    assert found["x"].shape == (0, 1)
+    solver(p=3, lbg=4)
+    assert not solver.stats()["success"]
+    assert solver.stats()["unified_return_status"] == "SOLVER_RET_INFEASIBLE"
+
+
+def test_a_problem_with_every_variable_fixed_has_multipliers() -> None:
+    rows = ca.vertcat(X[0] * X[1], X[0])
+    nlp = {"x": X, "p": P, "f": ca.sumsqr(X) * P, "g": rows}
+    agree(nlp, {"lbx": 3, "ubx": 3, "p": 2, "x0": 7})
+    agree(nlp, {"lbx": 3, "ubx": 3, "p": 2, "lbg": [8, -1], "ubg": [10, 5]})

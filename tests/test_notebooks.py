@@ -4,8 +4,6 @@ The twins are run here, in this process, which is quicker than a kernel; the not
 are run in kernels by ``-m slow``, the shortest of them always.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib.util
@@ -146,8 +144,7 @@ def test_a_notebook_that_is_not_there_is_refused_before_any_work(build, capsys):
 
 
 @pytest.mark.parametrize(
-    "number",
-    [n if n == ALWAYS else pytest.param(n, marks=pytest.mark.slow) for n in TWINS],
+    "number", [n if n == ALWAYS else pytest.param(n, marks=pytest.mark.slow) for n in TWINS]
 )
 def test_it_runs_in_a_kernel_without_warnings_and_leaves_nothing_behind(number, build, tmp_path):
     notebook = build.to_notebook(TWINS[number])

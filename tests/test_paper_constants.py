@@ -4,8 +4,6 @@ The numbers of a design follow from the paper's formulas by hand for B = 2I and 
 everything commutes.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Partial cancellation with a chosen share, and its own balance of S1 and S3."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -58,9 +56,7 @@ def test_the_least_share_has_the_least_norm(condition: float, seed: int) -> None
 
 @pytest.mark.parametrize(("condition", "seed"), CASES)
 @pytest.mark.parametrize("of_the_way", [0.0, 0.3, 0.9, 1.5])
-def test_the_bounded_share_is_the_largest_within_the_bound(
-    condition: float, seed: int, of_the_way: float
-) -> None:
+def test_the_bounded_share_is_the_largest_within_the_bound(condition, seed, of_the_way):
     local = model(condition, seed)
     norms = np.array([norm(local, g) for g in SCAN])
     limit = norms.min() * 0.9 + of_the_way * (norms[-1] - norms.min() * 0.9)
@@ -94,9 +90,7 @@ def test_the_balance_is_the_papers_under_full_cancellation(condition: float, see
 
 @pytest.mark.parametrize(("condition", "seed"), CASES)
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.8])
-def test_the_balance_allows_the_largest_primal_step(
-    condition: float, seed: int, gamma: float
-) -> None:
+def test_the_balance_allows_the_largest_primal_step(condition, seed, gamma):
     local = model(condition, seed)
     kappa = DesignRule().steps
     C, deficit = PartialCancellation(gamma).cancel(local, DELTA)

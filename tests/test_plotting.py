@@ -1,7 +1,5 @@
 """The figure style: curves that can be told apart, labels with units, no windows."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Curvature learned from first derivatives, and problems that have no second ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 import quasi_newton
 from problems.black_box import PROBLEMS, Step, pendulum, step_of
-from problems.hs import HS
+from watched import PythonFunction
 
 from casadi_hybrid import (
     Derivatives,
@@ -74,9 +72,6 @@ def with_square(square: Square) -> dict[str, Any]:
     x = ca.MX.sym("x", 4)
     f = square(x[:2]) + ca.sumsqr(x - 2)
     return {"x": x, "f": f, "g": ca.vertcat(square(x[2:]), x[0] + x[3])}
-
-
-# --- without second derivatives -----------------------------------------------------------------
 
 
 def test_curvature_is_learned_by_itself_where_there_is_none() -> None:
@@ -151,18 +146,7 @@ def test_second_differences_where_they_are_asked_for_as_in_ipopt(word: str) -> N
     def rosenbrock(x: Any) -> Any:
         return ca.sumsqr(10 * (x[1:] - x[:-1] ** 2)) + ca.sumsqr(1 - x[:-1])
 
-    class Black(ca.Callback):
-        def __init__(self) -> None:
-            super().__init__()
-            self.construct("black", {"enable_fd": True})
-
-        def get_sparsity_in(self, _: int) -> ca.Sparsity:
-            return ca.Sparsity.dense(4, 1)
-
-        def eval(self, given: Any) -> Any:
-            return [rosenbrock(given[0])]
-
-    black, x = Black(), ca.MX.sym("x", 4)
+    black, x = PythonFunction(rosenbrock, 4), ca.MX.sym("x", 4)
     nlp = {"x": x, "f": black(x), "g": ca.sumsqr(x)}
     solver = nlpsol("s", "hybrid", nlp, {word: "exact"})
     quiet = {"ipopt": {"print_level": 0, "sb": "yes"}, "print_time": False}
@@ -186,9 +170,6 @@ def test_differences_too_coarse_for_the_tolerance_end_honestly() -> None:
     result = solver.result
     assert result.success == (result.residuals.stationarity <= 1e-6)
     np.testing.assert_allclose(found["x"].full().ravel(), [0.385458, 0.5], atol=1e-4)
-
-
-# --- what is learned ----------------------------------------------------------------------------
 
 
 def quadratics(n: int, seed: int) -> tuple[list[np.ndarray], Any]:
@@ -249,18 +230,6 @@ def test_a_large_coupled_problem() -> None:
     assert solver.stats()["n_call_nlp_hess_l"] == 0
     exact = nlpsol("s", "hybrid", nlp)(lbx=-1, ubx=0.9, ubg=40)
     assert float(found["f"]) == pytest.approx(float(exact["f"]), rel=1e-6)
-
-
-# --- problems -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("problem", HS[1::6], ids=lambda one: one.name)
-def test_hock_and_schittkowski_without_hessians(problem: Any) -> None:
-    data = problem.build()
-    solver = quasi_newton.ours({key: data[key] for key in ("x", "f", "g")}, **LEARN)
-    answer = quasi_newton.run(solver, data, problem.x0)
-    assert answer.hessian == "limited-memory"
-    assert answer.solved
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))

@@ -1,7 +1,5 @@
 """The programs printed in the guides run as they stand."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The record of a study on disk: what a kill, an editor, a full disk and a second run do to it."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import re

@@ -1,7 +1,5 @@
 """Every method's iterates equal those of the paper's recursion written by hand in NumPy."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any
 
@@ -91,9 +89,7 @@ def test_algorithm_1_as_printed(case: tuple[Any, ...], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_algorithm_1_with_the_hessian_at_the_memory_free_multiplier(
-    case: tuple[Any, ...], name: str
-) -> None:
+def test_algorithm_1_with_the_hessian_at_the_memory_free_multiplier(case, name):
     method, options, rule = DESIGNS[name]
     problem, _, x0, mu0 = case
     same(case, by_hand.algorithm_1(problem, rule, x0, mu0, printed=False), method, **options)
@@ -209,9 +205,7 @@ def test_pdhg(case: tuple[Any, ...], tau: float, sigma: float) -> None:
 
 
 @pytest.mark.parametrize(("penalty", "dual_step"), [(0.0, None), (1.0, None), (3.5, 3.5), (5, 2)])
-def test_linearized_augmented_lagrangian(
-    case: tuple[Any, ...], penalty: float, dual_step: float | None
-) -> None:
+def test_linearized_augmented_lagrangian(case, penalty, dual_step):
     """With the multiplier step η, that of Hestenes and Powell, and one of its own."""
     problem, _, x0, mu0 = case
     expected = by_hand.linearized_al(problem, 0.06, penalty, dual_step or 0.06, x0, mu0)

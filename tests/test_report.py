@@ -1,7 +1,5 @@
 """``result.report``: one page of a solve, whatever the method, the outcome and the names."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys
@@ -203,9 +201,7 @@ def test_a_large_problem_has_a_small_page(tmp_path: Path) -> None:
     assert f"the {ROWS} that changed last" in page.text
 
 
-def test_what_is_no_place_for_a_page_is_refused_before_work(
-    ball: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_place_for_a_page_is_refused_before_work(ball, tmp_path, monkeypatch):
     result = Solver(ball).solve([1, 1, 1])
 
     def untimely(self: Result) -> str:

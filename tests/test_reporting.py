@@ -1,7 +1,5 @@
 """What is said of the paper's runs: verdicts, tables, files, figures; from runs built by hand."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json
@@ -47,9 +45,7 @@ def test_every_statement_has_its_two_sides_here() -> None:
 
 
 @pytest.mark.parametrize(("begin", "threshold", "levels", "inside", "outside"), SIDES)
-def test_a_statement_holds_on_one_side_of_its_threshold(
-    begin, threshold, levels, inside, outside
-) -> None:
+def test_a_statement_holds_on_one_side_of_its_threshold(begin, threshold, levels, inside, outside):
     for good, ended in inside:
         row = verdict(begin, cells(CONDITIONS, good, ended))
         assert row.threshold == threshold

@@ -1,7 +1,5 @@
 """The reproduction: its claims on the five instances, its tables, its files."""
 
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,7 +1,5 @@
 """What a person reads: the result, its history and the iteration log."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import re
@@ -29,9 +27,6 @@ def designed() -> Result:
     problem, x0, lam = by_hand.instance(3.0, 0)
     solver = Solver(Problem(**problem.symbolic()), "closed-form", tol=1e-300, max_iter=STEPS)
     return solver.solve(x0, lam_g0=lam, history=True)
-
-
-# --- the result ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["x", "lam_x", "mu", "effective_multipliers", "g", "lam_g"])
@@ -115,9 +110,6 @@ def test_results_and_errors_can_travel(problem: Problem, method: str) -> None:
     assert (error.function, error.entry) == ("the objective f", "x_0")
 
 
-# --- the history --------------------------------------------------------------------------------
-
-
 def test_shapes(designed: Result) -> None:
     history = designed.history
     assert isinstance(history, History)
@@ -185,9 +177,6 @@ def test_the_history_ends_with_the_last_good_iterate() -> None:
     assert len(result.history.corrections) == len(result.history.x) - 1
 
 
-# --- the iteration log --------------------------------------------------------------------------
-
-
 def logged(capsys: pytest.CaptureFixture[str], solver: Solver, log: Any, **start: Any) -> list[str]:
     capsys.readouterr()
     solver.solve(log=log, **start)
@@ -200,9 +189,7 @@ def test_no_log_unless_asked(capsys: pytest.CaptureFixture[str], problem: Proble
 
 
 @pytest.mark.parametrize("method", ["closed-form", "constant", "gda", "matrix-memory"])
-def test_the_log_is_aligned(
-    capsys: pytest.CaptureFixture[str], problem: Problem, method: str
-) -> None:
+def test_the_log_is_aligned(capsys, problem, method):
     lines = logged(capsys, Solver(problem, method, max_iter=12), True, x0=[0.3, 0.3, 0.4])
     header, rows = lines[0], lines[1:]
     assert len({len(line) for line in lines}) == 1
@@ -244,9 +231,7 @@ def test_the_log_tells_the_truth(capsys: pytest.CaptureFixture[str]) -> None:
             assert row[8] == history.active[t - 1]
 
 
-def test_the_log_in_steps_and_with_repeated_headers(
-    capsys: pytest.CaptureFixture[str], problem: Problem
-) -> None:
+def test_the_log_in_steps_and_with_repeated_headers(capsys, problem):
     solver = Solver(problem, "gda", max_iter=50, eta_x=1e-3, eta_d=1e-3)
     lines = logged(capsys, solver, 10, x0=0.5)
     assert [line.split()[0] for line in lines] == ["iter", "0", "10", "20", "30", "40", "50"]

@@ -1,7 +1,5 @@
 """The design rule against the mathematics it states, on random local models (H, B)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import casadi as ca
@@ -66,8 +64,8 @@ FREE = 1e12  # a norm budget that no model here meets
 
 @given(seeds, tall, conditions, splits, margins, kappas, st.booleans())
 def test_every_design_keeps_s1_s2_s3_and_the_limiting_one_is_tight(
-    seed: int, shape: Any, condition: float, split: Any, margin: str, kappa: Any, plain: bool
-) -> None:
+    seed, shape, condition, split, margin, kappa, plain
+):
     H, B, R = local_model(seed, *shape, condition)
     metric = IdentityMetric() if plain else FixedMetric(R)
     R = np.eye(len(B)) if plain else R
@@ -101,9 +99,7 @@ def test_every_design_keeps_s1_s2_s3_and_the_limiting_one_is_tight(
 
 
 @given(seeds, tall, conditions, splits, st.floats(0.01, 10), st.booleans())
-def test_target_curvature(
-    seed: int, shape: Any, condition: float, split: Any, delta: float, plain: bool
-) -> None:
+def test_target_curvature(seed, shape, condition, split, delta, plain):
     """H + BᵀMB ⪰ δI (Theorem "Target curvature"), and δ itself where α is the rule's own."""
     H, B, R = local_model(seed, *shape, condition)
     metric = IdentityMetric() if plain else FixedMetric(R)
@@ -117,9 +113,7 @@ def test_target_curvature(
 
 
 @given(seeds, tall, conditions, st.sampled_from([0.0, 0.3, 1.0, "closed"]))
-def test_the_weighted_margin_does_not_depend_on_the_strength(
-    seed: int, shape: Any, condition: float, theta: Any
-) -> None:
+def test_the_weighted_margin_does_not_depend_on_the_strength(seed, shape, condition, theta):
     H, B, R = local_model(seed, *shape, condition)
     split = ClosedFormSplit() if theta == "closed" else GivenSplit(theta)
     margins_found = []
@@ -134,9 +128,7 @@ def test_the_weighted_margin_does_not_depend_on_the_strength(
 
 
 @given(seeds, tall, conditions, kappas, st.booleans())
-def test_the_closed_form_theta_makes_s1_and_s3_equal(
-    seed: int, shape: Any, condition: float, kappa: Any, plain: bool
-) -> None:
+def test_the_closed_form_theta_makes_s1_and_s3_equal(seed, shape, condition, kappa, plain):
     H, B, R = local_model(seed, *shape, condition)
     metric = IdentityMetric() if plain else FixedMetric(R)
     d = DesignRule(metric=metric, steps=StepRule(*kappa), M_max=FREE).decide(at(H, B), 0)
@@ -153,9 +145,7 @@ def test_the_closed_form_theta_makes_s1_and_s3_equal(
 
 
 @given(seeds, tall, conditions, splits, margins)
-def test_no_admissible_steps_have_a_larger_margin(
-    seed: int, shape: Any, condition: float, split: Any, margin: str
-) -> None:
+def test_no_admissible_steps_have_a_larger_margin(seed, shape, condition, split, margin):
     """The closed form solves the two-variable problem: a search over the steps finds no better."""
     H, B, _ = local_model(seed, *shape, condition)
     steps = StepRule(margin=margin)
@@ -174,9 +164,7 @@ def test_no_admissible_steps_have_a_larger_margin(
 
 @settings(max_examples=6)
 @given(seeds, tall, conditions, margins)
-def test_the_grid_is_at_least_as_good_as_each_of_its_candidates(
-    seed: int, shape: Any, condition: float, margin: str
-) -> None:
+def test_the_grid_is_at_least_as_good_as_each_of_its_candidates(seed, shape, condition, margin):
     H, B, _ = local_model(seed, *shape, condition)
     grid = DesignRule(split=GridSplit(), steps=StepRule(margin=margin), M_max=FREE)
     best = grid.decide(at(H, B), 0)
@@ -208,9 +196,6 @@ def test_the_grid_takes_the_largest_strength_that_the_budget_allows() -> None:
         d = DesignRule(split=GridSplit(), M_max=M_max).decide(at(H, B), 0)
         assert d.alpha == pytest.approx(factor * base)
         assert d.norm_M <= M_max
-
-
-# --- where no design exists ---------------------------------------------------------------------
 
 
 def refused(H: Array, B: Array, **parts: Any) -> str:
@@ -254,8 +239,7 @@ def test_a_penalty_too_weak_for_the_curvature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "M_max"),
-    [(1e-3, 300.0), (1e-160, 300.0), (1e-200, 300.0), (1.0, 0.1)],
+    ("scale", "M_max"), [(1e-3, 300.0), (1e-160, 300.0), (1e-200, 300.0), (1.0, 0.1)]
 )
 def test_a_solve_without_a_design_ends_with_a_sentence(scale: float, M_max: float) -> None:
     x = ca.SX.sym("x", 2)

@@ -1,34 +1,22 @@
-"""The plants and the geometry of the scenarios, against independent computations."""
+"""The plants of the scenarios against independent computations, and their stages in FATROP."""
 
-from __future__ import annotations
-
-import importlib
-from pathlib import Path
+from importlib import import_module
 
 import casadi as ca
 import numpy as np
 import pytest
+import solving
 from scipy.integrate import solve_ivp
 
-from casadi_hybrid.control import Plant
-
-FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of the scenarios' folder, as the folder's scripts do."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module
+from casadi_hybrid.control import Free, Model, OptimalControl, Plant
 
 
 def rates(model, x, u, p=()):
-    """The model's dx/dt in numbers."""
     return np.asarray(ca.DM(model.moves.rate(x, [], u, p, 0.0))).ravel()
 
 
-def test_reactor_rests_at_its_steady_states_and_the_set_point_is_unstable(load):
-    module = load("reactor")
+def test_reactor_rests_at_its_steady_states_and_the_set_point_is_unstable():
+    module = import_module("reactor")
     plant = module.change(1).model
     x = ca.SX.sym("x", 3)
     slope = ca.Function("slope", [x], [ca.jacobian(plant.moves.rate(x, [], 0, [], 0), x)])
@@ -41,8 +29,8 @@ def test_reactor_rests_at_its_steady_states_and_the_set_point_is_unstable(load):
     assert growth[320.0] < 0 < growth[350.0]
 
 
-def test_bicycle_along_the_road_is_the_bicycle_in_time(load):
-    lane = load("lane_change")
+def test_bicycle_along_the_road_is_the_bicycle_in_time():
+    lane = import_module("lane_change")
     car = lane.lane_change(1).model
     inputs = np.array([0.1, -1.5])
 
@@ -59,9 +47,9 @@ def test_bicycle_along_the_road_is_the_bicycle_in_time(load):
     np.testing.assert_allclose(found, moved[1:], rtol=1e-8)
 
 
-def test_outline_of_the_car_is_its_rectangle(load):
-    lane = load("lane_change")
-    corners = load("roads").outline(3.0, 1.0, 0.4, *lane.CAR).T
+def test_outline_of_the_car_is_its_rectangle():
+    lane = import_module("lane_change")
+    corners = import_module("roads").outline(3.0, 1.0, 0.4, *lane.CAR).T
     sides = np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)
     np.testing.assert_allclose(sides, [lane.LENGTH, lane.WIDTH] * 2)
     ahead = corners[1] - corners[0]
@@ -70,16 +58,16 @@ def test_outline_of_the_car_is_its_rectangle(load):
     np.testing.assert_allclose(rear + lane.OVERHANG * ahead / lane.LENGTH, [3.0, 1.0])
 
 
-def test_gap_to_the_standing_car_is_negative_for_a_collision(load):
-    lane = load("lane_change")
+def test_gap_to_the_standing_car_is_negative_for_a_collision():
+    lane = import_module("lane_change")
     s, zero = np.linspace(0.0, lane.ROAD, 41), np.zeros(41)
     assert lane.gap(s, zero, zero) == pytest.approx(-0.5 * lane.WIDTH - lane.LEFT)
     beside = zero + lane.LEFT + 0.5 * lane.WIDTH + 0.3
     assert lane.gap(s, beside, zero) == pytest.approx(0.3)
 
 
-def test_distance_of_rectangles(load):
-    distance = load("parking").distance
+def test_distance_of_rectangles():
+    distance = import_module("parking").distance
     square = np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     assert distance(square, square + np.array([[1.25], [0.5]])) == pytest.approx(0.25)
     assert distance(square, square + np.array([[0.9], [0.4]])) == pytest.approx(-0.1)
@@ -92,13 +80,13 @@ def test_distance_of_rectangles(load):
     assert distance(near, square) == pytest.approx(np.hypot(0.5, 0.5) - 0.5)
 
 
-def test_distance_finds_every_overlap_that_points_find(load):
-    parking = load("parking")
+def test_distance_finds_every_overlap_that_points_find():
+    parking = import_module("parking")
     rng = np.random.default_rng(3)
     grid = np.array([[a, b] for a in np.linspace(0, 1, 23) for b in np.linspace(0, 1, 13)]).T
     hits = 0
     for pose in rng.uniform([-3.0, 0.5, -1.5], [11.0, 4.5, 1.5], (300, 3)):
-        ours = load("roads").outline(*pose, *parking.CAR)
+        ours = import_module("roads").outline(*pose, *parking.CAR)
         inside = ours[:, :1] + (ours[:, [1, 3]] - ours[:, :1]) @ grid
         for theirs in parking.PARKED:
             low, high = theirs.min(axis=1)[:, None], theirs.max(axis=1)[:, None]
@@ -108,8 +96,8 @@ def test_distance_finds_every_overlap_that_points_find(load):
     assert hits > 50
 
 
-def test_car_on_the_track_is_the_car_in_the_plane(load):
-    module = load("minimum_time")
+def test_car_on_the_track_is_the_car_in_the_plane():
+    module = import_module("minimum_time")
     car = module.lap(1).model
     intervals = 200
     bends, ds = module.curvature(intervals), module.LENGTH / intervals
@@ -143,34 +131,24 @@ def test_car_on_the_track_is_the_car_in_the_plane(load):
     assert np.abs(np.array(states)[:, 0]).max() > 1.0  # it has left the centre line
 
 
-def test_van_der_pol_keeps_moving_by_itself(load):
-    module = load("van_der_pol")
+def test_van_der_pol_keeps_moving_by_itself():
+    module = import_module("van_der_pol")
     free = Plant(module.oscillator(1).model, 0.25).motion(module.START, np.zeros(40))
     assert np.abs(free[:, -1]).max() > 1.0
 
 
-def test_tanks_are_those_of_an_integrator(load):
+def test_tanks_are_those_of_an_integrator():
     """The estimated plant, against SciPy; with parameters that are not the declared."""
-    tanks = load("tank_estimation").tanks()
+    tanks = import_module("tank_estimation").tanks()
     h, w, p = np.array([0.3, 0.25, 0.2]), np.zeros(3), np.array([1e-4, 2.5])
     exact = solve_ivp(lambda _, h: rates(tanks, h, w, p), (0, 5.0), h, rtol=1e-10, atol=1e-12)
     plant = Plant(tanks, 5.0, parameters={"pump": p[0], "leak": p[1]})
     np.testing.assert_allclose(plant.step(h, w), exact.y[:, -1], atol=1e-8)
 
 
-def test_chain_rests_where_no_force_is_left(load):
-    module = load("chain")
-    plant = module.chain(2)
-    hold = module.rest(plant, 2)
-    state = np.concatenate((hold["p"], hold["v"]))
-    np.testing.assert_allclose(rates(plant, state, np.zeros(3)), 0.0, atol=1e-7)
-    np.testing.assert_allclose(hold["p"][-3:], module.GOAL)
-    assert (hold["p"][2:6:3] < -0.1).all()  # it hangs
-
-
-def test_one_solver_moves_on_and_applies_the_last_usable_plan(load, monkeypatch):
+def test_one_solver_moves_on_and_applies_the_last_usable_plan(monkeypatch):
     """The closed loops' controller: shifted starts, and what happens to a plan of no use."""
-    closed, module = load("closed_loop"), load("mpc_cartpole")
+    closed, module = import_module("closed_loop"), import_module("mpc_cartpole")
     seen = {}
     monkeypatch.setattr(module, "run_all", lambda ocp, plant, **rest: seen.update(ocp=ocp, **rest))
     module.courses(6, 4, short=True)
@@ -186,3 +164,181 @@ def test_one_solver_moves_on_and_applies_the_last_usable_plan(load, monkeypatch)
     np.testing.assert_array_equal(second.control, first.plan.controls[:, 1])
     repeated.reset()
     assert repeated.used is None
+
+
+# The quadrotor.
+
+NAMES = ("x", "z", "theta", "vx", "vz", "omega")
+
+
+def test_one_interval_is_newtons_law():
+    quadrotor, u = import_module("quadrotor"), np.array([3.1, 3.4])
+    state = np.array([0.3, 0.1, 0.4, 1.0, -0.5, 0.2])
+
+    def exact(_, s):
+        lift = u.sum() / quadrotor.MASS
+        turn = quadrotor.ARM * (u[1] - u[0]) / quadrotor.INERTIA
+        return [*s[3:], -lift * np.sin(s[2]), lift * np.cos(s[2]) - 9.81, turn]
+
+    ocp = quadrotor.flight("slalom", 60, 2.6)
+    program = ocp.numbers(guess=dict(zip(NAMES, state, strict=True)) | {"u": u})
+    after = solve_ivp(exact, (0, 2.6 / 60), state, rtol=1e-11, atol=1e-12).y[:, -1]
+    defects = program.constraints["dynamics"].read(_functions(program)["g"])
+    np.testing.assert_allclose(state - defects[:, 0], after, atol=2e-6)  # one step of order four
+
+
+def test_wind_drags_at_the_vehicle():
+    quadrotor = import_module("quadrotor")
+    model = quadrotor.vehicle(wind=-1.5, drag=0.2)
+    rate = model.moves.rate([0, 0, 0, 1, 2, 0], [], [quadrotor.HOVER] * 2, [], 0).full().ravel()
+    np.testing.assert_allclose(rate[3:5] * quadrotor.MASS, [-0.2 * 2.5, -0.2 * 2], atol=1e-12)
+
+
+def test_hovering_is_an_equilibrium_and_costs_nothing():
+    quadrotor = import_module("quadrotor")
+    rest = {"x": 1.0, "z": 0.5, "theta": 0, "vx": 0, "vz": 0, "omega": 0}
+    program = quadrotor.flight("transfer", 10, 2.0).numbers(guess=rest)
+    found = _functions(program)
+    assert np.abs(program.constraints["dynamics"].read(found["g"])).max() < 1e-12
+    assert float(found["f"]) == 0.0
+
+
+def test_rows_of_an_obstacle_are_at_their_bound_where_the_rotors_touch_it():
+    quadrotor = import_module("quadrotor")
+    x, z, radius = quadrotor.DISCS[1]
+    reach = radius + quadrotor.ARM
+    touching = {"x": x + 0.6 * reach, "z": z + 0.8 * reach}
+    program = quadrotor.flight("slalom", 10, 2.6, quadrotor.DISCS).numbers(guess=touching)
+    block = program.constraints["obstacle 1"]
+    values = np.asarray(_functions(program)["g"]).ravel()[block.where]
+    np.testing.assert_allclose(values, program.lbg[block.where], rtol=1e-12)
+    assert quadrotor.clearance(**touching) == pytest.approx(0.0, abs=1e-12)
+    assert quadrotor.clearance(x, z) == pytest.approx(-reach)
+
+
+def test_velocity_of_the_lap_is_the_slope_of_its_position():
+    lap = import_module("mpc_quadrotor").lap
+    times, step = np.linspace(0.0, 4.0, 9), 1e-5
+    slope = (lap(times + step)[:2] - lap(times - step)[:2]) / (2 * step)
+    np.testing.assert_allclose(lap(times)[2:], slope, atol=1e-8)
+
+
+def _functions(program):
+    nlp = program.nlp
+    function = ca.Function("fg", [nlp["x"], nlp["p"]], [nlp["f"], nlp["g"]], ["x", "p"], ["f", "g"])
+    return function(x=program.x0, p=program.p)
+
+
+# The chain and the weak pendulum.
+
+
+def energy(chain, state):
+    """Return kinetic energy, weight's and springs' potential of three masses."""
+    points, speeds = chain.shape(state[:12]), state[12:]
+    stretch = np.linalg.norm(np.diff(points, axis=1), axis=0) - 0.033
+    height = points[2, 1:-1].sum()
+    return 0.5 * 0.033 * speeds @ speeds + 0.033 * 9.81 * height + 0.5 * stretch @ stretch
+
+
+def at_rest(module, plant):
+    return np.concatenate(list(module.rest(plant, 3).states.values()))
+
+
+def test_a_chain_with_its_end_held_keeps_its_energy_and_loses_it_to_drag():
+    module = import_module("chain")
+    start = at_rest(module, module.chain(3))
+    start[12:] = np.linspace(-0.5, 0.5, 9)
+    ends = []
+    for drag in (0.0, 0.01):
+        rate = module.chain(3, drag=drag).moves.rate
+
+        def motion(_, s, rate=rate):
+            return rate(s, [], np.zeros(3), [], 0).full().ravel()
+
+        end = solve_ivp(motion, (0, 0.5), start, rtol=1e-8, atol=1e-10).y[:, -1]
+        ends.append(energy(module, end))
+    assert ends[0] == pytest.approx(energy(module, start), abs=1e-7)
+    assert ends[1] < ends[0] - 1e-3
+
+
+def test_rest_is_a_fixed_point_below_the_ends_and_symmetric():
+    module = import_module("chain")
+    plant = module.chain(3)
+    rest = at_rest(module, plant)
+    assert np.abs(plant.moves.rate(rest, [], np.zeros(3), [], 0).full()).max() < 1e-8
+    x, y, z = module.shape(rest[:12])
+    np.testing.assert_allclose(x + x[::-1], 1.0, atol=1e-9)
+    np.testing.assert_allclose(y, 0.0, atol=1e-12)
+    np.testing.assert_allclose(z, z[::-1], atol=1e-9)
+    assert z[1:-1].max() < -0.1
+
+
+def test_the_end_moves_with_the_input_and_the_wall_bounds_every_mass():
+    module = import_module("chain")
+    plant = module.chain(2)
+    state = module.pulled(plant, 2)
+    np.testing.assert_allclose(state[6:9], module.GOAL + module.PULL, atol=1e-8)
+    program = module.horizon(plant, 2, 4).program
+    lower = program.variables["p"].read(program.lbx)
+    assert (lower[1::3] == module.WALL).all()
+    assert np.isfinite(lower).sum() == 5 * 3
+    assert not np.isfinite(program.variables["v"].read(program.lbx)).any()
+
+
+def test_the_weak_motor_moves_the_pendulum_by_newtons_law():
+    module = import_module("pendulum_limits")
+    assert module.TORQUE < 0.3 * module.WEIGHT * module.LENGTH
+    u, state = 0.9, np.array([0.4, -1.2])
+
+    def exact(_, s):
+        weight = module.WEIGHT * module.LENGTH * np.sin(s[0])
+        return [s[1], (u - 0.02 * s[1] - weight) / module.LENGTH**2]
+
+    after = solve_ivp(exact, (0, 0.1), state, rtol=1e-11, atol=1e-12).y[:, -1]
+    for duration in (5.0, Free(5.0)):
+        program = module.swing_up("swing", 50, duration).numbers(
+            guess={"theta": state[0], "omega": state[1], "u": u}
+        )
+        g = ca.Function("g", [program.nlp["x"], program.nlp["p"]], [program.nlp["g"]])
+        defects = program.constraints["dynamics"].read(g(program.x0, program.p))
+        np.testing.assert_allclose(state - defects[:, 0], after, atol=1e-5)
+
+
+def swing(*, scale=1.0, duration=2.4, unroll=True, soft=None):
+    """A swing of a pendulum with a motor to 1 rad, with a limited motor and a limited rate."""
+    plant = Model("swing")
+    angle, rate = plant.state("angle", scale=scale), plant.state("rate", scale=0.7 * scale)
+    u = plant.control("torque", lower=-1.0, upper=0.8)
+    plant.rates(angle=rate, rate=u - ca.sin(angle))
+    ocp = OptimalControl(plant, duration=duration, intervals=8, unroll=unroll)
+    ocp.initial(angle=0.1, rate=-0.1)
+    ocp.final(angle=1, rate=0)
+    ocp.path("swing", angle**2 + rate, upper=1.5, soft=soft)
+    ocp.minimize("effort", integral=u**2)
+    return ocp
+
+
+@pytest.mark.parametrize("case", [{}, {"scale": 3.1}, {"unroll": False}, {"soft": 10.0}])
+def test_point_and_multipliers_are_those_of_ipopt(case):
+    program = swing(**case).numbers()
+    staged = solving.make_solver(program, solving.FATROP)
+    found = staged(**program.arguments)
+    reference = solving.make_solver(program, solving.IPOPT)(**program.arguments)
+    assert staged.stats()["success"]
+    assert solving.stopped(staged.stats()) == "SOLVER_RET_SUCCESS"
+    for key in ("x", "f", "g", "lam_x", "lam_g"):
+        np.testing.assert_allclose(found[key].full(), reference[key].full(), atol=1e-4)
+    assert np.abs(found["lam_x"].full()).max() > 1e-2  # the limit of the motor is active
+
+
+def test_structure_counts_unknowns_and_rows_of_each_stage():
+    options = solving.structure(swing(soft=10.0).program)
+    assert options["N"] == 8
+    assert options["nx"] == [2] * 9
+    assert options["nu"] == [2] * 8 + [1]  # motor and violation; at the end the violation alone
+    assert options["ng"] == [3] + [1] * 7 + [3]  # initial state and swing, …, final state
+
+
+def test_an_unknown_of_no_stage_is_refused():
+    with pytest.raises(ValueError, match="belongs to no stage"):
+        solving.structure(swing(duration=Free(2.4)).program)

@@ -1,12 +1,10 @@
 """The scenarios run, say the truth about their answers, and fail when an answer is wrong."""
 
-from __future__ import annotations
-
-import importlib
 import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -21,33 +19,12 @@ FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 NAMES = sorted(
     path.stem for path in FOLDER.glob("*.py") if "\nSUMMARY = " in path.read_text(encoding="utf-8")
 )
-ROW = {
-    "method",
-    "stopped",
-    "point",
-    "objective",
-    "feasibility",
-    "stationarity",
-    "iterations",
-    "seconds",
-    "accepted",
-    "verdict",
-    "required",
-    "detail",
-}
 
 
 @pytest.fixture
-def load(monkeypatch):
-    """Import a module of the scenarios' folder, as the folder's scripts do."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module
-
-
-@pytest.fixture
-def no_pictures(load, monkeypatch):
+def no_pictures(monkeypatch):
     """Drawing takes most of a short run, and one test has looked at the files."""
-    monkeypatch.setattr(load("reporting"), "save", lambda figure, path: path)
+    monkeypatch.setattr(import_module("reporting"), "save", lambda figure, path: path)
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -89,9 +66,9 @@ def test_what_is_required_is_accepted_and_within_tolerance(outcome):
     assert all(check["passed"] for check in data["checks"])
 
 
-def test_what_our_solver_comes_to_has_not_drifted(outcome, load):
+def test_what_our_solver_comes_to_has_not_drifted(outcome):
     """Verdicts, costs and iterations are kept; scatter from machine to machine is allowed."""
-    gallery = load("gallery")
+    gallery = import_module("gallery")
     known = json.loads((gallery.DOCS / "gallery" / gallery.SHORT).read_text(encoding="utf-8"))
     assert sorted(known) == NAMES
     assert gallery.drift(known[outcome[0]], gallery.outcome(json.loads(outcome[1].stdout))) == []
@@ -114,8 +91,8 @@ def test_files_are_where_the_report_says(outcome):
     assert [path.name for path in folder.iterdir()] == ["made"]
 
 
-def test_figures_in_the_format_that_is_asked_for(load, tmp_path, capsys):
-    reporting = load("reporting")
+def test_figures_in_the_format_that_is_asked_for(tmp_path, capsys):
+    reporting = import_module("reporting")
     arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path), "--figures=pdf"])
     assert reporting.finish(arguments, (1, 1), [], {}, figures={"empty": figure()[0]}) == 0
     assert (tmp_path / "empty.pdf").read_bytes().startswith(b"%PDF")
@@ -126,8 +103,8 @@ def test_figures_in_the_format_that_is_asked_for(load, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_budget_that_is_too_small_fails_and_says_why(load, tmp_path, capsys):
-    code = load("pendulum").main(["--short", "--max-iter", "2", "--output", str(tmp_path)])
+def test_a_budget_that_is_too_small_fails_and_says_why(tmp_path, capsys):
+    code = import_module("pendulum").main(["--short", "--max-iter", "2", "--output", str(tmp_path)])
     text = capsys.readouterr().out
     assert code == 1
     assert "rejected" in text
@@ -136,8 +113,8 @@ def test_a_budget_that_is_too_small_fails_and_says_why(load, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(load, tmp_path, capsys):
-    scenario = load("van_der_pol")
+def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(tmp_path, capsys):
+    scenario = import_module("van_der_pol")
     said = {}
     for option in ([], ["--verbose"]):
         assert scenario.main(["--short", "--output", str(tmp_path), *option]) == 0
@@ -154,8 +131,8 @@ def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(load, tmp_path,
     assert "(limit 1e-06) ok" in said[True]
 
 
-def test_a_limit_is_printed_as_it_is(load, tmp_path, capsys):
-    reporting = load("reporting")
+def test_a_limit_is_printed_as_it_is(tmp_path, capsys):
+    reporting = import_module("reporting")
     arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path)])
     checks = [reporting.Check("ratio", 1.25, 1.1), reporting.Check("gap", 0.0, 1e-6)]
     assert reporting.finish(arguments, (1, 1), [], {}, checks=checks) == 1
@@ -167,14 +144,14 @@ def test_a_limit_is_printed_as_it_is(load, tmp_path, capsys):
 
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(("name", "module"), [("pendulum", "common"), ("cartpole", "solving")])
-def test_an_answer_that_is_off_by_a_little_fails(name, module, load, tmp_path, capsys, monkeypatch):
-    scenario = load(name)
+def test_an_answer_that_is_off_by_a_little_fails(name, module, tmp_path, capsys, monkeypatch):
+    scenario = import_module(name)
 
     def moved(problem, answer, **options):
         x = np.array(answer["x"] if isinstance(answer, dict) else getattr(answer, "x", answer))
         return verify(problem, x + 1e-4, **options)
 
-    monkeypatch.setattr(load(module), "verify", moved)
+    monkeypatch.setattr(import_module(module), "verify", moved)
     assert scenario.main(["--short", "--json", "--output", str(tmp_path)]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["accepted"] is False
@@ -182,9 +159,9 @@ def test_an_answer_that_is_off_by_a_little_fails(name, module, load, tmp_path, c
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "many"])
-def test_a_wrong_budget_is_refused(text, load, capsys):
+def test_a_wrong_budget_is_refused(text, capsys):
     with pytest.raises(SystemExit) as stop:
-        load("pendulum").main(["--max-iter", text])
+        import_module("pendulum").main(["--max-iter", text])
     assert stop.value.code == 2
     assert "--max-iter" in capsys.readouterr().err
 
@@ -196,9 +173,11 @@ def test_command_line_finds_a_scenario(tmp_path, capfd):
     assert json.loads(capfd.readouterr().out)["scenario"] == "pendulum"
 
 
-def test_table_is_aligned(load):
-    reporting = load("reporting")
-    row = dict.fromkeys(ROW, 1.0) | {"method": "short", "stopped": "A", "verdict": "accepted"}
+def test_table_is_aligned():
+    reporting = import_module("reporting")
+    numbers = ("objective", "feasibility", "stationarity", "iterations", "seconds")
+    words = {"method": "short", "stopped": "A", "point": "B", "verdict": "accepted", "detail": "C"}
+    row = dict.fromkeys(numbers, 1.0) | words | {"accepted": True, "required": True}
     other = row | {"method": "a much longer label", "objective": -1.23456789e-10}
     lines = reporting.table([row, other | {"verdict": "rejected"}]).splitlines()
     assert len(lines) == 4
@@ -209,17 +188,17 @@ def test_table_is_aligned(load):
     assert lines[3].endswith("rejected")
 
 
-def test_check_does_not_pass_on_nan(load):
-    reporting = load("reporting")
+def test_check_does_not_pass_on_nan():
+    reporting = import_module("reporting")
     assert reporting.Check("a", 1.0, 1.0).passed
     assert not reporting.Check("a", 1.1, 1.0).passed
     assert not reporting.Check("a", float("nan"), 1.0).passed
 
 
-def test_metric_rule_adds_the_same_curvature_in_every_row_direction(load):
-    rule = load("common").row_space_rule(alpha=7.0, eta_x=0.1, eta_d=2.0, theta=0.3)
-    ocp = load("pendulum").swing_up(6)
-    functions = load("common").equations(ocp).functions
+def test_metric_rule_adds_the_same_curvature_in_every_row_direction():
+    rule = import_module("common").row_space_rule(alpha=7.0, eta_x=0.1, eta_d=2.0, theta=0.3)
+    ocp = import_module("pendulum").swing_up(6)
+    functions = import_module("common").equations(ocp).functions
     numbers = ocp.numbers({"theta": 0.2})
     from casadi_hybrid.problem.oracle import Oracle
 
@@ -234,9 +213,9 @@ def test_metric_rule_adds_the_same_curvature_in_every_row_direction(load):
 # The pendulum.
 
 
-def test_defects_are_the_equation_of_motion(load):
-    ocp = load("pendulum").swing_up(40, 1.0)
-    problem = load("common").equations(ocp)
+def test_defects_are_the_equation_of_motion():
+    ocp = import_module("pendulum").swing_up(40, 1.0)
+    problem = import_module("common").equations(ocp)
     weight = {"mass": 1.2, "length": 0.4, "gravity": 9.5}
     torque = 2.0 * np.sin(np.arange(40))
     states = [np.array([0.3, 0.0])]
@@ -261,7 +240,7 @@ def test_defects_are_the_equation_of_motion(load):
     np.testing.assert_allclose(h[~dynamics][:2], 0.0, atol=1e-14)
     ends = (states[-1] - [np.pi, 0.0]) / [np.pi, 2 * np.pi]
     np.testing.assert_allclose(h[~dynamics][2:], ends, atol=1e-14)
-    found = load("common").named(ocp, "ours", numbers.x0)
+    found = import_module("common").named(ocp, "ours", numbers.x0)
     np.testing.assert_allclose(found["u"], torque)
     np.testing.assert_allclose(found["theta"], np.array(states)[:, 0])
 
@@ -286,9 +265,9 @@ def test_splits_share_one_trajectory_and_the_paper_rule_says_why_it_stops(outcom
     assert facts["distance to IPOPT's point"] < 1e-5
 
 
-def test_new_parameters_need_no_new_problem(load):
-    ocp = load("pendulum").swing_up(15)
-    problem = load("common").equations(ocp)
+def test_new_parameters_need_no_new_problem():
+    ocp = import_module("pendulum").swing_up(15)
+    problem = import_module("common").equations(ocp)
     built = problem.functions
     efforts = []
     for angle, mass in ((0.0, 1.0), (0.0, 1.1), (0.3, 1.0)):
@@ -302,8 +281,8 @@ def test_new_parameters_need_no_new_problem(load):
     assert efforts[1] > efforts[0] > efforts[2]  # heavier costs more, a head start less
 
 
-def test_rows_of_equations_are_in_the_units_asked_for(load):
-    module, common = load("hydraulic_servo"), load("common")
+def test_rows_of_equations_are_in_the_units_asked_for():
+    module, common = import_module("hydraulic_servo"), import_module("common")
     ocp = module.servo(3)
     x = ocp.numbers().x0 + 0.1
     rows = {}

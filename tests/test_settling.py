@@ -1,7 +1,5 @@
 """Crossing is not settling: what is kept of a run, and what was fitted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +11,7 @@ from casadi_hybrid.paper import CONDITIONS, experiment, make_instance
 from casadi_hybrid.paper import reproduce as reproduction
 from casadi_hybrid.paper.experiment import ALL_METHODS, PaperMethod, Run, run_method
 from casadi_hybrid.paper.fitted import SEEDS, fitted_constants, printed_constants
-from casadi_hybrid.paper.tables import (
-    cell_of,
-    count_chance,
-    median_chance,
-    summarize,
-    text_tables,
-)
+from casadi_hybrid.paper.tables import cell_of, count_chance, median_chance, summarize, text_tables
 from casadi_hybrid.paper.verdicts import verdicts
 from casadi_hybrid.solver import Solver
 

@@ -1,7 +1,5 @@
 """The pages: blocks run, commands exist, links lead somewhere, every status is explained."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re
@@ -52,11 +50,8 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def prose(page: str) -> str:
-    """A page without its fenced blocks."""
     return FENCE.sub("", PAGES[page])
 
-
-# --- blocks --------------------------------------------------------------------------------------
 
 WITH_PYTHON = [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))]
 
@@ -88,8 +83,6 @@ def test_every_page_with_python_is_run_somewhere_and_languages_are_named():
     kinds = {kind for page in PAGES for kind, _ in blocks(page)}
     assert kinds <= {"python", "sh", "bash", "text", "c", "bibtex"}
 
-
-# --- commands ------------------------------------------------------------------------------------
 
 EXTRAS = set(
     tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
@@ -177,9 +170,6 @@ def test_every_command_has_its_row():
     assert sorted(listed) == sorted(make_parser()._subparsers._group_actions[0].choices)
 
 
-# --- links ---------------------------------------------------------------------------------------
-
-
 def slug(heading: str) -> str:
     """The anchor of a heading, as mkdocs makes it."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
@@ -262,9 +252,6 @@ def test_the_reference_has_every_public_name():
     assert {"Report", "verify"} <= shown
 
 
-# --- troubleshooting -----------------------------------------------------------------------------
-
-
 def rows(section: str) -> list[list[str]]:
     """The rows of the first table of a section, as cells."""
     text = TROUBLE.partition(f"## {section}\n")[2].partition("\n## ")[0]
@@ -297,9 +284,6 @@ def test_the_messages_that_are_explained_are_the_packages():
     for message in quoted:
         pieces = [re.escape(piece) for piece in re.split("…+", message) if piece.strip()]
         assert re.search(r"(?:(?:\{[^{}\n]*\})+|…)".join(pieces), text), message
-
-
-# --- pictures ------------------------------------------------------------------------------------
 
 
 def test_a_notebook_becomes_a_page_with_all_that_its_cells_gave(monkeypatch):

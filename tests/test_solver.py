@@ -1,7 +1,5 @@
 """Why a solve stops, what it returns, and that it agrees with IPOPT."""
 
-from __future__ import annotations
-
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -96,13 +94,7 @@ def test_an_unbounded_problem_is_not_called_divergence() -> None:
     assert result.f < -1e3
 
 
-def test_zero_iterations_evaluate_once() -> None:
-    result = Solver(PARABOLA, "gda", max_iter=0).solve([2, 1])
-    assert result.iterations == 0
-    assert dict(result.evaluations) == {"residual": 0, "first": 1, "second": 0}
-
-
-@pytest.mark.parametrize("steps", [1, 7])
+@pytest.mark.parametrize("steps", [0, 1, 7])
 def test_the_iteration_limit_counts_steps(steps: int) -> None:
     result = Solver(PARABOLA, "gda", max_iter=steps).solve([2, 1], history=True)
     assert result.iterations == steps
@@ -168,9 +160,6 @@ def test_a_start_of_huge_residuals_is_judged_without_overflow() -> None:
     assert result.point is PointStatus.NOT_CONVERGED
 
 
-# --- repeated and concurrent use ----------------------------------------------------------------
-
-
 def fingerprint(result: Any) -> tuple[Any, ...]:
     mu = result.lam_g if result.mu is None else result.mu
     arrays = (result.x, result.lam_g, mu, result.history.x, result.history.mu)
@@ -220,9 +209,6 @@ def test_the_arguments_are_left_alone() -> None:
             Solver(PARABOLA, method).solve(x0, x_prev=before)
     for array, copy in zip((x0, lam, before), copies, strict=True):
         assert np.array_equal(array, copy)
-
-
-# --- agreement with IPOPT -----------------------------------------------------------------------
 
 
 def hard_cases() -> dict[str, tuple[Any, Any, Any, list[float]]]:
@@ -276,9 +262,7 @@ def test_other_methods_agree_with_ipopt_from_nearby(name: str, method: str) -> N
 
 
 @pytest.mark.parametrize("error", [OverflowError, FloatingPointError])
-def test_overflow_in_a_rule_is_a_status_and_in_the_callback_the_users(
-    error: type[Exception],
-) -> None:
+def test_overflow_in_a_rule_is_a_status_and_in_the_callback_the_users(error):
     """What the iteration raises ends the solve with a reason; what the caller raises is theirs."""
 
     def fail(*_: object) -> Any:
@@ -291,6 +275,8 @@ def test_overflow_in_a_rule_is_a_status_and_in_the_callback_the_users(
     with pytest.raises(error, match="mine"):
         Solver(PARABOLA).solve([3.0, 2.0], callback=fail)
     with pytest.raises(error, match="mine"):
+        Solver(PARABOLA, "gda").solve([3.0, 2.0], callback=fail)
+    with pytest.raises(error, match="mine"):
         Solver(PARABOLA, stopping=[fail]).solve([3.0, 2.0])
 
 
@@ -299,11 +285,3 @@ def test_a_failed_rule_names_the_variable() -> None:
     problem = Problem(x=ca.vertcat(height, width), f=width - height**2, h=width)
     failed = Solver(problem, "closed-form", kernel_floor=None).solve([0.5, 0.5])
     assert "largest in height" in failed.detail
-
-
-def test_an_error_in_the_callback_is_the_users() -> None:
-    def fail(progress: Progress) -> None:
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        Solver(PARABOLA, "gda").solve([2, 1], callback=fail)

@@ -1,7 +1,5 @@
 """What nlpsol returns is a ca.Function wherever a script treats it as one."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle
@@ -15,6 +13,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from casadi.tools import entry, struct_symSX
+from watched import PythonFunction
 
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
@@ -85,9 +84,7 @@ def test_its_functions_are_those_of_casadis_solvers(solvers: Solvers, tmp_path: 
         ours.get_function("nlp_jac")
 
 
-def test_c_code_of_the_problem(
-    solvers: Solvers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_c_code_of_the_problem(solvers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ours, theirs = solvers
     written = Path(ours.generate_dependencies("ours.c")).read_text()
@@ -95,19 +92,6 @@ def test_c_code_of_the_problem(
     for name in theirs.get_function():
         assert f"int {name}(" in expected
         assert f"int {name}(" in written
-
-
-@pytest.mark.parametrize("kind", ["serial", "thread"])
-def test_maps(solvers: Solvers, kind: str) -> None:
-    P = ca.DM([[1, 1.1, 0.2], [2, 2.1, 2]])
-    limits = ca.repmat(ca.DM([1, 0.5]), 1, 3)
-    mapped = [solver.map(3, kind) for solver in solvers]
-    found, expected = (each(p=P, ubg=limits) for each in mapped)
-    same(found, expected)
-    one = solvers[0](p=P[:, 2], ubg=limits[:, 2])
-    np.testing.assert_allclose(found["x"][:, 2], one["x"], atol=1e-9)
-    # What is left out has the defaults of a solver: free, and not fixed to zero.
-    same(mapped[0](p=P)["x"], mapped[1](p=P)["x"])
 
 
 def test_calls_with_lists_and_dictionaries(solvers: Solvers) -> None:
@@ -122,6 +106,10 @@ def test_calls_with_lists_and_dictionaries(solvers: Solvers) -> None:
     same(*named)
     listed = [ca.Function("f", [p], s.call(every)[:5])([1, 2]) for s in solvers]
     same(*listed)
+    with pytest.raises(InputError, match="a dictionary or a list of x0, p"):
+        ours.call([1, 2])
+    with pytest.raises(InputError, match="name the arguments to leave some out"):
+        ours(0, [1, 2])
     with pytest.raises(InputError, match="all arguments by position, or all by name"):
         ours(*every, x0=3)
     with pytest.raises(InputError, match="warm_start is for numbers"):
@@ -130,7 +118,11 @@ def test_calls_with_lists_and_dictionaries(solvers: Solvers) -> None:
 
 def test_mapaccum_and_factory(solvers: Solvers) -> None:
     P = ca.DM([[1, 1.1, 0.2], [2, 2.1, 2]])
-    same(*(s.mapaccum(3)(p=P, ubg=ca.repmat(ca.DM([1, 0.5]), 1, 3)) for s in solvers))
+    limits = ca.repmat(ca.DM([1, 0.5]), 1, 3)
+    for make in ("map", "mapaccum"):
+        made = [getattr(solver, make)(3) for solver in solvers]
+        same(*(one(p=P, ubg=limits) for one in made))
+        same(*(one(p=P)["x"] for one in made))  # what is left out is free, and not fixed to zero
     inputs = solvers[0].name_in()
     made = solvers[0].factory("J", inputs, ["x", "jac:x:p", "jac:f:ubg"])
     arguments = [0, [1, 2], -np.inf, np.inf, -np.inf, [1, 0.5], 0, 0]
@@ -260,9 +252,7 @@ def test_casadi_reads_what_a_solver_wrote(solvers: Solvers, tmp_path: Path) -> N
     assert said.stdout.splitlines() == [str(expected["x"]), "False"]
 
 
-def test_a_stored_solver_that_fails_says_why(
-    solvers: Solvers, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stored_solver_that_fails_says_why(solvers, capfd):
     read = ca.Function.deserialize(solvers[0].serialize())
     with pytest.raises(RuntimeError, match="Evaluation failed"):
         read(lbx=2, ubx=1)
@@ -274,26 +264,13 @@ def test_a_stored_solver_that_fails_says_why(
 
 
 def test_python_code_is_not_written_down() -> None:
-    class Squares(ca.Callback):  # type: ignore[misc]
-        def __init__(self) -> None:
-            ca.Callback.__init__(self)
-            self.construct("squares", {"enable_fd": True})
-
-        def get_sparsity_in(self, _i: int) -> ca.Sparsity:
-            return ca.Sparsity.dense(2, 1)
-
-        def eval(self, arguments: Any) -> Any:
-            return [ca.sumsqr(arguments[0])]
-
-    x, squares = ca.MX.sym("x", 2), Squares()
+    x, squares = ca.MX.sym("x", 2), PythonFunction(ca.sumsqr, 2)
     solver = nlpsol("S", "hybrid", {"x": x, "f": squares(x)})
     with pytest.raises(InputError, match=r"S cannot be written: .*'CallbackInternal'.* Python"):
         solver.serialize()
 
 
-def test_without_a_compiler_the_text_is_for_this_class(
-    solvers: Solvers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_compiler_the_text_is_for_this_class(solvers, monkeypatch, tmp_path):
     def refuse(*_: Any) -> None:
         raise BuildError("no compiler")
 

@@ -1,7 +1,5 @@
 """The population study: its instances, its verdicts, its record on disk, its tables."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -259,21 +257,12 @@ def opened(folder, settings=SETTINGS, **options):
         return dict(record.done)
 
 
-def test_a_finished_study_runs_nothing_again(finished, tmp_path, monkeypatch):
+def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
     done, folder, _ = finished
     record = copy_record(folder, tmp_path)
-    before = record.read_bytes()
-    ran = counting(monkeypatch)
-    again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
-    assert ran == []
-    assert again.units == done.units
-    assert record.read_bytes() == before
-
-
-def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
-    _, folder, _ = finished
-    copy_record(folder, tmp_path)
-    ran = counting(monkeypatch)
+    before, ran = record.read_bytes(), counting(monkeypatch)
+    assert run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False).units == done.units
+    assert (ran, record.read_bytes()) == ([], before)
     larger = Plan(PLAN.shapes, PLAN.conditions, PLAN.radii, seeds=3)
     run_study(larger, SETTINGS, tmp_path, workers=1, progress=False)
     assert [unit.seed for unit in ran] == [PLAN.first_seed + 2] * 4

@@ -1,7 +1,5 @@
 """The trust-region subproblem in C against its optimality conditions, its dual, and brute force."""
 
-from __future__ import annotations
-
 from ctypes import c_double, c_int, c_void_p
 from typing import Any
 

@@ -14,15 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from problems.systems import SYSTEMS, System, system
-from systems_peers import (
-    PEERS,
-    Score,
-    compare,
-    report,
-    scipy_least_squares,
-    score,
-    verdict,
-)
+from systems_peers import PEERS, Score, compare, report, scipy_least_squares, score, verdict
 
 every = pytest.mark.parametrize("entry", SYSTEMS, ids=lambda entry: entry.name)
 problem_of = cache(lambda entry: entry.build())

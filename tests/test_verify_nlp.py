@@ -1,7 +1,5 @@
 """The verifier for programs with inequalities and bounds: right for the right reason."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from types import SimpleNamespace
@@ -12,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nlp_points import BOUNDS, KNOWN, Known
+from nlp_cases import parts
+from nlp_points import KNOWN, Known
 from problems.hs import hs_problem
 from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
@@ -164,22 +163,19 @@ def test_residuals_name_their_worst_entry():
 
 
 @pytest.mark.parametrize(
-    ("lam_x", "lam_g", "residual"),
-    [([0, 0], [1.5], "stationarity"), ([0, 0], [-2], "dual_sign"), ([0, 3e-3], [2], "dual_sign")],
+    ("lam_x", "lam_g", "residual", "value"),
+    [
+        ([0, 0], [1.5], "stationarity", 0.5),
+        ([0, 0], [-2], "dual_sign", 2),
+        ([0, 3e-3], [2], "dual_sign", 3e-3),
+        ([-0.5, 0], [2], "complementarity", 0.5),
+    ],
 )
-def test_given_multipliers_are_judged_by_every_residual(lam_x, lam_g, residual):
+def test_given_multipliers_are_judged_by_every_residual(lam_x, lam_g, residual, value):
     known = next(one for one in KNOWN if one.name == "a row at its upper bound")
-    report = judge(known, {"x": known.x, "lam_x": lam_x, "lam_g": lam_g})
+    report = judge(known, {"x": known.x, "lam_x": lam_x, "lam_g": lam_g}, lbx=[0, -INF])
     assert not report.accepted
-    assert getattr(report.given.residuals, residual).value > 1e-3
-
-
-def test_a_multiplier_of_a_distant_bound_breaks_complementarity():
-    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
-    answer = {"x": known.x, "lam_x": [-0.5, 0], "lam_g": [2]}
-    report = judge(known, answer, lbx=[0, -INF])
-    assert report.given.residuals.complementarity.value == pytest.approx(0.5)
-    assert report.given.residuals.complementarity.where == "x[0]"
+    assert getattr(report.given.residuals, residual).value == pytest.approx(value)
 
 
 def test_tolerances_are_what_they_say():
@@ -234,6 +230,7 @@ def test_solver_and_verifier_count_rounding_alike(scale):
     result = solver(x0=[0, 0], ubg=1)
     assert solver.stats()["success"]
     assert np.asarray(result["x"]).ravel() == pytest.approx([0.5, 0.5], abs=1e-9)
+    assert float(result["lam_g"]) == pytest.approx(scale, rel=1e-6)
     # One digit of such numbers is more than any tolerance.
     off = {"x": [0.5, 0.5], "lam_x": [0, 0], "lam_g": [np.nextafter(scale, np.inf)]}
     for answer in (result, [0.5, 0.5], off):
@@ -281,9 +278,8 @@ def test_least_squares_may_miss_what_the_largest_residual_meets():
 
 
 def test_a_minimizer_without_multipliers_is_called_a_fritz_john_point():
-    data = hs_problem(13).build()
-    bounds = {key: data[key] for key in BOUNDS}
-    report = verify({k: data[k] for k in "xfg"}, [1, 0], ipopt=False, **bounds)
+    nlp, bounds = parts(hs_problem(13).build())
+    report = verify(nlp, [1, 0], ipopt=False, **bounds)
     assert report.categories == (Rejection.NOT_STATIONARY,)
     assert report.mfcq is False
     assert "Fritz John" in report.reasons[0]
@@ -307,13 +303,6 @@ def test_constraint_qualifications():
     assert at_origin(first, second, lbg=[-INF, 0], ubg=[0, INF]) == (False, False)
     assert at_origin(first, second, lbg=0, ubg=0) == (False, False)
     assert at_origin(first, ubg=0, ubx=[0, 3]) == (False, True)
-
-
-def test_weak_and_strong_activity_at_a_bound():
-    for target, strong, weak in ((2, 1, 0), (1, 0, 1), (0.5, 0, 0)):
-        report = line(lambda v, t=target: (v - t) ** 2, min(target, 1), ubx=1)
-        assert report.accepted
-        assert (report.active.strong.size, report.active.weak.size) == (strong, weak)
 
 
 def test_inadmissible_multipliers_prove_nothing():
@@ -377,8 +366,7 @@ NUMBERS = (1, 4, 11, 16, 21, 24, 35, 41, 43, 60, 65, 71, 76, 86, 100, 113)
 @pytest.mark.parametrize("solver", ["hybrid", "ipopt"])
 def test_answers_to_hock_and_schittkowski(number, solver):
     problem = hs_problem(number)
-    data = problem.build()
-    nlp, bounds = {key: data[key] for key in "xfg"}, {key: data[key] for key in BOUNDS}
+    nlp, bounds = parts(problem.build())
     if solver == "hybrid":
         answer = nlpsol("s", "hybrid", nlp)(x0=problem.x0, **bounds)
     else:
@@ -428,13 +416,6 @@ def test_more_equations_than_variables_are_given_to_ipopt_in_elastic_form():
     assert report.accepted, report.reasons
     assert report.reference.run.form == "elastic"
     assert report.reference.relation is Relation.SAME_POINT
-
-
-def test_a_point_that_ipopt_improves_is_rejected():
-    # Zero curvature and a slope within the tolerance: only a walk shows the way down.
-    v = ca.SX.sym("v")
-    report = verify({"x": v, "f": 1e3 * v**3}, 0, lbx=-1, ubx=1)
-    assert not report.accepted
 
 
 # ---------------------------------------------------------------- properties
@@ -674,24 +655,15 @@ def test_a_problem_and_its_dictionary_are_judged_alike():
     assert problem.constraint_names == ("h", "g")
 
 
-def test_a_rank_lost_where_the_equations_hold_is_seen_beside_distant_bounds():
-    # As without bounds: λ = 1/d fits at x₁ = d, and nothing does at x₁ = 0.
+@pytest.mark.parametrize("d", [1e-7, 1e-8, 1e-10])
+@pytest.mark.parametrize("bounds", [{}, {"lbx": [-9, -9, -1], "ubx": 9}])
+def test_huge_multipliers_do_not_make_a_point_stationary(d, bounds):
+    # At x₁ = d the Jacobian is regular and λ = 1/d fits; where the equations hold it is not.
     x = ca.SX.sym("x", 3)
     nlp = {"x": x, "f": -(x[0] ** 2), "g": ca.vertcat(x[1], x[0] ** 2 * x[1], x[2])}
-    bounds = {"lbg": 0, "ubg": [0, 0, 5], "lbx": [-9, -9, -1], "ubx": 9}
-    report = verify(nlp, [1, 1e-7, 1], ipopt=False, **bounds)
+    report = verify(nlp, [1, d, 1], ipopt=False, lbg=0, ubg=[0, 0, 5], **bounds)
     assert report.categories == (Rejection.NOT_STATIONARY,)
     assert report.rank == 1
-
-
-@pytest.mark.parametrize("x", [np.nan, np.inf, -1.0])
-def test_undefined_points_are_judged_not_refused(x):
-    report = line(ca.sqrt, x)
-    assert report.categories == (Rejection.UNDEFINED,)
-    assert report.lam_x is None
-    assert report.inertia is None
-    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["residuals"] is None
-    assert str(report).startswith("REJECTED")
 
 
 def test_nan_among_given_multipliers_is_rejected():

@@ -3,8 +3,6 @@
 Whatever way the numbers of a solve take, the answer has the same bits.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 import threading
@@ -140,9 +138,7 @@ WITHOUT_PYTHON = {"graph", "map", "map over threads", "unrolled", "inline"}
 
 @pytest.mark.parametrize("starts", ["cold", "warm"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_bits_are_the_same_in_every_way(
-    name: str, starts: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bits_are_the_same_in_every_way(name, starts, monkeypatch):
     case, by_python = CASES[name](), list[int]()
     solver = nlpsol("solver", "hybrid", case.nlp)
     numbers, draws = case.numbers, np.random.default_rng(2)

@@ -1,4 +1,4 @@
-"""A function of Python's in a problem, which does what a test asks for."""
+"""Functions of Python's in a problem, which do what a test asks for."""
 
 import casadi as ca
 
@@ -21,3 +21,18 @@ class Watched(ca.Callback):
     def get_jacobian(self, name, inames, onames, options):
         x, y = ca.SX.sym("x"), ca.SX.sym("y")
         return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
+
+
+class PythonFunction(ca.Callback):
+    """A function of one vector, with differences for derivatives."""
+
+    def __init__(self, value, size=1, name="model"):
+        ca.Callback.__init__(self)
+        self.value, self.size = value, size
+        self.construct(name, {"enable_fd": True})
+
+    def get_sparsity_in(self, i):
+        return ca.Sparsity.dense(self.size, 1)
+
+    def eval(self, arguments):
+        return [self.value(arguments[0])]

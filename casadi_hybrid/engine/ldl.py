@@ -127,7 +127,7 @@ def tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
     """
     made, (kept, given, work) = C.hybrid_ldl(), _given(library, K, group)
     needed = library.hybrid_ldl_plan(*given, SPARE, address(work))
-    tables = np.empty(max(needed, 0), dtype=np.int32)
+    tables = np.zeros(max(needed, 0), dtype=np.int32)
     if needed < 0 or library.hybrid_ldl_analyse(
         *given, SPARE, address(work), address(tables), ct.byref(made)
     ):
@@ -139,7 +139,7 @@ def fixed_tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
     """The analysis for this fixed order; of size 0 where it has too many products."""
     made, (kept, given, work) = C.hybrid_fixed(), _given(library, K, group)
     needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
-    tables = np.empty(max(needed, 0), dtype=np.int32)
+    tables = np.zeros(max(needed, 0), dtype=np.int32)
     if needed >= 0:
         library.hybrid_fixed_analyse(*given, address(work), address(tables), ct.byref(made))
     return Tables(made, (*kept, tables))
