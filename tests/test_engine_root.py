@@ -122,3 +122,13 @@ def test_runs_of_every_kind(changes: dict[str, Any]) -> None:
     assert result.success
     assert list(result.history.f)[1:3] != list(plain.history.f)[1:3]
     assert_kkt((nlp, numbers), {"x": result.x, "lam_x": result.lam_x, "lam_g": result.lam_g})
+
+
+def test_a_search_for_a_root_has_no_step_lengths() -> None:
+    """Of more equations than unknowns, in bounds: until the root is found."""
+    x = ca.SX.sym("x", 2)
+    g = ca.vertcat(x[0] ** 2 - x[1] - 1, x[0] * x[1] - 6, x[0] + x[1] - 5)
+    solver, _ = solved(({"x": x, "g": g}, {"x0": 1, "lbx": -9, "lbg": 0, "ubg": 0}))
+    lists = solver.stats()["iterations"]
+    assert solver.stats()["success"]
+    assert np.isnan([lists[key][:-1] for key in ("alpha_pr", "alpha_du")]).all()
