@@ -135,3 +135,13 @@ def test_multipliers_that_stay_huge_keep_the_solution() -> None:
     assert stats["iter_count"] + 1 >= len(stats["iterations"]["obj"])
     # 4/x² = 2.25/y² where both are as cheap.
     np.testing.assert_allclose(found["x"], [[1400], [1050]], rtol=1e-6)
+
+
+def test_a_search_for_a_root_has_no_step_lengths() -> None:
+    """Of more equations than unknowns, in bounds: until the root is found."""
+    x = ca.SX.sym("x", 2)
+    g = ca.vertcat(x[0] ** 2 - x[1] - 1, x[0] * x[1] - 6, x[0] + x[1] - 5)
+    solver, _ = solved(({"x": x, "g": g}, {"x0": 1, "lbx": -9, "lbg": 0, "ubg": 0}))
+    lists = solver.stats()["iterations"]
+    assert solver.stats()["success"]
+    assert np.isnan([lists[key][:-1] for key in ("alpha_pr", "alpha_du")]).all()

@@ -63,7 +63,7 @@ def test_a_working_set_that_is_right_is_factored_once() -> None:
     for known in ({"warm_start": solver.result}, warm(outputs)):
         solver(p=1.0001, **known, **ends)
         assert solver.result.iterations == 1
-        assert solver._runner.last()._found.said.factors == 1
+        assert solver._runner.last().said.factors == 1
 
 
 @pytest.mark.parametrize("away", [1e-1, 1e-3, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7])
