@@ -396,6 +396,8 @@
 #define HYBRID_BARRIER_LOWER 0.1
 /* So many times the floor, nu is on it [u] */
 #define HYBRID_BARRIER_AT_NU_MIN 1.001
+/* Least E_nu / nu at which nu is held while the Hessian is indefinite [M] */
+#define HYBRID_BARRIER_SADDLE_SHARE 0.1
 /* Indefinite Hessians in a row after which a warm start goes on with the nu of one from x0 [M] */
 #define HYBRID_BARRIER_SADDLE 8
 

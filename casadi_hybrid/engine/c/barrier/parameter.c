@@ -26,6 +26,7 @@ static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
 void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
     const hybrid_error *error = &run->error;
     double nu, of_nu;
+    int held;
     off_saddle(run, it);
     nu = it->nu;
     /* Where the scaled error is met and the unscaled residuals are not, the floor falls. */
@@ -35,7 +36,9 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
         if (it->nu_min < HYBRID_BARRIER_NU_LEAST) it->nu_min = HYBRID_BARRIER_NU_LEAST;
     }
     of_nu = hybrid_error_at(error, nu);
-    while (nu > it->nu_min && of_nu <= HYBRID_BARRIER_KAPPA_EPSILON * nu) {
+    /* Where the Hessian is still indefinite a small error is that of a saddle point. */
+    held = it->indefinite && of_nu > HYBRID_BARRIER_SADDLE_SHARE * nu;
+    while (!held && nu > it->nu_min && of_nu <= HYBRID_BARRIER_KAPPA_EPSILON * nu) {
         nu = hybrid_next_nu(nu, it->nu_min);
         of_nu = hybrid_error_at(error, nu);
     }
