@@ -309,7 +309,7 @@ class FormData(ct.Structure):
             "has_upper",
         )),
         ("low_rank", LowRankData), ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
-        ("placing", WHOLE), ("plain", WHOLE),
+        ("placing", WHOLE), ("only_steep", WHOLE), ("plain", WHOLE),
     ]  # fmt: skip
 
 

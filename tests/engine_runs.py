@@ -35,7 +35,7 @@ class IterateData(ct.Structure):
     _fields_ = [
         *((name, POINTER) for name in ("w", "y", "z_lower", "z_upper", "filter")),
         *((name, NUMBER) for name in (
-            "nu", "nu_min", "shift", "theta_start", "alpha", "alpha_z",
+            "nu", "nu_min", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
         )),
         ("reference", ProgressData),
         *((name, WHOLE) for name in (

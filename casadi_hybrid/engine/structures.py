@@ -30,7 +30,7 @@ CAUSES = {
 }
 """Why no step led on: ``hybrid_answer.cause``."""
 
-INTERFACE = 15
+INTERFACE = 14
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
