@@ -254,10 +254,10 @@ def cubic(seed: int) -> Made:
     }  # fmt: skip
 
 
-# Of 210 and 314 a dozen steps reduce the violation alone until the objective has its say again; 72
-# ends at a least violation, from which the barrier method goes on.
+# Of 210 and 314 a dozen steps reduce the violation alone until the objective has its say again; the
+# others end at a least violation, from which the barrier method goes on.
 @pytest.mark.parametrize(
-    ("seed", "method"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, COMPOSITE)]
+    ("seed", "method"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, BARRIER)]
 )
 def test_the_violation_alone_is_reduced_on_the_way(seed: int, method: str) -> None:
     solver, found = solved(cubic(seed))
@@ -382,7 +382,7 @@ def test_escapes_from_anywhere(library: Any) -> None:
             kinds["nowhere"] += 1
             continue
         steep = np.abs(formula.user(start)[3]).max(axis=1)
-        scale = 100 / np.maximum(100, steep)
+        scale = np.where(steep > 10, 1 / steep, 1.0)  # of this method's rows
         assert np.linalg.norm(scale * after) <= 0.5 * np.linalg.norm(scale * before)
         least = np.linalg.lstsq((scale[:, None] * A).T, -gradient, rcond=1e-10)[0]
         np.testing.assert_allclose(y, least, rtol=1e-5, atol=1e-5)

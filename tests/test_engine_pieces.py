@@ -88,14 +88,16 @@ def test_the_steep_case_is_scaled() -> None:
 
 
 def test_scales_have_a_least_value() -> None:
-    """1e-8, from slopes of 100."""
+    """1e-8, of steps by the barrier method from slopes of 100, of composite ones from 10 to 1."""
     x, slopes = ca.SX.sym("x"), 10.0 ** np.arange(15)
     problem = Problem(x=x, f=1e13 * x, h=slopes * x)
     form = Form(problem, problem.numbers())
     assert form.form.scale_f == 1e-8
-    assert form.call("hybrid_make_form") == 0
-    expected = np.where(slopes > 100, np.maximum(100 / slopes, 1e-8), 1)
-    equal(form.of_form("scale_c", slopes.size), expected, 1e-15)
+    for only_steep, most, goal in ((0, 100, 100), (1, 10, 1)):
+        form.form.only_steep = only_steep
+        assert form.call("hybrid_make_form") == 0
+        expected = np.where(slopes > most, np.maximum(goal / slopes, 1e-8), 1)
+        equal(form.of_form("scale_c", slopes.size), expected, 1e-15)
 
 
 def test_a_point(both: Both) -> None:

@@ -100,6 +100,8 @@
 
 /* --- problem/scaling.c: the start of the standard form ---------------------------------------- */
 
+/* Largest |entry| of a row that composite steps leave unscaled [M] */
+#define HYBRID_FORM_STEEP 10.0
 /* Least scale of f or of a row [WB 3.8, "nlp_scaling_min_value"] */
 #define HYBRID_FORM_LEAST_SCALE 1e-8
 /* Most that a bound is moved by relaxation, in units of the tolerance of the violation [M] */
@@ -146,6 +148,8 @@
 #define HYBRID_RAY_TEST_LOST 1e20
 /* Least -grad f'x / |f| of an f that falls in proportion to x [M] */
 #define HYBRID_RAY_TEST_SLOPE 0.01
+/* Least growth of |x| from iterate to iterate of a point that is no solution [M] */
+#define HYBRID_RAY_TEST_FURTHER 2.0
 /* The same relative to the terms of a row, where x is large [M] */
 #define HYBRID_ROUNDING_FAR 1e-12
 
@@ -197,6 +201,8 @@
 #define HYBRID_PROGRESS_F 1e-3
 /* The error has fallen below this part [M] */
 #define HYBRID_PROGRESS_ERROR 0.9
+/* So far below a saddle, relative to |f|, f is on its way from there [M] */
+#define HYBRID_PROGRESS_BELOW 1e-9
 
 /* --- feasibility/certificate.c: the slope of the violation ------------------------------------ */
 
@@ -350,6 +356,10 @@
 #define HYBRID_COMPOSITE_NONMONOTONE_GAIN 0.5
 /* Curvature below minus this, relative to max(1, largest), is negative [M] */
 #define HYBRID_COMPOSITE_CURVED 1e-8
+/* |grad f'd| that counts as zero at a saddle point [M] */
+#define HYBRID_COMPOSITE_LEVEL 1e-12
+/* Most saddle points that are left in a run [M] */
+#define HYBRID_COMPOSITE_MAX_SADDLES 5
 
 /* --- trust_region/policy.c: which step is due ------------------------------------------------- */
 

@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 15
+#define HYBRID_INTERFACE_VERSION 14
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -394,6 +394,7 @@ typedef struct {
     double nu, nu_min;                 /* the barrier parameter and its floor */
     double shift;                      /* sigma, the last one of the inertia correction */
     double theta_start;                /* theta = |c|_1 that has set the filter's scale */
+    double theta_cut;                  /* theta before the first of the steps that were cut */
     double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
     hybrid_progress reference;
     int entries;          /* of the filter */

@@ -122,9 +122,11 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
     least = hybrid_smallest_step(pair, it->theta_start, slope);
     if (it->cut >= HYBRID_STEP_MAX_SHORT && plan->m) {
-        /* The filter keeps steps short: near feasibility a full one is due. */
-        int far = pair->theta > HYBRID_PROGRESS_FEASIBLE;
-        int found = far ? NONE : watched_step(run, it);
+        /* The filter keeps steps short: far from feasibility, where theta has grown meanwhile, a
+         * restoration is due, near it a full step. */
+        int far = pair->theta > HYBRID_PROGRESS_FEASIBLE, found;
+        if (far && pair->theta > it->theta_cut) return NONE;
+        found = far ? NONE : watched_step(run, it);
         if (found != NONE) return found;
         cut = 0;
     }
@@ -147,6 +149,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1
                         : cut < 0                                         ? cut
                                                                           : 0;
+        if (run->next.cut == 1) run->next.theta_cut = pair->theta;
         if (verdict == 'h') hybrid_filter_add(pair, &run->next);
         return HYBRID_SOLVED;
     }

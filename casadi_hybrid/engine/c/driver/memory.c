@@ -122,8 +122,8 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
-                 hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
+                 const hybrid_numbers *numbers, const hybrid_run_options *options, int only_steep,
+                 void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
     hybrid_run *run = bytes;
     hybrid_point *start;
     int status;
@@ -135,6 +135,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     run->form.answer = run->answer = answer;
     run->form.relaxation = options->relaxation;
     run->form.unscaled = options->unscaled;
+    run->form.only_steep = only_steep;
     run->form.placing = 1;
     run->options = options;
     run->state = state;

@@ -95,7 +95,7 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
     int status;
     arena.doubles = doubles;
     arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
+    status = hybrid_begin(plan, functions, numbers, options, 0, bytes, &arena, state, answer);
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}

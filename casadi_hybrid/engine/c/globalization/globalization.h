@@ -32,7 +32,7 @@ int hybrid_restored(const hybrid_run *run, const hybrid_trial *trial);
 void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it);
 
 /* A new reference of the progress test where the violation, the objective or the error has
- * improved. */
+ * improved; that of a saddle point is forgotten on the way from there. */
 void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error, int t);
 
 #endif

@@ -11,8 +11,13 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
         int nearer = larger > HYBRID_PROGRESS_FEASIBLE &&
                      theta < HYBRID_PROGRESS_THETA * old->theta;
         int lower = f < old->f - HYBRID_PROGRESS_F * fabs(f);
-        int better = error < HYBRID_PROGRESS_ERROR * old->error;
-        if (!(nearer || lower || better)) return;
+        int better = error < HYBRID_PROGRESS_ERROR * old->error &&
+                     !(it->indefinite && isinf(old->error));
+        if (!(nearer || lower || better)) {
+            if (it->indefinite && f < old->f - HYBRID_PROGRESS_BELOW * fabs(f))
+                old->error = INFINITY;
+            return;
+        }
     }
     it->reference.nu = it->nu;
     it->reference.theta = theta;

@@ -6,8 +6,7 @@
 #include "linear_algebra/lanes.h"
 
 #define LEAST(a) hybrid_min(hybrid_min(LANE(a, 0), LANE(a, 1)), hybrid_min(LANE(a, 2), LANE(a, 3)))
-#define LARGEST(a) \
-    hybrid_max(hybrid_max(LANE(a, 0), LANE(a, 1)), hybrid_max(LANE(a, 2), LANE(a, 3)))
+#define LARGEST(a) hybrid_max(hybrid_max(LANE(a, 0), LANE(a, 1)), hybrid_max(LANE(a, 2), LANE(a, 3)))
 
 double hybrid_largest(int count, const double *v) {
     hybrid_lanes most[4], sum[4], x; /* the sums pass a NaN on */

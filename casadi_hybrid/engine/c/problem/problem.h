@@ -63,6 +63,7 @@ typedef struct {
     double relaxation;        /* how far they are widened, relative */
     int unscaled;             /* whether rows are not scaled */
     int placing;              /* whether a start where a function is not defined is moved */
+    int only_steep;           /* whether only steep rows are scaled, to a slope of one */
     int plain;                /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 

@@ -5,7 +5,7 @@
  * the terms of each row, if a nearer one (|x| >= 1e5), where constants are not yet lost in
  * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
  * the tolerances are no argument against it where f falls ever more slowly: such a point is a
- * solution only if the iterates have come to rest, |x| < |x before|, or f does not fall any more
+ * solution only if the iterates have come to rest, |x| < 2 |x before|, or f does not fall any more
  * in proportion to x, -grad f'x < 0.01 |f|. Iterates that go on outwards beyond 1e10, or come
  * beyond 1e20, and prove nothing diverge.
  */
@@ -36,7 +36,7 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
     ray->reach = reach;
     if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
     if (merit <= 1.0 &&
-        !(hybrid_falls_outwards(plan, at) && reach >= before))
+        !(hybrid_falls_outwards(plan, at) && reach >= HYBRID_RAY_TEST_FURTHER * before))
         return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
         int met = hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes);

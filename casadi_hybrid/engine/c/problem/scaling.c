@@ -44,6 +44,12 @@ static double scale_of(double steepest) {
     return hybrid_between(HYBRID_FORM_SCALE_GOAL / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
 }
 
+/* Where only steep rows are scaled. */
+static double even_scale_of(double steepest) {
+    if (!(steepest > HYBRID_FORM_STEEP)) return 1.0;
+    return hybrid_between(1.0 / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
+}
+
 void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
     for (int i = 0; i < plan->m; i++) of_row[i] = 0.0;
     for (int k = 0; k < plan->kept_A; k++) {
@@ -56,6 +62,7 @@ void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double
 /* Scales so that no gradient of f or of a row exceeds 100 at the start. */
 static void make_scales(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
+    const double least = form->only_steep ? HYBRID_FORM_STEEP : HYBRID_FORM_SCALE_GOAL;
     form->scale_f = scale_of(hybrid_largest(plan->n_x, start->raw_gradient));
     if (form->scale_f < 1.0 && plan->n_free < plan->n_x) { /* it may be a fixed variable's */
         double steepest = 0.0;
@@ -67,11 +74,11 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     }
     form->plain = form->scale_f == 1.0 && is_whole(plan) && !form->numbers->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
-    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= HYBRID_FORM_SCALE_GOAL)
-        return;
+    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= least) return;
     hybrid_steepness(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
-        form->scale_c[i] = scale_of(form->scale_c[i]);
+        double steep = form->scale_c[i];
+        form->scale_c[i] = form->only_steep ? even_scale_of(steep) : scale_of(steep);
         form->plain &= form->scale_c[i] == 1.0;
     }
 }

@@ -69,6 +69,7 @@ int hybrid_is_second_order(hybrid_run *run, int *status) {
     const hybrid_composite *one = run->composite;
     int free = run->plan->n - one->here.rank;
     double scale;
+    if (one->of.saddles >= HYBRID_COMPOSITE_MAX_SADDLES) return 1;
     if ((*status = hybrid_reduced_model(run)) != HYBRID_SOLVED || !free) return 1;
     scale = hybrid_largest(free, one->values);
     return !(one->values[0] < -HYBRID_COMPOSITE_CURVED * hybrid_max(scale, 1.0));
@@ -140,21 +141,22 @@ static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_
 
 /* --- a step that is accepted ------------------------------------------------------------------ */
 
-/* Raises the penalty where f would rise by more than a part of its gain, and predicts the decrease;
- * *gain: of |c|_2. */
-static void promised(hybrid_run *run, const double *d, double *gain, promise *of) {
+/* Raises the penalty where f would rise by more than a part of its gain, and predicts the decrease.
+ * Returns grad f'd; *gain: the predicted decrease of |c|_2. */
+static double promised(hybrid_run *run, const double *d, double *gain, promise *of) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double size = hybrid_norm(plan->m, at->c), q;
+    double size = hybrid_norm(plan->m, at->c), along = hybrid_dot(plan->n, at->gradient, d), q;
     bend_along(run, d, one->left);
-    q = hybrid_dot(plan->n, at->gradient, d) + 0.5 * hybrid_dot(plan->n, d, one->left);
+    q = along + 0.5 * hybrid_dot(plan->n, d, one->left);
     hybrid_times_A(plan, at->A, d, one->along);
     for (int i = 0; i < plan->m; i++) one->along[i] += at->c[i];
     *gain = size - hybrid_norm(plan->m, one->along);
     if (*gain > DBL_EPSILON * size && q > HYBRID_COMPOSITE_SHARE * of->penalty * *gain)
         of->penalty = HYBRID_COMPOSITE_RAISE * q / (HYBRID_COMPOSITE_SHARE * *gain);
     of->predicted = of->penalty * *gain - q;
+    return along;
 }
 
 /* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
@@ -179,10 +181,10 @@ int hybrid_composite_step(hybrid_run *run) {
     while (radius > HYBRID_ROUNDED * (1.0 + reach)) {
         int full = nonmonotone || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
-        double length;
+        double along, length;
         tried plain, taken;
         if (!full) compose(run, radius, &shorter);
-        promised(run, step->d, &gain, &is);
+        along = promised(run, step->d, &gain, &is);
         measure(run, &is, step->d, run->trial, &plain);
         taken = plain;
         if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.trial && step->normal == 0.0) {
@@ -206,8 +208,11 @@ int hybrid_composite_step(hybrid_run *run) {
         length = hybrid_norm(plan->n, taken.d);
         radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
         if (taken.trial && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
+            int flat = size <= HYBRID_COMPOSITE_TOL_FEASIBILITY &&
+                       fabs(along) <= HYBRID_COMPOSITE_LEVEL;
             of->radius = radius;
             of->penalty = is.penalty;
+            of->saddles += flat && step->tangential > 0.0;
             of->promised = size > 0.0 ? gain / size : 0.0;
             hybrid_go_to(run, taken.trial);
             return HYBRID_SOLVED;

@@ -94,7 +94,7 @@ void hybrid_begin_policy(double radius, int escapes, hybrid_policy *of) {
     of->target_violation = -1.0;
     of->patience = HYBRID_POLICY_PATIENCE;
     of->reference = INFINITY;
-    of->raised = 0;
+    of->raised = of->saddles = 0;
     of->escapes = escapes;
 }
 

@@ -13,7 +13,7 @@ typedef struct {
                               * while there is none */
     int patience;            /* steps left until the progress test fails */
     int raised;              /* whether the penalty was raised since the last progress */
-    int escapes;             /* least violations that were left */
+    int escapes, saddles;    /* least violations, and saddle points, that were left */
 } hybrid_policy;
 
 /* What composite steps work on. */
@@ -45,7 +45,8 @@ void hybrid_go_to(hybrid_run *run, hybrid_trial *trial);
 
 /* Eigenvalues and eigenvectors of the Hessian of L on ker A at the iterate. Returns a status. */
 int hybrid_reduced_model(hybrid_run *run);
-/* Whether a KKT point has no negative curvature on ker A; *status: of the model. */
+/* Whether a KKT point has no negative curvature on ker A, or saddle points were left too often;
+ * *status: of the model. */
 int hybrid_is_second_order(hybrid_run *run, int *status);
 /* The first acceptable composite step. Returns a status; where it is HYBRID_SOLVED, run->at is the
  * new point, HYBRID_NOT_NEARER where there is none. */
