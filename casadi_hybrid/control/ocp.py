@@ -49,6 +49,7 @@ class OptimalControl(Statement):
         InputError: for arguments that do not fit, by name, and for changes of a closed problem.
 
     Example:
+        >>> from casadi_hybrid.control import Free, Model
         >>> model = Model("double integrator")
         >>> x, v = model.state("position"), model.state("speed")
         >>> u = model.control("force", lower=-1, upper=1)
