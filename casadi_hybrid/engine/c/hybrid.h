@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 14
+#define HYBRID_INTERFACE_VERSION 15
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -276,7 +276,6 @@ typedef struct {
     double in_firsts, in_seconds;  /* seconds in the two functions */
     double elapsed;                /* seconds of the solve */
     double moved;                  /* of SQP: largest |x - x0| */
-    double reach;                  /* largest |x|; of SQP that of the first iterate too */
     double largest_lam;            /* the largest of |lam_x| and |lam_g| */
     int huge;                      /* whether that is far more than the gradient of f needs */
     int stop;                      /* HYBRID_STOP_...: why the solve has stopped */

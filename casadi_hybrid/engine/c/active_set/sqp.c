@@ -257,13 +257,11 @@ static int ray_test(sqp *h, hybrid_ray *ray) {
 static int deliver(sqp *h, int status) {
     const int n_x = h->form.plan->n_x;
     hybrid_answer *answer = h->form.answer;
-    double began = hybrid_largest(n_x, h->began);
     hybrid_multipliers_out(&h->form, h->at, h->y, h->held.z_lower, h->held.z_upper,
                            answer->lam_x, answer->lam_g);
     hybrid_deliver(&h->form, h->at);
     for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
     answer->moved = hybrid_largest(n_x, h->work);
-    if (began > answer->reach) answer->reach = began;
     if (status == HYBRID_SOLVED && answer->huge) status = HYBRID_LARGE;
     return answer->status = status;
 }

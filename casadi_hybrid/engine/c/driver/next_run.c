@@ -92,18 +92,11 @@ static void move_away(const double *x, int number, int n, double *out) {
     }
 }
 
-/* A root from another start, or on from the feasible point that such a search has found. */
+/* A root from another start. */
 static int escape(hybrid_solver *solver, int candidates) {
     const hybrid_run_start *before = &solver->before;
-    const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
     const int number = before->escapes;
-    hybrid_run_start run;
-    if (number && before->how.root && last->point == HYBRID_FEASIBLE_NOT_STATIONARY) {
-        run = run_of(solver, HYBRID_PATIENCE);
-        run.escapes = number;
-        return begin_at(solver, solver->x, run);
-    }
-    run = root_of(solver);
+    hybrid_run_start run = root_of(solver);
     run.how.cautious = !any_root_will_do(solver);
     run.how.unscaled = before->how.unscaled;
     run.escapes = number + 1;

@@ -14,11 +14,6 @@
  * point. */
 #define DEGENERATE_SIZE 1e3
 #define DEGENERATE_PULL 1e-2
-/* The lengths of a step down the gradient of f that are tried, each ten times the one before, and
- * the largest violation that one may leave. */
-#define OUTSIDE_FROM 1e-8
-#define OUTSIDE_TO 2e-3
-#define OUTSIDE_MOST 1e-7
 
 static int stop_of(int status) {
     switch (status) {
@@ -85,35 +80,13 @@ int hybrid_borne_out(int stop, int point) {
     return point == HYBRID_FRITZ_JOHN_POINT ? HYBRID_STOP_NO_MULTIPLIERS : stop;
 }
 
-/* A point a little down the gradient of f at which a row is violated, but within tolerance. */
-static int step_outside(hybrid_solver *solver, const hybrid_trial *from) {
-    hybrid_run *run = solver->memory;
-    const hybrid_plan *plan = solver->plan;
-    const hybrid_numbers *of = solver->given;
-    hybrid_trial *trial = run->corrected;
-    double steep = hybrid_largest(plan->n, from->of.gradient);
-    for (double length = OUTSIDE_FROM; length < OUTSIDE_TO; length *= 10.0) {
-        double violation;
-        for (int i = 0; i < plan->n; i++)
-            trial->of.w[i] = from->of.w[i] - length * (from->of.gradient[i] / (steep + 1e-300));
-        if (hybrid_visit_problem(run, trial)) return 0;
-        violation = hybrid_excess(plan->n_g, trial->of.raw_g, of->lbg, of->ubg);
-        if (violation < HYBRID_PROGRESS_OUTSIDE * HYBRID_PROGRESS_PERTURBATION) continue;
-        hybrid_set(plan->n_x, trial->of.x, solver->near_x);
-        hybrid_set(plan->n_x, solver->none, solver->near_lam_x);
-        hybrid_set(plan->n_g, solver->none, solver->near_lam_g);
-        return violation <= OUTSIDE_MOST;
-    }
-    return 0;
-}
-
-/* A start for perturbed equations: the iterate next to the point whose multipliers fit, where there
- * is one, or else a point outside. Returns whether there is one. */
-static int find_near(hybrid_solver *solver, const hybrid_trial *from) {
+/* A start for perturbed equations: the iterate next to the point whose multipliers fit. Returns
+ * whether there is one. */
+static int find_near(hybrid_solver *solver) {
     hybrid_run *run = solver->memory;
     const hybrid_plan *plan = solver->plan;
     const hybrid_iterate *near = &solver->state.nearby;
-    if (near->t < 0) return step_outside(solver, from);
+    if (near->t < 0) return 0;
     hybrid_set(plan->n, near->w, run->corrected->of.w);
     if (hybrid_visit_problem(run, run->corrected)) return 0;
     hybrid_set(plan->n_x, run->corrected->of.x, solver->near_x);
@@ -233,7 +206,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     if (outcome->point == HYBRID_FRITZ_JOHN_POINT ||
         (outcome->stop == HYBRID_STOP_STALLED && outcome->point == HYBRID_FEASIBLE_NOT_STATIONARY &&
          found->huge))
-        outcome->near = find_near(solver, trial);
+        outcome->near = find_near(solver);
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
 }
 
@@ -294,7 +267,6 @@ void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     to->huge = from->huge;
     to->placed = from->placed;
     to->ended = to->steps;
-    to->reach = from->reach;
     to->moved = from->moved;
     to->cause = solver->stepped ? solver->state.cause : 0;
     to->stepped = solver->stepped && solver->state.stepped;

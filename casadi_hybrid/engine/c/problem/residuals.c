@@ -165,5 +165,4 @@ void hybrid_deliver(const hybrid_form *form, const hybrid_point *at) {
         if (!(slope > 1.0)) slope = 1.0;
         answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope;
     }
-    answer->reach = hybrid_largest(plan->n_x, at->x);
 }
