@@ -15,7 +15,8 @@ from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.numbers import Numbers
 
-SOLVED, LIMIT, INFEASIBLE, STALLED = 0, 7, 16, 17  # of hybrid.h
+SOLVED, LIMIT = C.HYBRID_SOLVED, C.HYBRID_LIMIT
+INFEASIBLE, STALLED = C.HYBRID_INFEASIBLE, C.HYBRID_STALLED
 
 
 class EndedRun:

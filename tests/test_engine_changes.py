@@ -15,7 +15,7 @@ from casadi_hybrid import Problem
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 
-LIMIT = 7  # of hybrid.h
+LIMIT = C.HYBRID_LIMIT
 
 
 def dense(draws: np.random.Generator, n: int = 24, m: int = 6) -> dict[str, Any]:

@@ -187,18 +187,18 @@ enum {
     HYBRID_UNDEFINED = 2,     /* a function is not defined where it was needed */
     HYBRID_NO_SET = 3,        /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,    /* steps did not get nearer */
-    HYBRID_LIMIT = 7,         /* max_iter, or patience */
-    HYBRID_LARGE = 8,         /* a solution, with multipliers so large that there may be smaller */
-    HYBRID_BAD_NUMBERS = 9,   /* numbers that are not finite, or bounds that cross */
-    HYBRID_NO_GUESS = 10,     /* neither multipliers nor a working set to begin with */
-    HYBRID_PAUSED = 11,       /* of a run, within the core: a step is due */
-    HYBRID_BLOCKED = 12,      /* the filter accepts no step, or nothing improves any more */
-    HYBRID_INFEASIBLE = 16,   /* the violation is stationary: at the last iterate of the run */
-    HYBRID_STALLED = 17,      /* no step leads on from the last iterate of the run */
-    HYBRID_UNBOUNDED = 18,    /* f falls without bound: the last iterate of the run is the proof */
-    HYBRID_DIVERGED = 19,     /* the iterates go to infinity along points that prove nothing */
-    HYBRID_LATE = 20,         /* max_time */
-    HYBRID_STOPPED = 21       /* the observer has ended it */
+    HYBRID_LIMIT = 5,         /* max_iter, or patience */
+    HYBRID_LARGE = 6,         /* a solution, with multipliers so large that there may be smaller */
+    HYBRID_BAD_NUMBERS = 7,   /* numbers that are not finite, or bounds that cross */
+    HYBRID_NO_GUESS = 8,      /* neither multipliers nor a working set to begin with */
+    HYBRID_PAUSED = 9,        /* of a run, within the core: a step is due */
+    HYBRID_BLOCKED = 10,      /* the filter accepts no step, or nothing improves any more */
+    HYBRID_INFEASIBLE = 11,   /* the violation is stationary: at the last iterate of the run */
+    HYBRID_STALLED = 12,      /* no step leads on from the last iterate of the run */
+    HYBRID_UNBOUNDED = 13,    /* f falls without bound: the last iterate of the run is the proof */
+    HYBRID_DIVERGED = 14,     /* the iterates go to infinity along points that prove nothing */
+    HYBRID_LATE = 15,         /* max_time */
+    HYBRID_STOPPED = 16       /* the observer has ended it */
 };
 
 /* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
