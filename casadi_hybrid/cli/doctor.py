@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import stat
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -129,12 +130,12 @@ def _cache() -> str:
         return f"none: {why}"
     known = folder.stat()
     number, size = cache.entries(folder)
-    try:
-        owner = folder.owner()
-    except NotImplementedError:  # Windows
-        owner = "not known"
-    except KeyError:  # a number without a name, as in containers
-        owner = f"user {known.st_uid}"
+    owner = "not known"
+    if sys.platform != "win32":
+        try:
+            owner = folder.owner()
+        except KeyError:  # a number without a name, as in containers
+            owner = f"user {known.st_uid}"
     return (
         f"{folder}, owner {owner}, mode {stat.S_IMODE(known.st_mode):04o}, "
         f"{number} {'library' if number == 1 else 'libraries'}, {size / 1e6:.1f} MB"
