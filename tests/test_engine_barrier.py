@@ -21,7 +21,7 @@ from casadi_hybrid.engine.header import C
 
 INF = np.inf
 EPS = float(np.finfo(float).eps)
-UNBOUNDED, DIVERGED = 18, 19  # of hybrid.h
+UNBOUNDED, DIVERGED = C.HYBRID_UNBOUNDED, C.HYBRID_DIVERGED
 
 
 @pytest.fixture(scope="module")
