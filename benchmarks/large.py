@@ -25,8 +25,8 @@ from peers.solvers import SOLVERS
 from problems.large import LARGE
 
 SIZES = (
-    "distributed:200", "boundary:200", "parabolic:200", "torsion:300", "surface:100", "horizon:20000",
-    "network:500", "network:2000",
+    "distributed:200", "boundary:200", "parabolic:200", "torsion:300", "surface:100",
+    "horizon:20000", "network:500", "network:2000",
 )  # fmt: skip
 OURS, PEER = "hybrid", "ipopt"
 HEAD = ("problem", "n", "solver", "ok", "it.", "build", "first", "second", "MiB", "f")
