@@ -78,7 +78,8 @@ def elements_of(first: ca.Function, way: Any) -> tuple[ca.Function, ca.Function,
     x, p = (ca.SX.sym(name, first.numel_in(i)) for i, name in enumerate("xp"))
     total, outputs, _ = first(x, p)
     graph = ca.Function("graph", [x, p], [total, outputs])
-    found = elements._Search(graph_of(graph), graph, *way).elements()
+    read = graph_of(graph)
+    found = elements._Search(read, graph, elements.early_of(read), *way).elements()
     assert found is not None
     both = first_assembly(found), second_assembly(found)
     n, m, n_p = found.n, found.m, found.n_p

@@ -69,12 +69,13 @@ def find_elements(graph: ca.Function) -> Elements | None:
     """
     try:
         read = graph_of(graph)
+        early = early_of(read)
     except (UntranslatedError, BuildError, MemoryError):
         return None
     best: _Search | None = None
     for way in WAYS:
         with suppress(UntranslatedError, MemoryError):
-            search = _Search(read, graph, *way)
+            search = _Search(read, graph, early, *way)
             if best is None or REPEATED * search.once < best.once:
                 best = search
         if best is not None and best.repeated >= _OFTEN:
@@ -82,16 +83,28 @@ def find_elements(graph: ca.Function) -> Elements | None:
     return best.elements() if best and best.repeated >= REPEATED else None
 
 
+def early_of(graph: Graph) -> Flags:
+    """What hangs on constants, parameters and variables alone that nearly all elements read."""
+    n, wide, early = graph.sizes[0], wide_inputs(graph), np.zeros(graph.op.size, np.uint8)
+    wide[behind_hubs(graph, n)] = 1
+    wide[n:] = 1
+    call(tools().blocks_early, early.size, graph.op, graph.a, graph.b, wide, early)
+    return early
+
+
 class _Search:
     """One way to cut a problem.
 
     Args:
         graph, function: the problem.
+        early: :func:`early_of` it.
         apart: whether rows are sums of terms too.
         small: operations of what joins nothing.
     """
 
-    def __init__(self, graph: Graph, function: ca.Function, apart: bool, small: int) -> None:
+    def __init__(
+        self, graph: Graph, function: ca.Function, early: Flags, apart: bool, small: int
+    ) -> None:
         self._n, self._n_p = graph.sizes
         self._m = function.size1_out(1)
         self._pool = graph.constants
@@ -104,7 +117,13 @@ class _Search:
         if apart:
             row_of, rows, of_rows = self._terms(graph, rows, _LINEAR_ROWS, spine)
         self._row_of, self._factors = row_of, (of_rows, factors)
-        self._gather(graph, spine, rows, terms, small)
+        if small:
+            early, sizes = early.copy(), np.empty(early.size, np.int32)
+            call(
+                tools().blocks_small, early.size, graph.op, graph.a, graph.b, c_int(small), sizes,
+                early,
+            )  # fmt: skip
+        self._gather(graph, spine, rows, terms, early)
         self._count()
 
     def _terms(
@@ -121,17 +140,9 @@ class _Search:
         )  # fmt: skip
         return owner[:count], term[:count], factor[:count]
 
-    def _gather(self, graph: Graph, spine: Flags, rows: Ints, terms: Ints, small: int) -> None:
+    def _gather(self, graph: Graph, spine: Flags, rows: Ints, terms: Ints, early: Flags) -> None:
         """The elements as values one after the other, and what each says of rows and terms."""
         n = graph.op.size
-        wide = wide_inputs(graph)
-        wide[behind_hubs(graph, self._n)] = 1
-        wide[self._n :] = 1
-        early = np.zeros(n, np.uint8)
-        call(tools().blocks_early, n, graph.op, graph.a, graph.b, wide, early)
-        if small:
-            sizes = np.empty(n, np.int32)
-            call(tools().blocks_small, n, graph.op, graph.a, graph.b, c_int(small), sizes, early)
         # Of a root that is a leaf or early an element is made by an operation that does nothing.
         roots = np.concatenate([rows, terms]).astype(np.int32)
         plain = (graph.op[roots] < 0) | (early[roots] > 0)
