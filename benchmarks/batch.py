@@ -2,7 +2,7 @@
 
     python benchmarks/batch.py [--families NAME ...] [--solves K] [--threads K ...] [--repeat K]
 
-The solves are the steps of closed loops of ``casadi-hybrid benchmark``, from the guesses there, in
+The solves are the steps of closed loops of ``warm_peers.py``, from the guesses there, in
 another order, so that dear ones do not lie together. Milliseconds by the wall clock of a quiet
 machine, the median of the rounds, in each of which all take turns; "one by one" is a call of the
 solver for each, "gain" what it takes by one thread over what it takes by so many. "same bits" says
@@ -20,12 +20,12 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from warm.families import FAMILIES
+from warm.loop import Loop
+from warm.measure import quiet
+from warm.stages import program
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.benchmark.families import FAMILIES
-from casadi_hybrid.benchmark.loop import Loop
-from casadi_hybrid.benchmark.measure import quiet
-from casadi_hybrid.benchmark.stages import program
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 MOVING = ("x0", "lam_x0", "lam_g0", "p")

@@ -2,7 +2,7 @@
 
 Processor seconds of ``nlpsol`` and the first call together, in brackets those of a second call,
 from the answer with its multipliers, and iterations of the first; for predictive controllers
-(families of :mod:`casadi_hybrid.benchmark`) in the ways in which users write them in MX:
+(families of ``warm/families.py``) in the ways in which users write them in MX:
 
 - ``calls``: a Function of one interval in SX, called N times;
 - ``map``: the same mapped over the horizon;
@@ -23,10 +23,10 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from warm.families import FAMILIES
+from warm.stages import Family
 
 import casadi_hybrid as ch
-from casadi_hybrid.benchmark.families import FAMILIES
-from casadi_hybrid.benchmark.stages import Family
 
 WAYS = ("calls", "map", "opti", "graph", "rk", "cvodes")
 NAMES = ("van_der_pol", "quadrotor", "cart_pole", "chain")

@@ -21,11 +21,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from warm.families import FAMILIES
+from warm.loop import Loop
+from warm.stages import program, runge_kutta
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.benchmark.families import FAMILIES
-from casadi_hybrid.benchmark.loop import Loop
-from casadi_hybrid.benchmark.stages import program, runge_kutta
 from casadi_hybrid.engine.export.measure import Measured, measure
 from casadi_hybrid.problem.building.compiler import compiler_of, find_compiler
 
@@ -75,7 +75,7 @@ def oscillator(N: int) -> Callable[[int], Controller]:
 
 
 def family(name: str, N: int) -> Callable[[int], Controller]:
-    """One of ``casadi-hybrid benchmark``, a graph of scalars."""
+    """One of ``warm_peers.py``, a graph of scalars."""
 
     def make(steps: int) -> Controller:
         made = program(FAMILIES[name], N)

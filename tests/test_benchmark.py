@@ -7,16 +7,15 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
-
-from casadi_hybrid.benchmark.families import FAMILIES, HORIZONS, JUDGED, TUNING
-from casadi_hybrid.benchmark.judge import TOLERANCE, Judge
-from casadi_hybrid.benchmark.loop import NOISE, Loop
-from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, SOLVED, Call, Plan, measure
-from casadi_hybrid.benchmark.peers import NAMES, OURS, PEERS, QUICK, Setting, chosen, loads
-from casadi_hybrid.benchmark.stages import program
-from casadi_hybrid.benchmark.summary import best, exponent, lost_steps, ratios, summarize
-from casadi_hybrid.benchmark.table import report
-from casadi_hybrid.cli import main
+from warm.families import FAMILIES, HORIZONS, JUDGED, TUNING
+from warm.judge import TOLERANCE, Judge
+from warm.loop import NOISE, Loop
+from warm.measure import FALSE, LEFT, RAISED, SOLVED, Call, Plan, measure
+from warm.peers import NAMES, OURS, PEERS, QUICK, Setting, chosen, loads
+from warm.stages import program
+from warm.summary import best, exponent, lost_steps, ratios, summarize
+from warm.table import report
+from warm_peers import main
 
 SHORT = 4
 
@@ -206,7 +205,7 @@ def test_compiled_solvers_solve_the_same_step(compiler, tmp_path, monkeypatch):
 
 def test_compiled_without_a_compiler_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(["benchmark", "--compiled", "--quick", "--out", str(tmp_path)]) == 2
+    assert main(["--compiled", "--quick", "--out", str(tmp_path)]) == 2
     assert "needs a C compiler" in capsys.readouterr().err
 
 
@@ -217,7 +216,7 @@ def test_the_exponent_is_that_of_the_power():
 
 
 def test_the_command_prints_and_writes(tmp_path, capsys):
-    words = ["benchmark", "--quick", "--family", "van_der_pol", "--sizes", "5", "--steps", "2"]
+    words = ["--quick", "--family", "van_der_pol", "--sizes", "5", "--steps", "2"]
     words += ["--solvers", "hybrid", "ipopt/mu-1e-5", "--out", str(tmp_path)]
     assert main(words) == 0
     out = capsys.readouterr().out
@@ -233,7 +232,7 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
 
 
 def test_json_is_all_that_is_printed(tmp_path, capsys):
-    words = ["benchmark", "--quick", "--family", "tanks", "--sizes", "3", "--steps", "1", "--json"]
+    words = ["--quick", "--family", "tanks", "--sizes", "3", "--steps", "1", "--json"]
     assert main([*words, "--solvers", "sqpmethod/piqp", "--out", str(tmp_path)]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [one["setting"] for one in printed["settings"]] == [OURS, "sqpmethod/piqp"]
@@ -241,21 +240,21 @@ def test_json_is_all_that_is_printed(tmp_path, capsys):
 
 
 def test_what_is_measured_is_written_when_the_run_is_interrupted(tmp_path, monkeypatch):
-    from casadi_hybrid.benchmark import command
+    import warm_peers
 
     def interrupted(made, *rest):
         if made.N == 4:
             raise KeyboardInterrupt
         return measure(made, *rest)
 
-    monkeypatch.setattr(command, "measure", interrupted)
-    words = ["benchmark", "--quick", "--family", "tanks", "--sizes", "3", "4", "--steps", "1"]
+    monkeypatch.setattr(warm_peers, "measure", interrupted)
+    words = ["--quick", "--family", "tanks", "--sizes", "3", "4", "--steps", "1"]
     assert main([*words, "--solvers", "sqpmethod/qrqp", "--out", str(tmp_path)]) == 130
     assert "tanks N=3" in (tmp_path / "benchmark.txt").read_text(encoding="utf-8")
 
 
 def test_the_study_of_horizons_prints_and_draws(tmp_path, capsys):
-    words = ["benchmark", "--horizon", "--family", "linear", "--sizes", "3", "6", "--steps", "1"]
+    words = ["--horizon", "--family", "linear", "--sizes", "3", "6", "--steps", "1"]
     words += ["--solvers", "sqpmethod/qrqp", "--clock", "processor", "--out", str(tmp_path)]
     assert main(words) == 0
     assert "exponent" in capsys.readouterr().out
@@ -274,8 +273,16 @@ def test_the_study_of_horizons_prints_and_draws(tmp_path, capsys):
     ],
 )
 def test_wrong_input_is_one_line_and_a_code(words, said, tmp_path, capsys):
-    assert main(["benchmark", "--quick", *words, "--out", str(tmp_path)]) == 2
+    assert main(["--quick", *words, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err.strip()
     assert said in error
     assert len(error.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--solvers", "--family"])
+def test_names_are_listed_once(option, capsys):
+    assert main([option, "bogus"]) == 2
+    said = capsys.readouterr().err.rpartition("known: ")[2].strip().split(", ")
+    assert len(said) > 5
+    assert len(said) == len(set(said))

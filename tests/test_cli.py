@@ -11,7 +11,7 @@ from casadi_hybrid.cli import main
 from casadi_hybrid.cli.new import KINDS
 
 
-@pytest.mark.parametrize("command", ["reproduce", "study", "benchmark"])
+@pytest.mark.parametrize("command", ["reproduce", "study"])
 def test_figures_in_other_formats_are_in_the_help(command, capsys):
     with pytest.raises(SystemExit):
         main([command, "--help"])
@@ -76,14 +76,6 @@ def test_the_bare_command_prints_the_help_by_groups(capsys):
     titles = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
     assert titles == ["use:", "check:", "the paper:", "this machine:", "examples:"]
     assert all(len(line) <= 100 for line in out.splitlines())
-
-
-@pytest.mark.parametrize("option", ["--solvers", "--family"])
-def test_names_are_listed_once(option, capsys):
-    assert main(["benchmark", option, "bogus"]) == 2
-    said = capsys.readouterr().err.rpartition("known: ")[2].strip().split(", ")
-    assert len(said) > 5
-    assert len(said) == len(set(said))
 
 
 def test_a_pipe_without_greek_gets_question_marks(tmp_path, monkeypatch):

@@ -9,11 +9,11 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import needs_engine
+from warm.families import FAMILIES
+from warm.loop import Loop
+from warm.stages import program
 
 from casadi_hybrid import InputError, Problem, nlpsol
-from casadi_hybrid.benchmark.families import FAMILIES
-from casadi_hybrid.benchmark.loop import Loop
-from casadi_hybrid.benchmark.stages import program
 from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.export import functions as choosing
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate

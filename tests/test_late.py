@@ -14,7 +14,7 @@ HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "pyarrow", "distributed")
 SELDOM = tuple(
     f"casadi_hybrid.{name}"
     for name in (
-        "benchmark", "casadi_api.batch", "casadi_api.callbacks", "casadi_api.foreign",
+        "casadi_api.batch", "casadi_api.callbacks", "casadi_api.foreign",
         "casadi_api.optistack", "casadi_api.sensitivity", "casadi_api.stored", "claims", "cli",
         "control", "engine.batch", "engine.blocks.library", "engine.export", "engine.in_graph",
         "iterations", "paper", "plotting", "problem.building.build", "result.answer", "result.call",

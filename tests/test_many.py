@@ -329,15 +329,13 @@ def test_a_table_that_cannot_be_written_is_printed(tmp_path, monkeypatch, capsys
     assert "not everything was written: [Errno 28] No space left" in printed.err
 
 
-@pytest.mark.parametrize(
-    "command", [["study"], ["reproduce"], ["benchmark"], ["export", "file.py"]]
-)
+@pytest.mark.parametrize("command", [["study"], ["reproduce"], ["export", "file.py"]])
 def test_a_folder_is_tried_before_the_work(tmp_path, capfd, command):
     (tmp_path / "file").write_text("")
     (tmp_path / "file.py").write_text("raise SystemExit('the work began')")
-    out = "--out" if command[0] in ("benchmark", "export") else "--output"
+    out = "--output"
     if command[0] == "export":
-        command = ["export", str(tmp_path / "file.py")]
+        out, command = "--out", ["export", str(tmp_path / "file.py")]
     assert main([*command, out, str(tmp_path / "file" / "below")]) == 2
     assert "below cannot be written to: Not a directory" in capfd.readouterr().err
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
+from warm.peers import JIT
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.benchmark.peers import JIT
 
 Make = Callable[[Mapping[str, Any]], Any]
 QUIET = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}

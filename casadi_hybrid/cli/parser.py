@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from casadi_hybrid import __version__
-from casadi_hybrid.benchmark import command as benchmark
 from casadi_hybrid.cli import completion, doctor, embedded, new, running, studies, verifying
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -25,18 +24,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "verify": ("verify rocket.py", "verify rocket.py:plan --method look-ahead", "verify hs71.nl"),
     "claims": ("claims", "claims --json"),
-    "benchmark": (
-        "benchmark --quick",
-        "benchmark --family pendulum --solvers hybrid ipopt --steps 20",
-        "benchmark --horizon --json",
-    ),
     "doctor": ("doctor", "doctor --json"),
     "export": ("export rocket.py:plan --out c", "export rocket.py --out c --warm-only"),
     "completion": ("completion bash", "completion zsh", "completion fish"),
 }
 GROUPS = {
     "use": ("run", "new", "export"),
-    "check": ("verify", "benchmark"),
+    "check": ("verify",),
     "the paper": ("reproduce", "study", "claims"),
     "this machine": ("doctor", "completion"),
 }
@@ -80,7 +74,7 @@ def make_parser() -> Parser:
     parser.commands = commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=argparse.ArgumentParser
     )
-    for part in (running, new, verifying, studies, doctor, benchmark, embedded, completion):
+    for part in (running, new, verifying, studies, doctor, embedded, completion):
         part.add_arguments(commands)
     for name, lines in EXAMPLES.items():
         command = commands.choices[name]

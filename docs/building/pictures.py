@@ -1,6 +1,6 @@
 """The pictures of the README and the site, from runs: python docs/building/pictures.py [NAME ...].
 
-``solve`` and ``loop`` take seconds. ``benchmark`` runs ``casadi-hybrid benchmark`` for minutes, or
+``solve`` and ``loop`` take seconds. ``benchmark`` runs ``benchmarks/warm_peers.py`` for minutes, or
 reads the folder that such a run has written (``--from FOLDER``). ``rooms`` draws the
 rooms of the package from the order in ``tests/test_rooms.py`` and what they import.
 """
@@ -157,13 +157,13 @@ SETTINGS = (
 
 
 def draw_benchmark(folder: Path | None) -> None:
-    """The profile of the benchmark, as ``casadi-hybrid benchmark`` draws it."""
+    """The profile of the benchmark, as ``benchmarks/warm_peers.py`` draws it."""
     with tempfile.TemporaryDirectory() as made:
         if folder is None:
             folder = Path(made)
-            program = shutil.which("casadi-hybrid") or "casadi-hybrid"
-            words = ["benchmark", "--clock", "processor", "--out", made, "--solvers", *SETTINGS]
-            subprocess.run([program, *words], check=True)
+            script = Path(__file__).parents[2] / "benchmarks" / "warm_peers.py"
+            words = ["--clock", "processor", "--out", made, "--solvers", *SETTINGS]
+            subprocess.run([sys.executable, str(script), *words], check=True)
         shutil.copy(folder / "profile.png", PICTURES / "benchmark.png")
 
 

@@ -16,7 +16,7 @@ import casadi_hybrid
 _LIBRARIES = ("casadi", "numpy", "scipy", "feral-solver")
 # Parts of the package that show results or drive a study, and never change a number in it.
 _SHOWING = {
-    "basics/carriers.py", "basics/parallel.py", "basics/record", "benchmark", "claims", "cli",
+    "basics/carriers.py", "basics/parallel.py", "basics/record", "claims", "cli",
     "iterations/log.py", "paper/__init__.py", "paper/experiment.py", "paper/files.py",
     "paper/fitted.py", "paper/norms.py", "paper/printed.py", "paper/reproduce.py",
     "paper/tables.py", "paper/verdicts.py", "plotting.py", "result/report", "study/__init__.py",

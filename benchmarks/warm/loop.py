@@ -19,8 +19,8 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.benchmark.judge import TOLERANCE, Judge
-from casadi_hybrid.benchmark.stages import Program, Vector
+from warm.judge import TOLERANCE, Judge
+from warm.stages import Program, Vector
 
 NOISE = 0.01
 STEERING = {

@@ -18,9 +18,9 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
-from casadi_hybrid.benchmark.judge import TOLERANCE
-from casadi_hybrid.benchmark.stages import Program
 from casadi_hybrid.casadi_api.interface import nlpsol
+from warm.judge import TOLERANCE
+from warm.stages import Program
 
 Options = dict[str, Any]
 OURS = "hybrid"

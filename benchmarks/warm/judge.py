@@ -20,7 +20,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.benchmark.stages import Program, Vector
+from warm.stages import Program, Vector
 
 TOLERANCE = 1e-6
 MOVED = 1e-8

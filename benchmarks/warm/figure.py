@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from casadi_hybrid.benchmark.measure import Call
-from casadi_hybrid.benchmark.peers import OURS
-from casadi_hybrid.benchmark.summary import Summary, best, exponent
-from casadi_hybrid.benchmark.table import label
 from casadi_hybrid.plotting import figure, legend_below, line_style
+from warm.measure import Call
+from warm.peers import OURS
+from warm.summary import Summary, best, exponent
+from warm.table import label
 
 _FURTHEST = 1000.0
 """Right end of the profile at most."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, Call
-from casadi_hybrid.benchmark.peers import ALIKE, OURS
-from casadi_hybrid.benchmark.summary import (
+from warm.measure import FALSE, LEFT, RAISED, Call
+from warm.peers import ALIKE, OURS
+from warm.summary import (
     ENOUGH,
     Cell,
     Place,

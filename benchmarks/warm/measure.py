@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.benchmark.judge import TOLERANCE, Judge
-from casadi_hybrid.benchmark.loop import Loop, Step
-from casadi_hybrid.benchmark.peers import Setting
-from casadi_hybrid.benchmark.stages import Program
+from warm.judge import TOLERANCE, Judge
+from warm.loop import Loop, Step
+from warm.peers import Setting
+from warm.stages import Program
 
 _ERRORS = (RuntimeError, ValueError, ArithmeticError, CompilerWarning)
 SOLVED, FALSE, FAILED, RAISED, LEFT = "solved", "false success", "failed", "raised", "left out"

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, SOLVED, Call
-from casadi_hybrid.benchmark.peers import OURS
+from warm.measure import FALSE, LEFT, RAISED, SOLVED, Call
+from warm.peers import OURS
 
 ENOUGH = 0.9
 """A setting can be the best of its peer where it solves at least this share of the steps it ran."""

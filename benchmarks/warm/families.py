@@ -13,7 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.benchmark.stages import Family, runge_kutta
+from warm.stages import Family, runge_kutta
 
 GRAVITY = 9.81
 FREE = np.inf

@@ -1,4 +1,11 @@
-"""The command ``casadi-hybrid benchmark``: what its options mean, the run, and its files."""
+"""This package beside the solvers of CasADi's wheel, one Python call a step in warm closed loops.
+
+    python benchmarks/warm_peers.py --quick
+    python benchmarks/warm_peers.py --family pendulum --solvers hybrid ipopt --steps 20
+    python benchmarks/warm_peers.py --horizon --clock processor --out figures
+
+``--help`` lists the options, ``warm/`` has the parts.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
-
-from casadi_hybrid import __version__
-from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.formats import add_figures
-from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.basics.record.folder import writable
-from casadi_hybrid.benchmark.families import FAMILIES, HORIZONS, JUDGED, TUNING
-from casadi_hybrid.benchmark.measure import Call, Plan, measure
-from casadi_hybrid.benchmark.peers import PEERS, QUICK, Setting, chosen, loads
-from casadi_hybrid.benchmark.stages import program
-from casadi_hybrid.benchmark.summary import summarize
-from casadi_hybrid.benchmark.table import (
+from warm.families import FAMILIES, HORIZONS, JUDGED, TUNING
+from warm.measure import Call, Plan, measure
+from warm.peers import PEERS, QUICK, Setting, chosen, loads
+from warm.stages import program
+from warm.summary import summarize
+from warm.table import (
     CAPTION,
     CLOCKS,
     as_records,
@@ -35,6 +36,12 @@ from casadi_hybrid.benchmark.table import (
     report,
     write_csv,
 )
+
+from casadi_hybrid import __version__
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.formats import add_figures
+from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.basics.record.folder import writable
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 _FAMILIES = f"problems (default: {' '.join(JUDGED)}; also linear; for tuning: {' '.join(TUNING)})"
@@ -56,14 +63,12 @@ _SWITCHES = (
 )
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the others."""
-    parser = commands.add_parser(
-        "benchmark",
-        help="warm steps of predictive controllers beside the solvers of CasADi's wheel",
+def main(words: Sequence[str] | None = None) -> int:
+    """Run with these words; 0, whoever was fastest, 2 for wrong input, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(
         description="Measure one Python call a step in warm closed loops with 1 % noise, of this "
         "package and of the solvers in CasADi's wheel, each with its best settings. All get the "
-        "same guesses; every answer is judged by residuals that are computed anew.",
+        "same guesses; every answer is judged by residuals that are computed anew."
     )
     for flag, kind, nargs, metavar, default, text in _OPTIONS:
         parser.add_argument(
@@ -78,7 +83,14 @@ def add_arguments(commands: Any) -> None:
         help="wall, or the processor time of the call, for a busy machine (default wall)",
     )
     add_figures(parser)
-    parser.set_defaults(run=run)
+    try:
+        return run(parser.parse_args(words))
+    except (InputError, OSError) as error:
+        print(f"warm_peers.py: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("warm_peers.py: interrupted", file=sys.stderr)
+        return 130
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -172,7 +184,8 @@ class _Progress:
 
 def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> list[Path]:
     """Write table, CSV and figures."""
-    from casadi_hybrid.benchmark.figure import horizons, profile, spreads  # noqa: PLC0415
+    from warm.figure import horizons, profile, spreads  # noqa: PLC0415
+
     from casadi_hybrid.plotting import save  # noqa: PLC0415
 
     folder, against = arguments.out, arguments.horizon
@@ -191,3 +204,7 @@ def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> 
         figures = {"horizon": horizons(summary)}
     named = ((folder / f"{name}.{arguments.figures}", made) for name, made in figures.items())
     return [*paths, *(save(made, path) for path, made in named)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,5 +4,5 @@ One call is measured as a user makes it: ``solver(x0=…, p=…, lam_x0=…, …
 last solution shifted by one interval as the guess. All solvers get the same guesses, and each
 answer is judged by residuals that are computed anew. ``families`` has the problems, ``peers`` the
 solvers and their settings, ``loop`` the measured states and guesses, ``measure`` the clock,
-``judge`` the verdict, ``table`` and ``figure`` what is shown, ``command`` the command.
+``judge`` the verdict, ``table`` and ``figure`` what is shown, ``warm_peers.py`` the command.
 """
