@@ -44,7 +44,7 @@ MECHANISMS = (
     change("crossover to the active set", "driver/run.c",
            "status = hybrid_crossover(run, it, &spent);", "spent = 0, status = HYBRID_NO_SET;"),
     change("second-order correction", "barrier/step.c",
-           "number < HYBRID_STEP_MAX_CORRECTIONS", "number < 0"),
+           "number < run->options->corrections", "number < 0"),
     change("watchdog", "barrier/step.c",
            "found = far ? NONE : watched_step(run, it);", "found = NONE;"),
     change("Levenberg-Marquardt shift where the filter blocks", "barrier/step.c",

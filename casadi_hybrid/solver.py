@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
 from casadi_hybrid.iterations.stopping import Progress, StoppingTest
-from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
@@ -45,6 +45,8 @@ class Solver:
             (1e-8; IPOPT's ``tol``).
         max_iter, max_time, divergence: see :class:`~casadi_hybrid.point.limits.Limits`; by default
             3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
+        mu_init, bound_push, constr_mult_init_max, max_soc: settings of the default method, see
+            :class:`~casadi_hybrid.point.limits.Limits`.
         stopping: further stopping tests, asked after those for convergence and divergence, before
             those for steps and seconds.
         **options: options of the method.
@@ -92,12 +94,14 @@ class Solver:
         known = self.method.limits
         kinds = (tol_feasibility, tol_stationarity, tol_complementarity)
         common = known.tolerances.feasibility if tol is None else tol
-        self.limits = Limits(
-            Tolerances(*(common if one is None else one for one in kinds)),
-            known.scaled_tol if scaled_tol is None else scaled_tol,
-            known.max_iter if max_iter is None else max_iter,
-            known.max_time if max_time is None else max_time,
-            known.divergence if divergence is None else divergence,
+        given: dict[str, Any] = {
+            "scaled_tol": scaled_tol, "max_iter": max_iter, "max_time": max_time,
+            "divergence": divergence,
+        }  # fmt: skip
+        self.limits = replace(
+            known,
+            tolerances=Tolerances(*(common if one is None else one for one in kinds)),
+            **{name: value for name, value in given.items() if value is not None},
         )
         self.stopping = tuple(stopping)
         for i, test in enumerate(self.stopping):

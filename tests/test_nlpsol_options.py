@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
+import numpy as np
 import pytest
 
-from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.casadi_api import foreign
 from casadi_hybrid.casadi_api.foreign import OptionWarning
 
@@ -115,7 +116,7 @@ def test_options_of_the_plugin_are_the_solvers_own_or_those_of_ipopt() -> None:
     chosen = nlpsol("s", "hybrid", NLP, options).options
     assert (chosen.tol, chosen.residual_tol, chosen.log) == (1e-9, 1e-7, 1)
     with pytest.warns(OptionWarning, match="mu_init"):
-        nlpsol("s", "hybrid", NLP, {"hybrid.mu_init": 1e-3})
+        nlpsol("s", "hybrid", NLP, {"ipopt": {"mu_init": 1e-3, "warm_start_init_point": "yes"}})
 
 
 def test_names_with_two_underscores_are_those_of_a_plugin() -> None:
@@ -155,6 +156,7 @@ SAMPLES = {
     "tol": 1e-4, "constr_viol_tol": 1e-9, "dual_inf_tol": 1e-9, "compl_inf_tol": 1e-9,
     "max_iter": 3, "max_wall_time": 9.0, "max_cpu_time": 9.0, "diverging_iterates_tol": 1e9,
     "hessian_approximation": "limited-memory", "warm_start_init_point": "no", "print_level": 5,
+    "mu_init": 1e-3, "bound_push": 0.1, "constr_mult_init_max": 10.0, "max_soc": 0,
 }  # fmt: skip
 """A value of every option that is used, which is not the default."""
 
@@ -238,3 +240,53 @@ def test_an_option_does_what_its_row_says(name: str) -> None:
         assert refused == ("refused" if "refused" in said else "left out")
     else:
         assert becomes(name, SAMPLES.get(name, 17)) == kind
+
+
+def hs71() -> tuple[dict[str, Any], dict[str, Any]]:
+    x = ca.SX.sym("x", 4)
+    f = x[0] * x[3] * ca.sum1(x[:3]) + x[2]
+    g = ca.vertcat(x[0] * x[1] * x[2] * x[3], ca.sumsqr(x))
+    numbers = {"x0": [1, 5, 5, 1], "lbx": 1, "ubx": 5, "lbg": [25, 40], "ubg": [ca.inf, 40]}
+    return {"x": x, "f": f, "g": g}, numbers
+
+
+def first_rows(**settings: Any) -> tuple[Any, list[Any]]:
+    """The first iterates of HS71 as the callback sees them, and the solver."""
+    nlp, numbers = hs71()
+    seen: list[Any] = []
+    solver = nlpsol("s", "hybrid", nlp, {**settings, "iteration_callback": seen.append})
+    solver(**numbers)
+    assert solver.stats()["success"]
+    return solver, seen
+
+
+def test_bound_push_is_the_distance_of_the_start_from_its_bounds() -> None:
+    """x0 = 1 and 5 lie on the bounds 1 and 5: push·max(1, |bound|), at most push·(5 − 1)."""
+    for push in (1e-2, 1e-1, 3.0):
+        x = np.asarray(first_rows(bound_push=push)[1][0].x).ravel()
+        inside = [min(push * max(1.0, bound), min(push, 0.5) * 4.0) for bound in (1.0, 5.0)]
+        assert x == pytest.approx([1 + inside[0], 5 - inside[1], 5 - inside[1], 1 + inside[0]])
+
+
+def test_a_small_first_barrier_parameter_is_that_of_the_first_iterate() -> None:
+    for mu in (0.1, 1e-3):
+        solver, _ = first_rows(mu_init=mu)
+        assert solver.stats()["iterations"]["mu"][0] == mu
+
+
+def test_first_multipliers_above_the_limit_are_zero() -> None:
+    assert np.any(first_rows()[1][0].lam_g)
+    assert not np.any(first_rows(constr_mult_init_max=0.0)[1][0].lam_g)
+
+
+def test_the_settings_are_those_of_the_solver_class_too() -> None:
+    nlp, numbers = hs71()
+    problem = Problem.from_nlp(nlp, **numbers)
+    for setting in ({"mu_init": 1e-3}, {"bound_push": 0.1}, {"max_soc": 0}):
+        solver, _ = first_rows(**setting)
+        result = Solver(problem, **setting).solve()
+        assert result.iterations == solver.stats()["iter_count"]
+    with pytest.raises(InputError, match="mu_init must be"):
+        Solver(problem, mu_init=0.0)
+    with pytest.raises(InputError, match="unknown option 'mu_init' for 'closed-form'"):
+        Solver(problem, "closed-form", mu_init=1e-3)

@@ -88,7 +88,9 @@ _IPOPT = _by_name({
     "tol": "tol", "max_iter": "max_iter", "max_time": "max_wall_time max_cpu_time",
     "divergence": "diverging_iterates_tol", "hessian_approximation": "hessian_approximation",
     "warm": "warm_start_init_point", "constr_viol_tol": "constr_viol_tol",
-    "dual_inf_tol": "dual_inf_tol", "compl_inf_tol": "compl_inf_tol",
+    "dual_inf_tol": "dual_inf_tol", "compl_inf_tol": "compl_inf_tol", "mu_init": "mu_init",
+    "bound_push": "bound_push", "constr_mult_init_max": "constr_mult_init_max",
+    "max_soc": "max_soc",
 })  # fmt: skip
 # Promises and printing of IPOPT, warm starts, whose point is taken as it is here, and what is
 # always looked for.
@@ -238,7 +240,9 @@ def _from_ipopt(
         if not isinstance(value, Real | str | np.bool_):
             raise InputError(f"ipopt.{name} must be a number or a text, got {value!r}")
         number = None if isinstance(value, str) else float(value)
-        if name in _IPOPT:
+        # Beside that it is meant for given multipliers, with which another goes here.
+        apart = name == "mu_init" and options.get("warm_start_init_point") == "yes"
+        if name in _IPOPT and not apart:
             _translate(translated, name, value)
         elif name == "print_level":
             whole: Any = int(value) if isinstance(value, float) else value
@@ -271,7 +275,7 @@ def _from_ipopt(
 
 
 def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
-    if name == "max_iter" and isinstance(value, float) and value.is_integer():
+    if name in ("max_iter", "max_soc") and isinstance(value, float) and value.is_integer():
         value = int(value)  # CasADi takes a whole number that is written as a float
     target = _IPOPT[name]
     if target == "warm":

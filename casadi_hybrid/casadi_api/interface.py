@@ -52,6 +52,11 @@ def nlpsol(
             max_time  inf  wall-clock seconds
             divergence  1e+20  give up beyond this ‖x‖_∞, or below minus this f at a feasible point
                 (status UNBOUNDED)
+            mu_init  0.1  first barrier parameter of a run from x0 alone
+            bound_push  0.01  least distance of its start from the bounds, relative to
+                max(1, |bound|), and to the distance between them (half of that at most)
+            constr_mult_init_max  1000.0  first multipliers that are larger become zero
+            max_soc  4  most second-order corrections of a step
             error_on_fail  False  raise SolveError instead of returning a failure
             iteration_callback  None  Python function called with each IterationRecord; return True
                 to stop. Or a ``ca.Callback`` (x, f, g, lam_x, lam_g, lam_p) → number, not zero to
@@ -86,7 +91,8 @@ def nlpsol(
             variable_names  None  n names for messages; ``x[i]`` by default
 
             Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``, ``tol``, ``max_iter``,
-            ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits above,
+            ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits and
+            four settings above (``mu_init`` not where a script starts warm by it),
             ``hessian_approximation`` and ``print_level`` (5 and more print the log; without it
             nothing is printed) are translated. The other options of CasADi and IPOPT are accepted
             where there is nothing to switch (``calc_lam_p``, ``verbose``, ``sb``, …), refused with

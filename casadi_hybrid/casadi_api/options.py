@@ -52,6 +52,10 @@ class NlpOptions:
     max_iter: int = 3000
     max_time: float = np.inf
     divergence: float = 1e20
+    mu_init: float = Limits.mu_init
+    bound_push: float = Limits.bound_push
+    constr_mult_init_max: float = Limits.constr_mult_init_max
+    max_soc: int = Limits.max_soc
     error_on_fail: bool = False
     iteration_callback: callbacks.RecordCallback | ca.Function | None = None
     iteration_callback_step: int = 1
@@ -74,12 +78,12 @@ class NlpOptions:
     variable_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tol", "residual_tol", "divergence"):
+        for name in ("tol", "residual_tol"):
             positive(getattr(self, name), name)
-        for name in ("constr_viol_tol", "dual_inf_tol", "compl_inf_tol", "max_time"):
+        for name in ("constr_viol_tol", "dual_inf_tol", "compl_inf_tol"):
             if getattr(self, name) not in (None, np.inf):
                 positive(getattr(self, name), name)
-        count(self.max_iter, "max_iter")
+        self.limits  # noqa: B018  refuses what is wrong
         for name in _FLAGS:
             _flag(self, name)
         if self.compile != BACKGROUND:
@@ -127,7 +131,10 @@ class NlpOptions:
         given = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
         # IPOPT's own are loose by default, and one as loose says nothing here.
         tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
-        return Limits(tolerances, self.tol, self.max_iter, self.max_time, self.divergence)
+        settings = self.mu_init, self.bound_push, self.constr_mult_init_max, self.max_soc
+        return Limits(
+            tolerances, self.tol, self.max_iter, self.max_time, self.divergence, *settings
+        )
 
 
 @cache

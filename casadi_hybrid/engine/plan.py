@@ -22,7 +22,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import Index, Layout, Pattern
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, partners, tables_of
-from casadi_hybrid.point.limits import NU_START, Limits, floor_of
+from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
 from casadi_hybrid.problem.evaluator import patterns_of, used_variables
@@ -40,7 +40,6 @@ _KEPT = 8  # plans of a problem
 # Steps of the first run from x0: after so many without an answer another start does better. Where
 # the Hessian has to be learned on the way more are taken, and by composite steps few.
 _PATIENCE, _FIRST_PATIENCE, _LEARNING, _COMPOSITE = 200, 400, 1000, 40
-_PUSH = 1e-2  # relative distance of the start from its bounds, IPOPT's bound_push
 _DENSE_LIMIT = 150  # variables and rows up to which the Jacobian's rank at the start is looked at
 
 
@@ -206,16 +205,18 @@ def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
 
     def run(nu: float, patience: int, **others: bool) -> Any:
         return C.hybrid_run_options(
-            nu=nu, nu_min=floor_of(limits.scaled_tol), push=_PUSH, divergence=limits.divergence,
+            nu=nu, nu_min=floor_of(limits.scaled_tol), push=limits.bound_push,
+            lam_most=limits.constr_mult_init_max, corrections=limits.max_soc,
+            divergence=limits.divergence,
             max_time=np.inf, patience=patience, dense=problem.n + problem.m <= _DENSE_LIMIT,
             feasibility=problem.feasibility, **others,
         )  # fmt: skip
 
     steps, composite = limits.max_iter if alone else _COMPOSITE, alone or _may_be_composite(problem)
     return C.hybrid_options(
-        run(NU_START, _LEARNING if learns else _FIRST_PATIENCE),
+        run(limits.mu_init, _LEARNING if learns else _FIRST_PATIENCE),
         run(WARM_NU, _PATIENCE, near=True),
-        run(NU_START, steps, composite=composite, unscaled=alone),
+        run(limits.mu_init, steps, composite=composite, unscaled=alone),
         problem.linear,
         alone,
     )

@@ -1,4 +1,4 @@
-"""When a solve has converged, and when it is given up."""
+"""When a solve has converged, when it is given up, and what else of it a user sets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from casadi_hybrid.point.residuals import Tolerances
 
 RESIDUAL_TOL = 1e-6
 """The tolerance of the unscaled residuals."""
-NU_START = 0.1
-"""The first barrier parameter ν."""
 NU_LEAST = 1e-15
 """The least."""
 
@@ -24,7 +22,7 @@ def floor_of(scaled_tol: float, least: float = NU_LEAST) -> float:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solve has converged, and when to give up.
+    """When a solve has converged, when to give up, and how the default method starts and steps.
 
     Args:
         tolerances: what the unscaled residuals have to meet.
@@ -34,6 +32,14 @@ class Limits:
         divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
             the tests (:class:`~casadi_hybrid.iterations.stopping.DivergenceTest`,
             :class:`~casadi_hybrid.result.record.Watch`).
+        mu_init: the first barrier parameter of a run from x0 alone.
+        bound_push: least distance of its start from the bounds, relative to max(1, |bound|) and to
+            the distance between them.
+        constr_mult_init_max: multipliers by least squares that are larger are no start: zero is.
+        max_soc: most second-order corrections of a step (0: none).
+
+    The last four have the names, the meaning and the defaults of IPOPT's options (Wächter and
+    Biegler 2006, sections 2.3, 2.4, 3.6).
 
     Raises:
         InputError: for a value out of range.
@@ -44,10 +50,17 @@ class Limits:
     max_iter: int = 3000
     max_time: float = np.inf
     divergence: float = 1e20
+    mu_init: float = 0.1
+    bound_push: float = 1e-2
+    constr_mult_init_max: float = 1e3
+    max_soc: int = 4
 
     def __post_init__(self) -> None:
         positive(self.scaled_tol, "scaled_tol")
         count(self.max_iter, "max_iter")
         if self.max_time != np.inf:
             positive(self.max_time, "max_time")
-        positive(self.divergence, "divergence")
+        for name in ("divergence", "mu_init", "bound_push"):
+            positive(getattr(self, name), name)
+        positive(self.constr_mult_init_max, "constr_mult_init_max", allow_zero=True)
+        count(self.max_soc, "max_soc")

@@ -38,6 +38,7 @@ from casadi_hybrid.session.solve import Automatic
 
 _REMEDY = "use method='auto'"
 _TOLERANCES = Tolerances(1e-8, 1e-8, 1e-8)
+_LOOK_AHEAD = Limits(_TOLERANCES, scaled_tol=1e20, max_iter=1000, divergence=1e10)
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,10 @@ class LookAhead(Automatic):
     """
 
     label: str = "look-ahead"
+    # The scaled error is not asked for: the residuals decide, as for the others here.
+    limits: Limits = _LOOK_AHEAD
 
     alone: ClassVar[bool] = True
-    # The scaled error is not asked for: the residuals decide, as for the others here.
-    limits: ClassVar[Limits] = Limits(_TOLERANCES, scaled_tol=1e20, max_iter=1000, divergence=1e10)
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
         """Whatever is not an equation in free variables."""

@@ -10,6 +10,7 @@ from casadi_hybrid import iterations as its
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import has_method
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.result.call import Method
 from casadi_hybrid.session.equations import LookAhead, OnEquations
 from casadi_hybrid.session.solve import Automatic
@@ -20,6 +21,8 @@ OF_SOLVERS = {
 }  # fmt: skip
 """What :class:`casadi_hybrid.Solver` takes beside the options of a method."""
 _AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}
+SETTINGS = {"mu_init", "bound_push", "constr_mult_init_max", "max_soc"}
+"""What :class:`~casadi_hybrid.point.limits.Limits` has for the default method alone."""
 Made = tuple[set[str], Callable[..., Iteration | Automatic]]
 """The options that there are, and what makes a method of them."""
 
@@ -83,8 +86,8 @@ def _plain(cls: type) -> Made:
 
 
 METHODS: dict[str, Made] = {
-    "auto": _plain(Automatic),
-    "look-ahead": _plain(LookAhead),
+    "auto": (SETTINGS, lambda **options: Automatic(limits=Limits(**options))),
+    "look-ahead": (_names(LookAhead, "limits"), LookAhead),
     "algorithm-1": _as_printed(),
     "closed-form": _designed("closed-form", rules.ClosedFormSplit),
     "pure-augmented": _designed("pure-augmented", rules.PureAugmented),

@@ -20,7 +20,7 @@ that ends at a stationary violation, a least-squares problem reduces ‖c‖₂,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -80,8 +80,7 @@ class Automatic:
     """The default method: the core in C, for every problem."""
 
     label: str = "auto"
-
-    limits: ClassVar[Limits] = Limits()
+    limits: Limits = field(default_factory=Limits)
     alone: ClassVar[bool] = False
     """Whether composite steps are all that is tried."""
 

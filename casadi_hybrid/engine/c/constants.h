@@ -431,8 +431,6 @@
 
 /* --- barrier/step.c: the Newton step and its line search -------------------------------------- */
 
-/* p_max: most second-order corrections [WB 2.4, "max_soc"] */
-#define HYBRID_STEP_MAX_CORRECTIONS 4
 /* kappa_soc: part of theta to which each has to bring it [WB 2.4, "kappa_soc"] */
 #define HYBRID_STEP_CORRECTED 0.99
 /* Tiny steps in a row after which the run ends at the floor of nu [form: WB 3.9; M] */

@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 15
+#define HYBRID_INTERFACE_VERSION 16
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -302,6 +302,8 @@ typedef struct {
     double nu;         /* the first barrier parameter: 0.1 from x0, 1e-6 from multipliers */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
     double push;       /* least distance of the start from its bounds, relative: 1e-2 */
+    double lam_most;   /* multipliers of a start from x0 are no larger, else zero: 1000 */
+    int corrections;   /* most second-order corrections of a step: 4 */
     double divergence; /* largest |x| and -f of an iterate: 1e20 */
     double relaxation; /* how far bounds are widened, relative */
     double max_time;   /* seconds of this run; infinite: no limit */

@@ -55,7 +55,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
     double alpha = run->direction.alpha, theta = run->trial->theta;
     double *residual = run->residual, size = hybrid_largest(plan->n, at->w);
     for (int i = 0; i < plan->m; i++) residual[i] = alpha * at->c[i] + run->trial->of.c[i];
-    for (int number = 0; number < HYBRID_STEP_MAX_CORRECTIONS; number++) {
+    for (int number = 0; number < run->options->corrections; number++) {
         hybrid_direction *second = &run->other;
         int verdict;
         if (hybrid_direction_for(run, residual, second)) return NONE;

@@ -10,7 +10,7 @@
 
 /* The least distance from a bound: a part of its size, at most that part of the interval. */
 static double room_at(double bound, double gap, double push) {
-    return hybrid_min(push * gap, push * hybrid_max(fabs(bound), 1.0));
+    return hybrid_min(hybrid_min(push, 0.5) * gap, push * hybrid_max(fabs(bound), 1.0));
 }
 
 void hybrid_push_inside(const hybrid_form *form, double push, double *w) {

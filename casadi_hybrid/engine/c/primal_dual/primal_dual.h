@@ -196,7 +196,8 @@ static inline int hybrid_no_way_on(hybrid_run *run, int status, int cause) {
     return status;
 }
 
-/* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval. */
+/* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval, and
+ * half of it. */
 void hybrid_push_inside(const hybrid_form *form, double push, double *w);
 /* Keeps each z within a factor of nu/(distance). */
 void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
