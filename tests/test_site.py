@@ -81,7 +81,7 @@ def test_the_blocks_of_a_page_run_in_order_and_print_what_stands_below(
 def test_every_page_with_python_is_run_somewhere_and_languages_are_named():
     assert set(WITH_PYTHON) >= ELSEWHERE
     kinds = {kind for page in PAGES for kind, _ in blocks(page)}
-    assert kinds <= {"python", "sh", "bash", "text", "c", "bibtex"}
+    assert kinds <= {"python", "sh", "bash", "text", "algorithm", "c", "bibtex"}
 
 
 EXTRAS = set(
