@@ -25,6 +25,7 @@ class Family:
         small: the values of N that are called small.
         medium: those called medium.
         large: those called large.
+        between: further ones, so that a method is judged by a family and not by single sizes.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Family:
     small: tuple[int, ...]
     medium: tuple[int, ...]
     large: tuple[int, ...]
+    between: tuple[int, ...] = ()
 
     def sizes(self, size: str) -> tuple[int, ...]:
         """The values of N of one of ``SIZES``."""
@@ -40,7 +42,7 @@ class Family:
     @property
     def all_sizes(self) -> tuple[int, ...]:
         """The values of N."""
-        return (*self.small, *self.medium, *self.large)
+        return (*self.small, *self.medium, *self.large, *self.between)
 
 
 class Program:
