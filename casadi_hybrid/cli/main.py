@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -19,6 +20,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a file on Windows takes no Greek
     parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks how its line may go on
+        import argcomplete  # noqa: PLC0415 - an extra
+
+        argcomplete.autocomplete(parser)
     arguments, rest = parser.parse_known_args(argv)
     command = arguments.command
     if rest and command != "run":

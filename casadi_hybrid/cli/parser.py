@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from casadi_hybrid import __version__
-from casadi_hybrid.cli import completion, doctor, embedded, new, running, studies, verifying
+from casadi_hybrid.cli import doctor, embedded, new, running, studies, verifying
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": ("run", "run cartpole --short", "run pendulum --output figures --json"),
@@ -26,13 +26,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "claims": ("claims", "claims --json"),
     "doctor": ("doctor", "doctor --json"),
     "export": ("export rocket.py:plan --out c", "export rocket.py --out c --warm-only"),
-    "completion": ("completion bash", "completion zsh", "completion fish"),
 }
 GROUPS = {
     "use": ("run", "new", "export"),
     "check": ("verify",),
     "the paper": ("reproduce", "study", "claims"),
-    "this machine": ("doctor", "completion"),
+    "this machine": ("doctor",),
 }
 """The commands as the help lists them."""
 
@@ -74,7 +73,7 @@ def make_parser() -> Parser:
     parser.commands = commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=argparse.ArgumentParser
     )
-    for part in (running, new, verifying, studies, doctor, embedded, completion):
+    for part in (running, new, verifying, studies, doctor, embedded):
         part.add_arguments(commands)
     for name, lines in EXAMPLES.items():
         command = commands.choices[name]

@@ -24,7 +24,10 @@ def add_arguments(commands: Any) -> None:
         "options go to the scenario; --json prints its tables for a program.",
         add_help=False,
     )
-    parser.add_argument("scenario", nargs="?", help="name of the scenario; leave out to list them")
+    name: Any = parser.add_argument(
+        "scenario", nargs="?", help="name of the scenario; leave out to list them"
+    )
+    name.completer = lambda **_: scenario_summaries(scenario_folder())  # argcomplete's
     parser.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
     shown = "show this help, or the scenario's"
     parser.add_argument("-h", "--help", action="store_true", help=shown)
