@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 from common import AUTO, Method, Run, solve, solve_with_peer
+from feedback_baselines import FilteredIntegralFeedback, GradientFeedback, IntegralFeedback
 from feedback_drawing import courses, disturbance, drifts, rates, variances
 from feedback_plants import Plant, feeder, tanks
 from reporting import Check, finish, parser, table
@@ -40,10 +41,7 @@ from solving import IPOPT
 from casadi_hybrid.control.feedback import (
     FeedbackController,
     FeedbackLaw,
-    FilteredIntegralFeedback,
-    GradientFeedback,
     HybridFeedback,
-    IntegralFeedback,
     Measured,
     design,
     measure,

@@ -4,16 +4,14 @@ import doctest
 
 import numpy as np
 import pytest
+from feedback_baselines import FilteredIntegralFeedback, GradientFeedback, IntegralFeedback
 from scipy.linalg import solve_discrete_lyapunov
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import feedback
 from casadi_hybrid.control.feedback import (
     FeedbackController,
-    FilteredIntegralFeedback,
-    GradientFeedback,
     HybridFeedback,
-    IntegralFeedback,
     design,
     measure,
     predict,

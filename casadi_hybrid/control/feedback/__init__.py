@@ -21,11 +21,6 @@ What the sensor's noise, of a standard deviation of 0.2 K, will do to the temper
 """
 
 from casadi_hybrid.basics.calls import check_classes
-from casadi_hybrid.control.feedback.baselines import (
-    FilteredIntegralFeedback,
-    GradientFeedback,
-    IntegralFeedback,
-)
 from casadi_hybrid.control.feedback.closed_loop import ClosedLoop, FeedbackLaw, Prediction, predict
 from casadi_hybrid.control.feedback.controller import FeedbackController, Measured, measure
 from casadi_hybrid.control.feedback.design import FeedbackDesign, design
@@ -36,11 +31,8 @@ __all__ = [
     "FeedbackController",
     "FeedbackDesign",
     "FeedbackLaw",
-    "FilteredIntegralFeedback",
-    "GradientFeedback",
     "HybridFeedback",
     "HybridState",
-    "IntegralFeedback",
     "Measured",
     "Prediction",
     "design",

@@ -21,8 +21,7 @@ class FeedbackController:
     what it returns, and so on. The design stays as it is; what moves is :attr:`state`.
 
     Args:
-        law: a :class:`HybridFeedback`, an :class:`IntegralFeedback`, … or another
-            :class:`FeedbackLaw`.
+        law: a :class:`HybridFeedback` or another :class:`FeedbackLaw`.
         u0: the first inputs, (n,); or n×k, one column each for k runs that are stepped at once.
 
     Attributes:
