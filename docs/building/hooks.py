@@ -36,7 +36,7 @@ OPTION = re.compile(r'(?<=<span class="w"> </span>)(-[\w-]+)')
 OPTION_IN_TEXT = re.compile(r"<code>(?=-[^\s<]+</code>)")
 CELL = re.compile(r"<td.*?</td>", re.DOTALL)
 LONG = re.compile(r"(?<=<code>)[^<]{20,}(?=</code>)")
-JOINT = re.compile(r"(?<=\w)(?:/|_|::)(?=\w)")
+JOINTS = re.compile(r"(?<=\w)(?:/|::)(?=\w)"), re.compile(r"(?<=\w)(?:/|::|_)(?=\w)")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?![\d$])", re.DOTALL)
 
@@ -132,7 +132,7 @@ def on_page_content(html: str, **_: Any) -> str:
     """Keep options whole where lines break; let long names in tables break at their joints."""
 
     def breaking(cell: re.Match[str]) -> str:
-        return LONG.sub(lambda name: JOINT.sub(r"\g<0><wbr>", name[0]), cell[0])
+        return LONG.sub(lambda name: JOINTS[len(name[0]) > 30].sub(r"\g<0><wbr>", name[0]), cell[0])
 
     html = OPTION.sub(r'<span class="option">\1</span>', html)
     html = OPTION_IN_TEXT.sub('<code class="option">', html)
