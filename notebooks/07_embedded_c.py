@@ -202,12 +202,9 @@ def loops():
 loops()
 
 # %% [markdown]
-# The circles lie on the lines: it is the same method, and what is left is within the tolerance of a
-# solve. The counts differ in two solves. The first starts at the solution itself in Python, and
-# beside it, at the stored start, in C. Where the goal changes, the engine's own factorization is in
-# doubt. Python then asks LAPACK. A target has none: the exported solver leaves its warm mode and
-# goes on in the cold one, which takes more steps to the same solution. Who bounds the time of a
-# step has to count with the cold mode.
+# The circles lie on the lines: it is the same solver, the engine in C, here and there, and what is
+# left is within the tolerance of a solve. The counts differ in the first solve alone, which starts
+# at the solution itself in Python, and at the stored start in C.
 #
-# `casadi-hybrid export FILE.py:FUNCTION` does the
-# export by a command and measures memory, code, stack and instructions.
+# `casadi-hybrid export FILE.py:FUNCTION` does the export by a command and measures memory, code,
+# stack and instructions.

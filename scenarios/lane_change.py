@@ -70,7 +70,7 @@ def lane_change(intervals: int) -> OptimalControl:
     front = y + WHEELBASE * ca.sin(heading)
     ocp.path("corridor", ca.vertcat(y, front) - least, lower=0)
     ocp.path("front axle", front, upper=most)
-    ocp.path("lateral acceleration", lateral, lower=-LATERAL, upper=LATERAL, scale=10)
+    ocp.path("lateral acceleration", lateral, lower=-LATERAL, upper=LATERAL, scale=10, unit="m/s²")
     ocp.initial(y=0, psi=0, delta=0, v=SPEED)
     ocp.final(y=0, psi=0, delta=0, v=SPEED)
     cost = (lateral / LATERAL) ** 2 + (omega / 0.4) ** 2 + (a / BRAKING) ** 2

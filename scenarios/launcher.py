@@ -109,7 +109,7 @@ def launch(intervals: int) -> Phases:
         parts[name] = part
     boost, _, last = parts.values()
     boost.initial(CORNERS[0])
-    boost.path("pressure", boost.model.symbol("pressure"), upper=PRESSURE, scale=1e4)
+    boost.path("pressure", boost.model.symbol("pressure"), upper=PRESSURE, scale=1e4, unit="Pa")
     h, m = last.model.symbol("altitude"), last.model.symbol("mass")
     last.final(altitude=ORBIT, up=0.0)
     speed = last.model.symbol("along") - ca.sqrt(GRAVITY / (RADIUS + h))

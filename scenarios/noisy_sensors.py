@@ -125,7 +125,7 @@ def draw(powers: dict[str, np.ndarray], best: np.ndarray, shares, sweep) -> Figu
     right.plot(shares, foreseen, color=PALETTE[0], label="predicted (Lyapunov)")
     right.plot(shares, measured, **{**line_style(1), "linestyle": ""}, marker="o", label="measured")
     right.set_ylim(bottom=0.0)
-    right.set(xlabel="share of M in $C_2$ on noisy sensors", ylabel="std of the powers (kW)")
+    right.set(xlabel="share of M in C_opt on noisy sensors", ylabel="std of the powers (kW)")
     legend_below(fig, left, right, columns=2)
     return fig
 

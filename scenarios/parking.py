@@ -39,7 +39,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from roads import draw_road, draw_way, outline
-from solving import SLEQP, UNO, Answer, finish_answers, solve_with_all
+from solving import SLEQP, UNO, Answer, Named, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl
 from casadi_hybrid.plotting import PALETTE
@@ -89,9 +89,9 @@ def manoeuvre(intervals: int) -> OptimalControl:
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Return a bound from below on the distance of two rectangles (m), negative if they overlap.
+    """Return the distance of two rectangles (m), negative if they overlap.
 
-    The largest gap between their shadows on the normals of their sides.
+    They do where their shadows on the normals of all sides do; then it is the least overlap.
     """
     gaps = []
     for side in (one[:, 1] - one[:, 0], one[:, 2] - one[:, 1], other[:, 1] - other[:, 0]):
@@ -100,19 +100,26 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
         gaps.append(max(a.min() - b.max(), b.min() - a.max()))
     # The fourth normal, that of the parked cars' ends, is the road's own direction.
     gaps.append(max(one[0].min() - other[0].max(), other[0].min() - one[0].max()))
-    return float(max(gaps))
+    return float(max(gaps)) if max(gaps) <= 0 else min(nearest(one, other), nearest(other, one))
 
 
-def bodies(answer: Answer, pieces: int = 1) -> list[np.ndarray]:
-    """Return the corners of the car at the grid points and, with pieces, in between."""
-    fine = np.linspace(0, answer.times[-1], pieces * (answer.times.size - 1) + 1)
-    poses = (np.interp(fine, answer.times, answer[name]) for name in ("x", "y", "psi"))
-    return [outline(*pose, *CAR) for pose in zip(*poses, strict=True)]
+def nearest(corners: np.ndarray, body: np.ndarray) -> float:
+    """Return the least distance (m) of corners to the sides of a body."""
+    sides = np.roll(body, -1, axis=1) - body
+    away = corners[:, :, None] - body[:, None, :]
+    share = np.clip((away * sides[:, None, :]).sum(axis=0) / (sides**2).sum(axis=0), 0.0, 1.0)
+    return float(np.linalg.norm(away - share * sides[:, None, :], axis=0).min())
 
 
-def clearances(answer: Answer, pieces: int = 1) -> np.ndarray:
+def bodies(found: Named) -> list[np.ndarray]:
+    """Return the corners of the car at the points of an answer or of samples of it."""
+    poses = zip(found["x"], found["y"], found["psi"], strict=True)
+    return [outline(*pose, *CAR) for pose in poses]
+
+
+def clearances(found: Named) -> np.ndarray:
     """Return the distance to the nearest parked car at each of the bodies."""
-    return np.array([min(distance(b, c) for c in PARKED) for b in bodies(answer, pieces)])
+    return np.array([min(distance(b, c) for c in PARKED) for b in bodies(found)])
 
 
 def draw_street() -> tuple[Figure, Axes]:
@@ -141,7 +148,7 @@ def main(argv: list[str] | None = None) -> int:
     ocp = manoeuvre(24 if arguments.short else 48)
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
     ours, ipopt = answers[:2]
-    closest = float(clearances(ours, 10).min())
+    between = float(clearances(ours.solution.sample(10)).min())
     panels = [
         Panel("v", "speed $v$"),
         Panel("delta", "steering\nangle $\\delta$"),
@@ -152,10 +159,12 @@ def main(argv: list[str] | None = None) -> int:
     return finish_answers(
         arguments,
         answers,
-        checks=[Check("overlap with a parked car, also between the times (m)", -closest, 0.0)],
+        checks=[Check("overlap with a parked car (m)", -between, 0.0)],
         facts={
             "duration (s)": ours.solution.duration,
             "largest steering angle (rad)": float(np.abs(ours["delta"]).max()),
+            "clearance at the instants of the grid (m)": float(clearances(ours).min()),
+            "clearance of the exact motion in between (m)": between,
         },
         figures={
             "path": draw_way(draw_street(), ours, "x", bodies(ours)),

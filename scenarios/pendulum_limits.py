@@ -78,7 +78,7 @@ def animate(answers: list[Answer], path: Path, dt: float = 0.05) -> Path:
     for ax, answer in zip(figure(1, 2, height=3.2, width=6.0)[1][0], answers, strict=True):
         name = answer.solution.ocp.name
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=name)
-        ax.set(xlabel="$x$ (m)", ylabel="height (m)")
+        ax.set(xlabel="position (m), bar: torque", ylabel="height (m)")
         ax.plot([0, 0], [-reach, -0.93 * reach], color="#000000", linewidth=1.0)
 
         def rod(k: int, answer: Answer = answer):

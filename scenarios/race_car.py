@@ -99,8 +99,8 @@ GRIP, SHAPE, STIFFNESS, POWER, BRAKES, GRAVITY = 1.3, 1.5, 9.0, 1.6e5, 0.6, 9.81
 """kg, kg m², m, m, kg/m; μ, C, B of the tyres, power in W, share of the brakes in front, m/s²."""
 LOADS = MASS * GRAVITY / (FRONT + REAR) * np.array([REAR, FRONT])
 """Of the axles, in N."""
-USED, SLIP = 0.95, np.radians(9)
-"""Share of the grip that engine and brakes may use; largest slip, as the car is not to drift."""
+USED, SLIP = 0.95, 9.0
+"""Share of the grip that engine and brakes may use; largest slip (°): the car is not to drift."""
 
 
 def car(circuit: Circuit) -> Model:
@@ -140,8 +140,8 @@ def car(circuit: Circuit) -> Model:
     )
     model.output("grip in front", used[0])
     model.output("grip at the rear", used[1])
-    model.output("slip in front", slips[0], unit="rad")
-    model.output("slip at the rear", slips[1], unit="rad")
+    model.output("slip in front", np.degrees(1) * slips[0], unit="°")
+    model.output("slip at the rear", np.degrees(1) * slips[1], unit="°")
     return model
 
 
@@ -160,8 +160,9 @@ def lap(circuit: Circuit, intervals: int) -> OptimalControl:
     ocp.minimize("calm", integral=1e-5 * (rate**2 + (drive * brake / 1e7) ** 2))
     for place in ("grip in front", "grip at the rear"):
         ocp.path(place, model.symbol(place), lower=-USED, upper=USED, at="ends")
+    slide = {"lower": -SLIP, "upper": SLIP, "scale": np.degrees(0.1), "unit": "°"}
     for place in ("slip in front", "slip at the rear"):
-        ocp.path(place, model.symbol(place), lower=-SLIP, upper=SLIP, scale=0.1, at="ends")
+        ocp.path(place, model.symbol(place), **slide, at="ends")
     ocp.path("power", drive * v, upper=POWER, scale=POWER, at="ends")
     return ocp
 
@@ -180,8 +181,8 @@ def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
     axes[1, 0].plot(s, 3.6 * ours["speed"], color=PALETTE[0])
     axes[1, 0].set_ylabel("speed (km/h)")
     for name, color in (("slip in front", PALETTE[0]), ("slip at the rear", PALETTE[3])):
-        axes[2, 0].plot(s, np.degrees(ours[name]), color=color, label=name)
-    limits(axes[2, 0], *np.degrees([-SLIP, SLIP]))
+        axes[2, 0].plot(s, ours[name], color=color, label=name)
+    limits(axes[2, 0], -SLIP, SLIP)
     axes[2, 0].set_ylabel("slip (°)")
     for name, color in (("engine", PALETTE[2]), ("brakes", PALETTE[6])):
         axes[3, 0].stairs(ours[name] / 1e3, s, baseline=None, color=color, label=name)
@@ -204,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     answers = solve_with_all(ocp)
     ours, ipopt = (answer.solution for answer in answers)
     ends = max(abs(float(ours[name][-1] - ours[name][0])) for name in ("offset", "speed", "yaw"))
-    slides = np.degrees(np.abs(ours["slip at the rear"])).max()
+    slides = np.abs(ours["slip at the rear"]).max()
     facts: dict[str, Any] = {
         "time of the lap (s)": float(ours["time of lap"][-1]),
         "length of the circuit (m)": circuit.length,

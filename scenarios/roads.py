@@ -43,7 +43,7 @@ def draw_road(
         label = None if i else "standing car" + "s" * (len(standing) > 1)
         ax.add_patch(Polygon(car.T, facecolor=PALETTE[1], alpha=0.6, label=label))
     ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[-1] + 0.8), aspect="equal")
-    ax.set(xlabel="along the road (m)", ylabel="$y$ (m)")
+    ax.set(xlabel="along the road (m)", ylabel="across (m)")
     ax.grid(visible=False)
     return fig, ax
 
@@ -75,4 +75,4 @@ def draw_line(ax: Axes, points: np.ndarray, speeds: np.ndarray, unit: str = "m/s
     pieces.set(array=(speeds[:-1] + speeds[1:]) / 2, cmap="cividis")
     ax.add_collection(pieces)
     ax.figure.colorbar(pieces, ax=ax, label=f"speed ({unit})")
-    ax.set(aspect="equal", xlabel="$x$ (m)", ylabel="$y$ (m)")
+    ax.set(aspect="equal", xlabel="east (m)", ylabel="north (m)")

@@ -238,8 +238,8 @@ def draw(loops: Sequence[Loops]) -> Figure:
         title = f"{loop.label} controller, up to {loop.hottest.max():.0f} K"
         column[0].set_title(title, fontsize=10)
         column[1].set_xlabel("time (min)")
-    axes[0, 0].set_ylabel("$T$ (K)")
-    axes[1, 0].set_ylabel("$T_c$ (K)")
+    axes[0, 0].set_ylabel("temperature $T$ (K)")
+    axes[1, 0].set_ylabel("coolant $T_c$ (K)")
     axes[0, 0].set_ylim(318.0, 362.0)
     legend_below(fig, axes[0, 0])
     return fig

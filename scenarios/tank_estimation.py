@@ -126,7 +126,7 @@ def draw(seen: Experiment, N: int, ours: Estimates) -> Figure:
         ax.plot(time, seen.measured[:, i], ".", color="#999999", markersize=3, label="sensor")
         ax.plot(time, seen.levels[:, i], color="#000000", linewidth=1.0, label="truth")
         ax.plot(time[N:], ours.levels[:, i], label="estimate (hybrid)", **dashed)
-        ax.set_ylabel(f"$h_{i + 1}$ (m)")
+        ax.set_ylabel(f"level $h_{i + 1}$ (m)")
     leak = axes[3, 0]
     leak.plot(time, 10.0 * seen.leak, color="#000000", linewidth=1.0)
     leak.plot(time[N:], 10.0 * ours.leak, **dashed)

@@ -54,8 +54,7 @@ class Answer:
         engine: what ran the iteration: ``"c"``, the engine in C, or ``"python"``.
         kernel: what solved its linear systems: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order,
             ``"ldl"``, where its pivots had to be chosen at least once, ``"svd"``, its singular
-            values, by which it takes composite steps, ``"feral"`` or ``"lapack"`` where Python
-            runs; empty where it is not known.
+            values, by which it takes composite steps; empty where Python runs.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
         mu: μ, the paper's dual variable at x, which depends on the split; None for methods without

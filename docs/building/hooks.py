@@ -32,6 +32,11 @@ PAGES = {
 SEARCH = tomllib.loads(Path(__file__).with_name("search.toml").read_text(encoding="utf-8"))
 LINK = re.compile(r"(\]\()([^()\s]+)(\))")
 NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
+OPTION = re.compile(r'(?<=<span class="w"> </span>)(-[\w-]+)')
+OPTION_IN_TEXT = re.compile(r"<code>(?=-[^\s<]+</code>)")
+CELL = re.compile(r"<td.*?</td>", re.DOTALL)
+LONG = re.compile(r"(?<=<code>)[^<]{20,}(?=</code>)")
+JOINTS = re.compile(r"(?<=\w)(?:/|::)(?=\w)"), re.compile(r"(?<=\w)(?:/|::|_)(?=\w)")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?![\d$])", re.DOTALL)
 
@@ -121,6 +126,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return f"{found[1]}{posixpath.relpath(known[path][1], folder)}{mark}{anchor}{found[3]}"
 
     return outside(markdown, lambda text: formulas(LINK.sub(link, text)))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep options whole where lines break; let long names in tables break at their joints."""
+
+    def breaking(cell: re.Match[str]) -> str:
+        return LONG.sub(lambda name: JOINTS[len(name[0]) > 30].sub(r"\g<0><wbr>", name[0]), cell[0])
+
+    html = OPTION.sub(r'<span class="option">\1</span>', html)
+    html = OPTION_IN_TEXT.sub('<code class="option">', html)
+    return CELL.sub(breaking, html)
 
 
 def on_startup(**_: Any) -> None:
