@@ -184,7 +184,7 @@ def check_names(
         raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
     if len(names) != size:
         raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
-    return tuple(str(name) for name in names)
+    return tuple(map(str, names))
 
 
 def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
