@@ -5,7 +5,7 @@ of the core by which they call its pieces.
 import ctypes as ct
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -220,6 +220,14 @@ def problem_of(case: Case) -> Problem:
 def warm(outputs: Any) -> Numbers:
     """The arguments of a warm start from outputs."""
     return {"x0": outputs["x"], "lam_x0": outputs["lam_x"], "lam_g0": outputs["lam_g"]}
+
+
+def in_graph_of(solver: Any, arguments: Iterable[str]) -> ca.Function:
+    """All outputs as a Function of these arguments."""
+    symbols = {name: ca.MX.sym(name, solver.sparsity_in(name)) for name in arguments}
+    found = ca.Function.call(solver, symbols)
+    names, outputs = list(symbols), list(found)
+    return ca.Function("graph", [*symbols.values()], [*found.values()], names, outputs)
 
 
 def solved(

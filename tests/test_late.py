@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from engine_cases import needs_engine
 
 from casadi_hybrid.basics.late import LateModule
 
@@ -91,7 +90,6 @@ def test_the_import_loads_nothing_heavy():
 
 
 def test_a_small_solve_by_the_engine_loads_nothing_more():
-    needs_engine()
     before, loaded = loaded_after(""), loaded_after("OPTIONS = None" + SOLVE)
     assert not loaded.intersection((*HEAVY, *SELDOM))
     assert ours(loaded) == ours(before)
@@ -99,12 +97,10 @@ def test_a_small_solve_by_the_engine_loads_nothing_more():
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
-    needs_engine()
     assert loaded_after("OPTIONS = None" + SOLVE + way).isdisjoint(HEAVY)
 
 
 def test_no_solve_with_a_deadline_waits_for_an_import():
-    needs_engine()
     loaded_after('OPTIONS = {"max_time": 100}' + SOLVE + DEADLINES)
 
 
