@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rule_parts import at
 from scipy.linalg import null_space, orth
 
 from casadi_hybrid.basics.errors import NotAugmentableError
@@ -33,7 +34,6 @@ from casadi_hybrid.iterations.rules import (
     TargetCurvature,
     WhitenedRule,
 )
-from casadi_hybrid.problem.functions import Evaluation
 
 Array = Any
 norm = np.linalg.norm
@@ -105,13 +105,6 @@ deltas = st.sampled_from([0.02, 0.35, 3.0])
 names = st.sampled_from(sorted(CANCELLATIONS))
 
 
-def at(H: Array, B: Array) -> Evaluation:
-    """What a rule sees; it must not look at anything but H and B."""
-    m, n = B.shape
-    lost = np.full(m, np.nan)
-    return Evaluation(np.full(n, np.nan), np.nan, np.full(n, np.nan), lost, B, H, lost)
-
-
 def metric_of(name: str, m: int) -> Any:
     G = np.random.default_rng(m).normal(size=(m, m))
     fixed = FixedMetric(G @ G.T / m + 0.2 * np.eye(m))
@@ -153,18 +146,6 @@ def test_less_than_the_target_strength_misses_the_target(model: Model, delta: fl
             kept.append(eig(S)[0])
         assert kept[0] == pytest.approx(delta, rel=1e-5)
         assert kept[1] == pytest.approx(0.9 * delta, rel=1e-5)
-
-
-@given(models, deltas, names)
-def test_the_deficit_is_enough(model: Model, delta: float, name: str) -> None:
-    """S + YᵀBᵀ(C + deficit·(BBᵀ)⁺)BY ⪰ δI."""
-    local = LocalModel(model.H, model.B)
-    C, deficit = CANCELLATIONS[name].cancel(local, delta)
-    S, BY = model.schur(delta), model.B @ model.Y
-    left = eig(S + BY.T @ C @ BY)[0]
-    scale = 1e-11 * (1 + norm(S, 2) + norm(BY, 2) ** 2 * norm(C, 2))
-    assert deficit >= 0
-    assert left + deficit >= delta - scale
 
 
 # --- least norms --------------------------------------------------------------------------------
