@@ -5,7 +5,6 @@ solved again and again, are run with ``ca.nlpsol`` and with the switched line; t
 agree.
 """
 
-import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,6 @@ import casadi as ca
 import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS
-from nlp_judge import numbers
 
 from casadi_hybrid import InputError, nlpsol, verify
 from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT, OptionWarning
@@ -139,16 +137,6 @@ def test_a_start_outside_its_bounds_is_named_where_asked_for() -> None:
     with pytest.warns(UserWarning, match=r"x0 is outside its bounds at x\[0\]"):
         solver(**{**call, "x0": [3, 0]})
     solver(**call)
-
-
-def test_jit_gives_the_same_answer_and_travels(compiler: str) -> None:
-    nlp, call = CASES["MX"]
-    plain, compiled = (nlpsol("s", "hybrid", nlp, {"jit": jit}) for jit in (False, True))
-    expected, found = plain(**call), compiled(**call)
-    again = pickle.loads(pickle.dumps(compiled))(**call)
-    for key in OUTPUTS:
-        np.testing.assert_allclose(numbers(found[key]), numbers(expected[key]), atol=1e-8)
-        assert (numbers(again[key]) == numbers(found[key])).all()
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
