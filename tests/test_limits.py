@@ -9,7 +9,6 @@ import casadi as ca
 import numpy as np
 import paper_by_hand as by_hand
 import pytest
-from rule_parts import NoCancellation
 
 from casadi_hybrid import History, Problem, Solver
 from casadi_hybrid.iterations.rules import FixedMetric
@@ -45,32 +44,6 @@ def linear_problem(seed: int = 0, n: int = 3, m: int = 2) -> tuple[Problem, Arra
     B, b = rng.normal(size=(m, n)), rng.normal(size=m)
     f = ca.sumsqr(x) + ca.sum1(ca.cosh(x)) + ca.dot(ca.DM(rng.normal(size=n)), x)
     return Problem(x=x, f=f, h=ca.mtimes(ca.DM(B), x) - ca.DM(b)), rng.normal(size=n)
-
-
-def test_theta_zero_without_cancellation_is_pure_optimistic(case: tuple[Any, ...]) -> None:
-    """C_can = 0 and θ = 0 put all of M = αR into the optimistic channel."""
-    _, made, x0, lam = case
-    made = Problem(x=made.x, f=ca.sumsqr(made.x), h=made.h)  # H ≻ 0 near the start
-    options = {"cancellation": NoCancellation()}
-    a = run(made, "given-theta", x0, 0.1 * lam, theta=0.0, **options)
-    b = run(made, "pure-optimistic", x0, 0.1 * lam, **options)
-    assert np.array_equal(a.x, b.x)
-    assert np.array_equal(a.mu, b.mu)
-
-
-def test_with_equal_steps_every_split_of_a_design_gives_one_trajectory(case):
-    """κ_x and κ_ω so large that only the balance limits η_x: the steps ignore the split."""
-    _, made, x0, lam = case
-    options = {"kappa_x": 1e6, "kappa_omega": 1e6, "kappa_p": 0.05}
-    runs = [run(made, "pure-augmented", x0, lam, **options)]
-    runs += [run(made, "given-theta", x0, lam, theta=t, **options) for t in (0.0, 0.5)]
-    runs += [run(made, "pure-optimistic", x0, lam, **options)]
-    runs += [run(made, "closed-form", x0, lam, **options)]
-    for other in runs:
-        assert set(other.active) == {"balance"}
-        assert close(other.x, runs[0].x, 1e-11)
-        assert close(other.multipliers, runs[0].multipliers, 1e-11)
-    assert not close(runs[0].mu, runs[3].mu, 1e-3)
 
 
 def test_the_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
