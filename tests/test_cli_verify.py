@@ -235,7 +235,8 @@ def test_a_file_without_a_problem_is_refused(written, text, name, message):
 
 @pytest.mark.parametrize("command", [["verify"], ["export", "--out", "none"]])
 @pytest.mark.parametrize("name", ["none.py", "none.nl", "no_such_module", "no_such_module:ocp"])
-def test_a_file_that_is_not_there_is_refused(name, command, capsys):
+def test_a_file_that_is_not_there_is_refused(name, command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     assert main([*command, name]) == 2
     assert "there is no" in capsys.readouterr().err
 

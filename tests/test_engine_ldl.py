@@ -175,14 +175,6 @@ def test_numbers_out_of_range_are_singular(library: ct.CDLL, number: float) -> N
     assert kernel.singular == (not np.isfinite(number))
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 40, 150])
-def test_without_rows(library: ct.CDLL, n: int) -> None:
-    W = np.diag(np.arange(n) - 0.5)
-    kernel = factored(library, (W, np.zeros(n), np.zeros((0, n)), 0.0))
-    assert (kernel.negative, kernel.singular) == (1, False)
-    assert kernel.solve(np.ones(n)) == pytest.approx(1 / np.diag(W))
-
-
 def test_the_bits_hang_on_no_optimization(library: ct.CDLL, compiler: str, tmp_path: Path) -> None:
     plain = compiled(compiler, tmp_path, "-O0")
     for seed in range(30):
@@ -225,17 +217,6 @@ def test_a_fixed_order_says_the_inertia_or_that_it_is_in_doubt(library: ct.CDLL)
         signs = (int((eigenvalues > 0).sum()), int((eigenvalues < 0).sum()))
         assert (fixed.found.positive, fixed.found.negative) == signs, seed
     assert trusted > 120
-
-
-def test_a_fixed_order_solves(library: ct.CDLL) -> None:
-    for states, inputs, stages in ((1, 1, 3), (2, 1, 20), (6, 2, 10), (9, 0, 4)):
-        problem, m = shooting(stages, states, inputs)
-        fixed = Fixed(library, problem)
-        K = whole(problem)
-        b = np.cos(np.arange(K.shape[0]))
-        found = fixed.found
-        assert (found.doubtful, found.negative) == (0, m)
-        assert np.abs(K @ fixed.solve(b) - b).max() <= 1e-9 * np.abs(K).max()
 
 
 def test_a_fixed_order_asks_for_no_units(library: ct.CDLL) -> None:

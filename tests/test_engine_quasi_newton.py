@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import CASES, Arena, KktData, assert_kkt
-from engine_form import Form, address, view, whole
+from engine_form import Form, address, equal, view, whole
 from nlp_cases import hock_schittkowski
 
 from casadi_hybrid import Derivatives, Problem, nlpsol
@@ -79,10 +79,6 @@ def steps(form: Secants, count: int) -> Any:
         w = np.clip(form.start + 0.2 * draws.standard_normal(form.data.n), -1.9, 1.9)
         assert form.evaluate(w) == 0
         yield w, draws.standard_normal(form.data.m)
-
-
-def equal(found: Any, expected: Any, rtol: float = 1e-14) -> None:
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 
 def test_so_many_points_are_kept() -> None:

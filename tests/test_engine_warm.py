@@ -105,14 +105,16 @@ def test_a_loop(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_at_a_solution_there_is_no_step(name: str) -> None:
+    """From its multipliers, and from its result, also by a solver that is new."""
     solver, arguments = ready(CASES[name]())
     outputs = solver(**arguments)
-    again = solver(**{**arguments, **warm(outputs)})
-    stats = solver.stats()
-    assert stats["iter_count"] == 0
-    assert stats["success"]
-    assert all(len(numbers) == 1 for numbers in stats["iterations"].values())
-    same_numbers(again, outputs)
+    known = {**dict.fromkeys(("x0", "lam_x0", "lam_g0")), "warm_start": solver.result}
+    for one, start in ((solver, warm(outputs)), (solver, known), (made(CASES[name]()), known)):
+        again, stats = one(**{**arguments, **start}), one.stats()
+        assert stats["iter_count"] == 0
+        assert stats["success"]
+        assert all(len(numbers) == 1 for numbers in stats["iterations"].values())
+        same_numbers(again, outputs)
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 2**31 + 5])

@@ -242,7 +242,7 @@ def test_leaving_the_domain_keeps_the_best_point() -> None:
     assert result.detail.startswith(f"iteration {result.iterations}: ")
     history = result.history
     assert history is not None
-    assert len(history.x) == result.iterations
+    assert len(history.x) == result.iterations == len(history.corrections) + 1
     assert (history.x > 0).all()
     merit = np.maximum(history.feasibility, history.stationarity)
     best = int(merit.argmin())

@@ -70,6 +70,7 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
         ({"max_iters": 5}, "unknown option 'max_iters'; did you mean 'max_iter'"),
         ({"snopt.tol": 1e-5}, "belongs to snopt, another solver; use ca.nlpsol"),
         ({"ipopt.tol": 0}, "tol must be a positive number"),
+        ({"ipopt.print_level": "5"}, r"ipopt\.print_level must be a whole number"),
         ({"error_on_fial": True}, "did you mean 'error_on_fail'"),
         ({"discrete": [False, True]}, "'discrete' = .* is not supported: only real variables"),
         ({"bound_consistency": True}, "clip it yourself"),

@@ -50,6 +50,7 @@ def test_one_warning_names_all_that_is_not_used() -> None:
         "ipopt": {"linear_solver": "ma57", "mu_strategy": "adaptive", "bound_relax_factor": 1e-8},
         "ipopt.nlp_scaling_method": "none",
         "hybrid.mu_init": 1e-3,
+        "ipopt.max_itr": 3,
         "monitor": ["nlp_f"],
         "common_options": {"final_options": {"verbose": True}},
         "convexify_strategy": "regularize",
@@ -58,6 +59,7 @@ def test_one_warning_names_all_that_is_not_used() -> None:
         nlpsol("s", "hybrid", NLP, options)
     (warning,) = caught
     assert warning.filename == __file__
+    assert "max_itr (did you mean 'max_iter'?)" in str(warning.message)
     for name in (*options["ipopt"], "nlp_scaling_method", "mu_init", "monitor", "common_options"):  # type: ignore[misc]
         assert name in str(warning.message)
 
@@ -81,6 +83,7 @@ def test_a_mu_target_within_the_tolerance_is_left_out() -> None:
         ({"ipopt.tol": 1e-9}, {"residual_tol": 1e-6}),
         ({"tol": 1e-4}, {"residual_tol": 1e-6}),
         ({"ipopt.tol": 1e-4, "residual_tol": 1e-7}, {"residual_tol": 1e-7}),
+        ({"ipopt.max_iter": 1e2}, {"max_iter": 100}),
         ({"ipopt.max_cpu_time": 3.0, "ipopt.max_wall_time": 2.0}, {"max_time": 2.0}),
         ({"hybrid": {"tol": 1e-9, "print_level": 5}, "hybrid.residual_tol": 1e-7},
          {"tol": 1e-9, "residual_tol": 1e-7, "log": 1}),

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS
 
-from casadi_hybrid import InputError, nlpsol, verify
-from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT, OptionWarning
+from casadi_hybrid import nlpsol, verify
+from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
@@ -165,12 +165,3 @@ def test_no_parameters_and_no_rows_as_scripts_write_them(none: Any) -> None:
     found = nlpsol("s", "hybrid", nlp)(x0=0, p=none if isinstance(none, list) else [])
     assert float(found["f"]) == pytest.approx(0.0, abs=1e-12)
     assert found["g"].shape == found["lam_p"].shape == (0, 1)
-
-
-def test_options_of_ipopt_are_checked() -> None:
-    nlp, _ = CASES["parameters"]
-    assert nlpsol("s", "hybrid", nlp, {"ipopt.max_iter": 1e2}).options.max_iter == 100
-    with pytest.raises(InputError, match=r"ipopt\.print_level must be a whole number"):
-        nlpsol("s", "hybrid", nlp, {"ipopt.print_level": "5"})
-    with pytest.warns(OptionWarning, match=r"max_itr \(did you mean 'max_iter'\?\)"):
-        nlpsol("s", "hybrid", nlp, {"ipopt.max_itr": 3})

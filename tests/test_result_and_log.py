@@ -10,7 +10,7 @@ import numpy as np
 import paper_by_hand as by_hand
 import pytest
 
-from casadi_hybrid import EvaluationError, History, InputError, Problem, Result, Solver, StopReason
+from casadi_hybrid import EvaluationError, History, InputError, Problem, Result, Solver
 
 STEPS = 25
 
@@ -151,14 +151,6 @@ def test_the_history_of_zero_steps(problem: Problem) -> None:
     assert history.x.shape == (1, 3)
     assert history.corrections == ()
     assert history.design("eta_x").shape == (0,)
-
-
-def test_the_history_ends_with_the_last_good_iterate() -> None:
-    x = ca.SX.sym("x")
-    problem = Problem(x=x, f=-ca.log(x), h=ca.log(x))
-    result = Solver(problem, "constant", eta_x=0.9, eta_d=1.0).solve(3.0, lam_g0=8.0, history=True)
-    assert result.stop is StopReason.EVALUATION_ERROR
-    assert len(result.history.corrections) == len(result.history.x) - 1
 
 
 def logged(capsys: pytest.CaptureFixture[str], solver: Solver, log: Any, **start: Any) -> list[str]:
