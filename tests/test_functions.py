@@ -172,22 +172,6 @@ def test_no_compiler_is_a_warning_and_the_same_answers(monkeypatch: pytest.Monke
     assert np.array_equal(oracle(problem, p).first(x).gradient, plain.gradient)
 
 
-@pytest.mark.parametrize(
-    "script",
-    ["echo broken; exit 1", "exit 0"],  # the second as with a temporary folder mounted noexec
-    ids=["fails", "no library"],
-)
-def test_a_broken_compiler_is_a_warning(script, monkeypatch, tmp_path):
-    """One that fails, and one that says it succeeded and wrote nothing."""
-    fake = tmp_path / "cc"
-    fake.write_text(f"#!/bin/sh\n{script}\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(compiler, "WHEEL", "casadi_hybrid_no_such_wheel")
-    with pytest.warns(CompilerWarning):
-        assert chain(ca.SX, compiled=True).functions.backend == "interpreted"
-
-
 Y = ca.SX.sym("x", 3)
 
 

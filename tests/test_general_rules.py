@@ -194,16 +194,6 @@ def test_certificate_of_the_least_norm(model: Model, delta: float) -> None:
     assert abs(np.trace(dual @ slack)) <= rounding * (1 + norm(dual))
 
 
-@given(models, deltas)
-def test_with_equal_singular_values_floor_and_least_norm_agree(model: Model, delta: float) -> None:
-    B = 2.0 * orth(model.B, rcond=1e-9) @ model.Y.T
-    local = LocalModel(model.H, B)
-    floor, least = (
-        rule.cancel(local, delta).C for rule in (FloorCancellation(), LeastNormCancellation())
-    )
-    assert pytest.approx(least, abs=1e-10 * (1 + norm(least))) == floor
-
-
 # --- where no correction acts -------------------------------------------------------------------
 
 wide = st.tuples(st.integers(2, 5), st.integers(1, 6)).flatmap(

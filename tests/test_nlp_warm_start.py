@@ -125,50 +125,6 @@ def test_what_is_no_warm_start_is_refused() -> None:
             solver(**call, warm_start=wrong)
 
 
-def test_the_working_set_may_change_altogether() -> None:
-    """min ‖x − p‖² + x₀x₁/2 on a box: the bounds that were active are left, others come."""
-    x, p = ca.SX.sym("x", 4), ca.SX.sym("p", 4)
-    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + 0.5 * x[0] * x[1], "g": ca.sum1(x)}
-    call = {"lbx": 0, "ubx": 1, "ubg": 2.5, "lbg": 0.5}
-    solver = solved(nlp, p=[-1, 2, 2, 0.1], **call)
-    first = solver.result
-    solver(p=[0.6, -1, 0.4, 3], warm_start=first, **call)
-    warm = solver.result
-    assert warm.success
-    assert first.working_set.x.tolist() == [-1, 1, 1, 0]
-    assert warm.working_set.x.tolist() == [0, -1, 0, 1]
-    assert warm.iterations <= 2  # quadratic: one step on the right set
-    solver(p=[0.6, -1, 0.4, 3], **call)
-    assert solver.result.iterations > warm.iterations
-    np.testing.assert_allclose(warm.x, solver.result.x, atol=1e-6)
-
-
-def test_a_control_problem_from_a_state_nearby() -> None:
-    """A pendulum with bounded torque, 182 variables (sparse): the next state costs a few steps."""
-    N = 60
-    x, u, p = ca.SX.sym("x", 2, N + 1), ca.SX.sym("u", N), ca.SX.sym("p", 2)
-    g, f = [x[:, 0] - p], 0
-    for k in range(N):
-        f += ca.sumsqr(x[:, k]) + 0.1 * u[k] ** 2
-        g.append(x[:, k + 1] - x[:, k] - 0.1 * ca.vertcat(x[1, k], u[k] - ca.sin(x[0, k])))
-    nlp = {"x": ca.vertcat(ca.vec(x), u), "p": p, "f": f, "g": ca.vertcat(*g)}
-    solver = nlpsol("s", "hybrid", nlp)
-    limit = np.concatenate((np.full(2 * N + 2, np.inf), np.full(N, 0.4)))
-    call = {"lbx": -limit, "ubx": limit, "lbg": 0, "ubg": 0}
-    solver(p=[1.5, 0], **call)
-    first = solver.result
-    assert first.success
-    for state in ([1.51, 0.1], [1.6, 0.1], [1.8, 0.1]):
-        solver(p=state, **call)
-        cold = solver.result
-        solver(p=state, warm_start=first, **call)
-        warm = solver.result
-        assert warm.success
-        assert warm.iterations <= 0.5 * cold.iterations
-        assert warm.f <= cold.f + 1e-6
-        assert (warm.working_set.x != first.working_set.x).any()
-
-
 def test_a_warm_start_holds_where_an_equation_is_there_twice():
     x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
     row = x[0] + 2 * x[1] - x[2]

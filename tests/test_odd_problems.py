@@ -120,13 +120,6 @@ def test_an_overdetermined_root_is_found_in_any_units(scale: float) -> None:
     assert solver.stats()["iter_count"] <= 15
 
 
-def test_an_objective_does_not_disturb_a_root_that_leaves_it_no_choice() -> None:
-    g = ca.vertcat(X[0] - 1, X[1] - 2, ca.sumsqr(X) - 5)
-    solver = solved({"x": X, "f": ca.exp(X[0]) * X[1], "g": g}, lbg=0, ubg=0)
-    assert solver.stats()["success"]
-    np.testing.assert_allclose(solver.result.x, [1, 2], atol=1e-6)
-
-
 def test_an_inconsistent_system_ends_at_its_least_squares() -> None:
     t, y = np.arange(4.0), np.array([1.0, 2.0, 5.0, 3.0])
     solver = solved({"x": X, "g": X[0] + X[1] * t - y}, x0=9, lbg=0, ubg=0)
