@@ -1,7 +1,5 @@
 """The figure style: curves that can be told apart, labels with units, no windows."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import casadi as ca
@@ -146,16 +144,3 @@ def test_a_format_that_nobody_knows_is_refused_before_the_folder_is_made(tmp_pat
         with pytest.raises(InputError, match=r"use one of png, svg, pdf"):
             plotting.save(fig, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_window_and_no_pyplot(tmp_path):
-    code = (
-        "import sys; from casadi_hybrid import plotting as p; f, a = p.figure();"
-        "a[0, 0].plot([1, 2]); p.save(f, sys.argv[1]); print('matplotlib.pyplot' in sys.modules)"
-    )
-    target = tmp_path / "figure.png"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(target)], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
-    assert target.stat().st_size > 1000

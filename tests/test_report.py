@@ -1,8 +1,6 @@
 """``result.report``: one page of a solve, whatever the method, the outcome and the names."""
 
 import pickle
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -239,16 +237,6 @@ def test_a_page_of_nlpsol_of_opti_and_of_a_pickle(tmp_path: Path) -> None:
     assert page.said == solution.explain()
     assert "Linear scales are set" in page.said
     assert solution.constraint_names[0] in page.cells
-
-
-def test_a_page_needs_no_matplotlib(tmp_path: Path) -> None:
-    code = (
-        "import sys, casadi as ca; from casadi_hybrid import Solver; x = ca.SX.sym('x');"
-        f"Solver({{'x': x, 'f': x**2}}).solve(1).report({str(tmp_path / 'page.html')!r});"
-        "print([name for name in sys.modules if name.startswith('matplotlib')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_a_curve_is_thinned_to_its_extremes() -> None:
