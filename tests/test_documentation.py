@@ -10,7 +10,7 @@ from typing import Any
 import breaks
 import casadi as ca
 import pytest
-from test_rooms import ROOMS
+from test_rooms import ROOMS, imports, modules
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "casadi_hybrid"
@@ -44,19 +44,9 @@ def allowed(room: str) -> set[str]:
 
 def imported(room: str) -> set[str]:
     """The other rooms that a room's modules import, also within functions."""
-    folder = PACKAGE / room
-    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
-    found = set()
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                inside = node.module == "casadi_hybrid"
-                names = [alias.name for alias in node.names] if inside else []
-                found |= {f"casadi_hybrid.{name}" for name in names} or {node.module}
-    parts = (name.split(".") for name in found if name.startswith("casadi_hybrid."))
-    return {part[1] for part in parts if not part[1].startswith("__")} - {room}
+    known = modules()
+    own = (path for name, path in known.items() if name.partition(".")[0] == room)
+    return {name.partition(".")[0] for path in own for name in imports(path, known)} - {room}
 
 
 def test_the_table_has_the_rooms_that_exist():

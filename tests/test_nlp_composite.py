@@ -1,7 +1,6 @@
 """Composite steps in the default engine, its elastic restoration, and what each is for."""
 
 import ctypes as ct
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from engine_form import Form
 from nlp_cases import parts, solved
 from problems.chains import chain_disc
+from problems.control import FAMILIES
 from problems.rank_deficient import KINDS, make_rank_deficient
 
 from casadi_hybrid import Problem, Solver, nlpsol
@@ -123,30 +123,10 @@ def test_a_start_whose_bounds_meet_its_equations_is_no_obstacle() -> None:
     assert solver.stats()["iter_count"] <= 25
 
 
-def race(N: int) -> tuple[Any, dict[str, Any]]:
-    """A car to the finish in minimum time under a speed limit that depends on the place."""
-    p, v, u, T = ca.SX.sym("p", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N), ca.SX.sym("T")
-    h, rows = T / N, []
-    for k in range(N):
-        middle = v[k] + 0.5 * h * (u[k] - v[k])
-        rows += [p[k + 1] - p[k] - h * middle, v[k + 1] - v[k] - h * (u[k] - middle)]
-    limits = 1 - ca.sin(2 * ca.pi * p) / 2 - v
-    x = ca.vertcat(p, v, u, T)
-    g = ca.vertcat(*rows, limits, p[0], v[0], p[-1] - 1, u, T)
-    free = [0.0] * len(rows) + [0.0] * (N + 1) + [0.0] * 3 + [0.0] * N + [0.0]
-    most = [0.0] * len(rows) + [np.inf] * (N + 1) + [0.0] * 3 + [1.0] * N + [np.inf]
-    start = [0.0] * (N + 1) + [1.0] * (N + 1) + [0.0] * N + [1.0]
-    return nlpsol("race", "hybrid", {"x": x, "f": T, "g": g}), {
-        "x0": start,
-        "lbg": free,
-        "ubg": most,
-    }
-
-
 @pytest.mark.parametrize("N", [20, 40])
 def test_a_race_is_not_restored_by_tiny_steps(N: int) -> None:
-    solver, call = race(N)
-    solver(**call)
+    nlp, call = parts(FAMILIES["race_car"].build(N))
+    solver = solved(nlp, **call)
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] <= 75
     assert float(solver.result.f) == pytest.approx(1.905, abs=5e-2)
