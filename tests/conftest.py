@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from hypothesis import settings
 from newer_casadi import left_out
 
 from casadi_hybrid import nlpsol
+from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.export.measure import STRICT
 from casadi_hybrid.problem.building.compiler import PROGRAMS
 
@@ -95,6 +98,28 @@ def compiler() -> str:
     if found is None:
         pytest.skip("no C compiler on this machine")
     return found
+
+
+@pytest.fixture
+def terminal() -> Iterator[None]:
+    """Ctrl-C is heard, also in what a test starts: a process in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def by_python(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Gets longer by one for each solve that a graph leaves to Python."""
+    done: list[int] = []
+    plain = Runner.evaluate
+
+    def evaluate(self: Runner, arguments: Any) -> Any:
+        done.append(threading.get_ident())
+        return plain(self, arguments)
+
+    monkeypatch.setattr(Runner, "evaluate", evaluate)
+    return done
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ of the core by which they call its pieces.
 import ctypes as ct
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -181,18 +181,6 @@ def no_parameter() -> Case:
     return Case({"x": x, "f": f, "g": ca.sum1(x)}, numbers, moved)
 
 
-def hs072() -> Case:
-    """Problem 72 of Hock and Schittkowski: huge multipliers, for which smaller ones are tried."""
-    x = ca.SX.sym("x", 4)
-    rows = ca.DM([[4, 2.25, 1, 0.25], [0.16, 0.36, 0.64, 0.64]])
-    nlp = {"x": x, "f": 1 + ca.sum1(x), "g": rows @ (1 / x)}
-    numbers = {
-        "x0": 1.0, "lbx": 0.001, "ubx": 1e5 * np.array([4.0, 3.0, 2.0, 1.0]), "lbg": -np.inf,
-        "ubg": np.array([0.0401, 0.010085]),
-    }  # fmt: skip
-    return Case(nlp, numbers, noisy_p(0.0))
-
-
 def corridor(N: int = 5) -> tuple[dict[str, Any], Numbers]:
     """Inequalities on one side and both, an equation, a row without bounds, a fixed variable."""
     x, p = ca.SX.sym("x", N), ca.SX.sym("p")
@@ -220,6 +208,14 @@ def problem_of(case: Case) -> Problem:
 def warm(outputs: Any) -> Numbers:
     """The arguments of a warm start from outputs."""
     return {"x0": outputs["x"], "lam_x0": outputs["lam_x"], "lam_g0": outputs["lam_g"]}
+
+
+def in_graph_of(solver: Any, arguments: Iterable[str]) -> ca.Function:
+    """All outputs as a Function of these arguments."""
+    symbols = {name: ca.MX.sym(name, solver.sparsity_in(name)) for name in arguments}
+    found = ca.Function.call(solver, symbols)
+    names, outputs = list(symbols), list(found)
+    return ca.Function("graph", [*symbols.values()], [*found.values()], names, outputs)
 
 
 def solved(

@@ -186,6 +186,10 @@ def whole(at: int, size: int) -> np.ndarray:
     return np.ctypeslib.as_array(ct.cast(at, ct.POINTER(WHOLE)), (size,))
 
 
+def equal(found: Any, expected: Any, rtol: float = 1e-14) -> None:
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+
+
 def address(value: Any) -> Any:
     return POINTER(value.ctypes.data) if isinstance(value, np.ndarray) else value
 

@@ -115,6 +115,14 @@ def whole(problem: Problem) -> np.ndarray:
     return np.block([[W + np.diag(D), A.T], [A, -E * np.eye(A.shape[0])]])
 
 
+def equilibrated(K: np.ndarray) -> np.ndarray:
+    scale = np.ones(K.shape[0])
+    for _ in range(8):
+        most = np.abs(K * scale[:, None] * scale).max(axis=1)
+        scale /= np.sqrt(np.where(most > 0, most, 1.0))
+    return K * scale[:, None] * scale
+
+
 def random_problem(seed: int) -> Problem:
     """All shapes: without curvature, rank-deficient, with empty rows, pinned variables, E > 0."""
     rng = np.random.default_rng(seed)

@@ -6,6 +6,8 @@ import casadi as ca
 from nlp_judge import INF
 from problems.hs import hs_problem
 
+from casadi_hybrid import nlpsol
+
 PEER = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
 PEER |= {"ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
 PEER |= {"ipopt.bound_relax_factor": 0.0}
@@ -54,6 +56,13 @@ def cases() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 
 CASES = cases()
+
+
+def solved(nlp, options=None, **call):
+    """A solver that has solved."""
+    solver = nlpsol("s", "hybrid", nlp, options)
+    solver(**call)
+    return solver
 
 
 def parts(made):

@@ -7,6 +7,14 @@ import numpy as np
 from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.iterations.rules import LocalModel
 from casadi_hybrid.iterations.rules.cancellations import Cancelled
+from casadi_hybrid.problem.functions import Evaluation
+
+
+def at(H: Matrix, B: Matrix) -> Evaluation:
+    """What a rule sees; it must not look at anything but H and B."""
+    m, n = B.shape
+    lost = np.full(m, np.nan)
+    return Evaluation(np.full(n, np.nan), np.nan, np.full(n, np.nan), lost, B, H, lost)
 
 
 class NoCancellation:

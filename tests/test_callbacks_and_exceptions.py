@@ -2,18 +2,16 @@
 
 import math
 import pickle
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import CASES, OUTPUTS, PEER
+from nlp_cases import CASES, OUTPUTS, PEER, solved
 from watched import PythonFunction
 
-from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
-from casadi_hybrid.basics.errors import Interrupted
+from casadi_hybrid import SolveError, StopReason, nlpsol
 
 
 def rosenbrock() -> dict[str, Any]:
@@ -79,20 +77,17 @@ def test_every_iteration_reaches_the_callback_once(name: str, p: int) -> None:
 def test_a_callback_stops_a_solve_and_is_called_every_few_steps() -> None:
     nlp, call = CASES["no constraints"]
     callback = Counts(2, 0, lambda count: float(count >= 3))
-    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": callback})
-    solver(**call)
+    solver = solved(nlp, {"iteration_callback": callback}, **call)
     assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
     assert len(callback.seen) == 3
     callback = Counts(2, 0)
     options = {"iteration_callback": callback, "iteration_callback_step": 4}
-    solver = nlpsol("s", "hybrid", nlp, options)
-    solver(**call)
+    solver = solved(nlp, options, **call)
     assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
 
 
 def test_lists_of_numbers_begin_as_casadis_do() -> None:
-    solver = nlpsol("s", "hybrid", rosenbrock())
-    solver(x0=[-1.2, 1])
+    solver = solved(rosenbrock(), x0=[-1.2, 1])
     lists = solver.stats()["iterations"]
     assert [lists[key][0] for key in ("d_norm", "alpha_pr", "alpha_du")] == [0, 0, 0]
     assert lists["obj"][0] == pytest.approx(24.2)
@@ -195,36 +190,6 @@ def test_a_keyboard_interrupt_of_the_model(capfd: pytest.CaptureFixture[str]) ->
     capfd.readouterr()
 
 
-@pytest.fixture
-def ctrl_c() -> Iterator[Callable[[], None]]:
-    """Ctrl-C as at a terminal: a process that runs in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield lambda: signal.raise_signal(signal.SIGINT)
-    signal.signal(signal.SIGINT, before)
-
-
-def test_ctrl_c_ends_a_solve_and_leaves_the_solver_usable(ctrl_c: Callable[[], None]) -> None:
-    nlp, call = CASES["mixed"]
-    seen, press = list[int](), [ctrl_c]
-
-    def look(record: Any) -> None:
-        seen.append(record.iter)
-        if record.iter == 2 and press:
-            press[0]()
-
-    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": look})
-    with pytest.raises(KeyboardInterrupt) as caught:
-        solver(**call)
-    assert seen == [0, 1, 2]
-    assert isinstance(caught.value, Interrupted)
-    assert solver.result.stop is StopReason.STOPPED_BY_USER
-    assert solver.result.iterations == 2
-    assert np.isfinite(solver.result.f)
-    press.clear()
-    solver(**call)
-    assert solver.result.success
-
-
 def test_a_failed_solve_says_so_as_casadi_does() -> None:
     x = ca.SX.sym("x")
     nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
@@ -240,23 +205,6 @@ def test_no_statistics_before_a_call() -> None:
     for ask in (solver.stats, solver.explain, lambda: solver.result):
         with pytest.raises(RuntimeError, match="No stats available"):
             ask()
-
-
-def test_ctrl_c_through_the_packages_own_solver() -> None:
-    x = ca.SX.sym("x", 3)
-    problem = {"x": x, "f": ca.sumsqr(x), "g": ca.sumsqr(x) - 1}
-    for method in ("auto", "gda"):
-        solver = Solver(problem, method)
-
-        def stop(progress: Any) -> None:
-            if progress.t == 1:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt) as caught:
-            solver.solve([1.0, 2.0, 3.0], lbg=0, ubg=0, callback=stop)
-        assert isinstance(caught.value, Interrupted)
-        assert caught.value.result.stop is StopReason.STOPPED_BY_USER
-        assert caught.value.result.x.shape == (3,)
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])

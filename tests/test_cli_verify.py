@@ -220,6 +220,7 @@ def test_no_solution_has_a_code_of_its_own_and_is_explained(written, capsys):
     [
         ("x = 1\n", "", "has no problem, nlp, opti or ocp; name what states it"),
         (NLP, ":nlpp", "has no 'nlpp'; did you mean 'nlp'"),
+        (BALL, ":other", "known: ball, low, ocp"),  # what the file states, no imports
         (NLP, ":x", "must be a Problem, CasADi's dictionary, a ca.Opti"),
         (NLP + "a = nlp, {'ubgs': 1}\n", ":a", "'ubgs' is no number of a solve; did you mean"),
         (NLP + "a = nlp, 3\n", ":a", "must be a dictionary"),
@@ -231,9 +232,11 @@ def test_a_file_without_a_problem_is_refused(written, text, name, message):
         read(written(text) + name)
 
 
-@pytest.mark.parametrize("name", ["none.py", "none.nl", "no_such_module"])
-def test_a_file_that_is_not_there_is_refused(name, capsys):
-    assert main(["verify", name]) == 2
+@pytest.mark.parametrize("command", [["verify"], ["export", "--out", "none"]])
+@pytest.mark.parametrize("name", ["none.py", "none.nl", "no_such_module", "no_such_module:ocp"])
+def test_a_file_that_is_not_there_is_refused(name, command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, name]) == 2
     assert "there is no" in capsys.readouterr().err
 
 

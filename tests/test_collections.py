@@ -7,9 +7,7 @@ and against where IPOPT ends from the published start. Formulas that the book gi
 """
 
 import math
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -17,15 +15,12 @@ import numpy as np
 import pytest
 from nlp_cases import parts
 from nlp_problems import read
-from scipy.optimize import lsq_linear
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 from problems.hs import HS, NLP, hs_problem
 from problems.hs_base import assemble, ge, hs, le
 from problems.hs_process import alkylation, heat_conduction, heating_error, heating_modes
 from problems.more import MORE, MORE_SYSTEMS
 from problems.more_base import Squares
+from scipy.optimize import lsq_linear
 
 PUBLISHED = {name: {int(k): v for k, v in of.items()} for name, of in read("collections").items()}
 # Where IPOPT from x0 does not end at f*, and what of the published values is another one.

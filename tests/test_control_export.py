@@ -368,11 +368,3 @@ def test_a_command_exports_it(name, drag, tmp_path, capsys):
     assert "the warm mode alone" in capsys.readouterr().out
     assert re.search(r"stack +\d+ bytes at most", (tmp_path / "c" / "README.md").read_text())
     assert f".drag = {drag}" in (tmp_path / "c" / "lift_control.c").read_text()
-
-
-def test_a_command_says_what_there_is(tmp_path, capsys):
-    (tmp_path / "lift.py").write_text(PLANT)
-    assert main(["export", f"{tmp_path / 'lift.py'}:mpcc", "--out", str(tmp_path / "c")]) != 0
-    assert "did you mean 'mpc'?" in capsys.readouterr().err
-    assert main(["export", f"{tmp_path / 'lift.py'}:other", "--out", str(tmp_path / "c")]) != 0
-    assert "known: heavy, mpc, ocp" in capsys.readouterr().err  # what the file states, no imports

@@ -110,14 +110,6 @@ def steered(varying: bool = False):
     return ocp
 
 
-def test_equal_scenarios_have_the_nominal_answer() -> None:
-    alone = steered().solve(x0=0.0)
-    found = Scenarios(steered(), {"a": {}, "b": {"k": 1.0}}, weights=[1, 3]).solve(x0=0.0)
-    assert found.objective == pytest.approx(alone.objective, rel=1e-6)
-    for part in found.parts.values():
-        np.testing.assert_allclose(part["u"], alone["u"], atol=1e-4)
-
-
 def test_scenarios_against_a_program_written_by_hand() -> None:
     weights, rates = (0.5, 0.3, 0.2), (1.0, 0.5, 1.5)
     opti, total = ca.Opti(), 0
@@ -142,7 +134,7 @@ def test_scenarios_against_a_program_written_by_hand() -> None:
     opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "tol": 1e-10})
     by_hand = opti.solve()
     scenarios = {"nominal": {}, "slow": {"k": 0.5}, "fast": {"k": 1.5}}
-    found = Scenarios(steered(), scenarios, weights=weights).solve(x0=0.0)
+    found = Scenarios(steered(), scenarios, weights=[5, 3, 2]).solve(x0=0.0)  # of one in all
     assert found.success
     assert found.objective == pytest.approx(by_hand.value(total), rel=1e-6)
     assert found.controls[0, 0] == pytest.approx(by_hand.value(first), abs=1e-5)

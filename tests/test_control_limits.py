@@ -158,15 +158,6 @@ def tank(method=None, linear=False):
     return ocp
 
 
-@pytest.mark.parametrize("method", [MultipleShooting(), Collocation()])
-def test_changes_are_priced_and_limited(method):
-    found = tank(method).solve([0.0])
-    before = np.append(0.3, found["v"][:-1])
-    np.testing.assert_allclose(found["v_previous"][:-1], before, atol=1e-12)
-    assert found.costs["change"] == pytest.approx(0.5 * np.sum((found["v"] - before) ** 2))
-    assert np.abs(found["v"] - before).max() == pytest.approx(0.1, abs=1e-6)
-
-
 def test_what_was_applied_last_is_a_parameter():
     found = tank().solve([0.0], v_previous=-1.0)
     np.testing.assert_allclose(found["v"][:2], [-0.9, -0.8], atol=1e-6)

@@ -268,11 +268,15 @@ def test_a_bad_step_leaves_the_estimator_as_it_was():
     assert np.array_equal(mhe.step(measured[1], inputs[0]), twin.step(measured[1], inputs[0]))
 
 
-def test_a_wild_measurement_is_forgotten_when_it_leaves_the_window():
+def drift() -> Model:
     model = Model("drift")
     model.state("position")
     model.rates(position=0)
-    mhe = MHE(model, 1.0, window=3, noise=0.1, process=0.1, prior=1.0)
+    return model
+
+
+def test_a_wild_measurement_is_forgotten_when_it_leaves_the_window():
+    mhe = MHE(drift(), 1.0, window=3, noise=0.1, process=0.1, prior=1.0)
     solved = []
     for y in (1.0, 1.0, 1e300, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0):
         estimate = mhe.step([y], [])
@@ -283,10 +287,7 @@ def test_a_wild_measurement_is_forgotten_when_it_leaves_the_window():
 
 @pytest.mark.parametrize("made", [MHE, EKF])
 def test_a_time_that_is_no_number_is_refused(made):
-    model = Model("drift")
-    model.state("position")
-    model.rates(position=0)
-    estimator = made(model, 1.0, noise=0.1, prior=1.0)
+    estimator = made(drift(), 1.0, noise=0.1, prior=1.0)
     for _ in range(2):
         with pytest.raises(InputError, match="time must be a finite number"):
             estimator.step([1.0], [], time=np.nan)
@@ -295,10 +296,7 @@ def test_a_time_that_is_no_number_is_refused(made):
 
 @pytest.mark.parametrize("made", [MHE, EKF])
 def test_records_may_be_deleted_but_for_the_last(made):
-    model = Model("drift")
-    model.state("position")
-    model.rates(position=0)
-    one, other = (made(model, 1.0, noise=0.1, prior=1.0) for _ in range(2))
+    one, other = (made(drift(), 1.0, noise=0.1, prior=1.0) for _ in range(2))
     for k in range(14):
         assert one.step([np.sin(k)], []).tolist() == other.step([np.sin(k)], []).tolist()
         del one.records[:-1]

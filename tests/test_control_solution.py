@@ -262,14 +262,6 @@ def test_active_limits_and_violations(swung: Solution) -> None:
     assert beyond["both"].max() > 1e-4
 
 
-@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
-def test_figures_are_written_by_suffix(swung: Solution, tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / "figures" / f"swing.{suffix}"
-    swung.plot(["angle"], path=path)
-    begins = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
-    assert path.read_bytes().startswith(begins[suffix])
-
-
 def test_a_figure_has_a_panel_for_each_quantity(swung: Solution) -> None:
     fig = swung.plot(label="time (s)")
     labels = [ax.get_ylabel() for ax in fig.axes]

@@ -9,9 +9,6 @@ from types import ModuleType
 import casadi as ca
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 from control_versus import HERE, MAKERS, TITLES, TOOLS, lines, loop, rows, run
 from versus.plants import PLANTS
 

@@ -1,4 +1,4 @@
-"""The page for maintainers says what there is, and its examples run."""
+"""The page for maintainers says what there is; lines that stand alone on pages run."""
 
 import ast
 import importlib.util
@@ -10,7 +10,7 @@ from typing import Any
 import breaks
 import casadi as ca
 import pytest
-from test_rooms import ROOMS
+from test_rooms import ROOMS, imports, modules
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "casadi_hybrid"
@@ -44,19 +44,9 @@ def allowed(room: str) -> set[str]:
 
 def imported(room: str) -> set[str]:
     """The other rooms that a room's modules import, also within functions."""
-    folder = PACKAGE / room
-    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
-    found = set()
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                inside = node.module == "casadi_hybrid"
-                names = [alias.name for alias in node.names] if inside else []
-                found |= {f"casadi_hybrid.{name}" for name in names} or {node.module}
-    parts = (name.split(".") for name in found if name.startswith("casadi_hybrid."))
-    return {part[1] for part in parts if not part[1].startswith("__")} - {room}
+    known = modules()
+    own = (path for name, path in known.items() if name.partition(".")[0] == room)
+    return {name.partition(".")[0] for path in own for name in imports(path, known)} - {room}
 
 
 def test_the_table_has_the_rooms_that_exist():
@@ -133,35 +123,6 @@ def test_the_examples_are_as_short_as_promised():
         (text,) = SECTIONS[title]
         (found,) = (node for node in ast.parse(text).body if isinstance(node, kind))
         assert found.end_lineno - found.lineno < most
-
-
-def test_the_examples_run_in_order(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    names = {"__name__": "maintainers"}
-    for title, blocks in SECTIONS.items():
-        for text in blocks:
-            exec(compile(text, f"docs/maintainers.md, {title}", "exec"), names)
-    assert "accepted" in capsys.readouterr().out
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("page", "least", "written"),
-    [
-        ("control", 6, ["swing.npz", "swing.pdf"]),
-        ("report", 1, ["course.svg", "nlpsol.html", "opti.html", "solve.html"]),
-        ("studies", 2, ["bend"]),
-    ],
-)
-def test_a_page_runs_in_order_and_writes_what_it_says(page, least, written, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    names = {"__name__": page}
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    for number, block in enumerate(blocks, start=1):
-        exec(compile(block, f"docs/{page}.md, block {number}", "exec"), names)
-    assert len(blocks) >= least
-    assert sorted(path.name for path in tmp_path.iterdir()) == written
 
 
 def lines_of_control() -> list[str]:

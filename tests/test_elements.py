@@ -9,7 +9,6 @@ from unittest.mock import patch
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import needs_engine
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine.blocks.forms import Code, Lists
@@ -18,11 +17,6 @@ from casadi_hybrid.problem.functions import Functions
 
 N = 26
 Nlp = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def core() -> None:
-    needs_engine()
 
 
 def step(x: Any, h: Any) -> Any:
@@ -47,7 +41,7 @@ def triangles(x: list[Any]) -> Any:
     return sum(ca.sqrt(1 + a + b) for a, b in pairwise(slope))
 
 
-def stated(kind: Any, how: str) -> Nlp:
+def stated(kind: Any) -> dict[str, Nlp]:
     """Stages of three variables that are joined in different ways."""
     x = [kind.sym(f"x{k}", 3) for k in range(N)]
     p, T, X = kind.sym("p", 2), kind.sym("T"), ca.vertcat(*x)
@@ -81,16 +75,13 @@ def stated(kind: Any, how: str) -> Nlp:
                                      for a in x)),
         ),
     }  # fmt: skip
-    unknowns, f, g = rows[how]
-    nlp = {"x": unknowns, "p": p, "f": f}
-    return nlp if g is None else {**nlp, "g": g}
+    return {
+        how: {"x": unknowns, "p": p, "f": f} | ({} if g is None else {"g": g})
+        for how, (unknowns, f, g) in rows.items()
+    }
 
 
-HOW = (
-    "plain", "trapezoidal rule", "triangles", "no objective", "a variable", "no rows",
-    "scaled sums", "free time", "rows of the time", "parameters", "zero rows", "exponents",
-    "numbers by stage", "linear", "stages joined", "shared", "branches",
-)  # fmt: skip
+STATED = {kind: stated(kind) for kind in (ca.SX, ca.MX)}
 
 
 def of_the_whole(nlp: Nlp) -> Problem:
@@ -123,10 +114,11 @@ def evaluated(functions: Functions, problem: Problem) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "how"), [*((ca.SX, how) for how in HOW), (ca.MX, "free time"), (ca.MX, "parameters")]
+    ("kind", "how"),
+    [*((ca.SX, how) for how in STATED[ca.SX]), (ca.MX, "free time"), (ca.MX, "parameters")],
 )
 def test_they_are_the_derivatives_of_the_whole(kind: Any, how: str) -> None:
-    nlp = stated(kind, how)
+    nlp = STATED[kind][how]
     whole, made = of_the_whole(nlp), by_elements(nlp)
     a, b = whole.functions, made.functions
     assert b.patterns == a.patterns

@@ -7,7 +7,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import needs_engine
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.basics import matrices
@@ -83,7 +82,6 @@ P = [0.5, 0.0, -1.0]
 
 def solved(value: object) -> dict[str, np.ndarray]:
     """A warm solve with this p."""
-    needs_engine()
     solver = nlpsol("s", "hybrid", NLP)
     bounds = {"lbg": ca.DM(0), "ubg": ca.DM(1), "lbx": ca.DM([-1, -1, -1]), "ubx": 2.0}
     first = solver(p=P, x0=[0.1, 0.1, 0.1], **bounds)

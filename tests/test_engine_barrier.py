@@ -16,6 +16,8 @@ from engine_cases import (
     core_in_pieces,
     solved,
 )
+from nlp_cases import hock_schittkowski, parts
+from problems.control import FAMILIES
 
 from casadi_hybrid.engine.header import C
 
@@ -243,29 +245,6 @@ def test_the_ray_test_by_its_definition(core: Any) -> None:
 # --- whole solves --------------------------------------------------------------------------------
 
 
-def saddle() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The Hessian needs a shift, the line search cuts and corrects."""
-    x = ca.SX.sym("x", 3)
-    f = -x[0] * x[1] * x[2]
-    numbers = {"x0": [10, 10, 10], "lbx": 0, "ubx": 42, "lbg": [0], "ubg": [72]}
-    return {"x": x, "f": f, "g": x[0] + 2 * x[1] + 2 * x[2]}, numbers
-
-
-def pendulum() -> tuple[dict[str, Any], dict[str, Any]]:
-    """A swing-up by direct transcription: sparse, with bounds on the control."""
-    N, h = 20, 0.1
-    q, v, u = ca.SX.sym("q", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
-    g = ca.vertcat(
-        q[1:] - q[:-1] - h * v[:-1], v[1:] - v[:-1] - h * (u - ca.sin(q[:-1])), q[0], v[0]
-    )
-    x = ca.vertcat(q, v, u)
-    f = ca.sumsqr(q - np.pi) + 0.1 * ca.sumsqr(v) + 0.1 * ca.sumsqr(u)
-    return {"x": x, "f": f, "g": g}, {
-        "x0": 0.1, "lbx": [-INF] * (2 * N + 2) + [-2] * N, "ubx": [INF] * (2 * N + 2) + [2] * N,
-        "lbg": 0, "ubg": 0,
-    }  # fmt: skip
-
-
 def pressures() -> tuple[dict[str, Any], dict[str, Any]]:
     """Variables of a million, as pascals are, and a negative objective."""
     x = ca.SX.sym("x", 3)
@@ -282,17 +261,24 @@ def far_off() -> tuple[dict[str, Any], dict[str, Any]]:
     return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [3e6, -2e6], "lbx": -1e7, "lbg": 2}
 
 
-PROBLEMS = [saddle, pendulum, pressures, far_off]
+PROBLEMS = {
+    # The Hessian needs a shift, the line search cuts and corrects.
+    "saddle": lambda: hock_schittkowski(37),
+    "swing-up": lambda: parts(FAMILIES["pendulum"].build(20)),
+    "pressures": pressures,
+    "far off": far_off,
+}
+every = pytest.mark.parametrize("made", PROBLEMS.values(), ids=PROBLEMS)
 
 
-@pytest.mark.parametrize("made", PROBLEMS)
+@every
 def test_solutions_meet_the_conditions(made: Any) -> None:
     solver, found = solved(made())
     assert solver.stats()["success"]
     assert_kkt(made(), found)
 
 
-@pytest.mark.parametrize("made", PROBLEMS)
+@every
 def test_a_limit_ends_a_run_on_its_way(made: Any) -> None:
     assert_cut_short(made(), 4)
 

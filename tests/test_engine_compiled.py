@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_blocks_fuzz import random_functions, same_bits
-from engine_cases import CASES, Case, needs_engine, van_der_pol, warm
+from engine_cases import CASES, Case, van_der_pol, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,11 +29,6 @@ from casadi_hybrid.problem.building import BuildError, build
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
-
-
-@pytest.fixture(autouse=True)
-def core() -> None:
-    needs_engine()
 
 
 def as_lists(functions: tuple[ca.Function, ca.Function]) -> Lists:

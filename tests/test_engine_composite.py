@@ -33,7 +33,6 @@ def library() -> Any:
         "hybrid_symmetric": (c_int, [c_int, *[pointer] * 3]),
         "hybrid_orient": (None, [c_int] * 3 + [pointer] * 4),
         "hybrid_next_radius": (number, [number] * 3),
-        "hybrid_dot": (number, [c_int, pointer, pointer]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(found, name)
@@ -42,14 +41,6 @@ def library() -> Any:
 
 
 # --- pieces ---------------------------------------------------------------------------------------
-
-
-def test_products(library: Any) -> None:
-    rng = np.random.default_rng(1)
-    for n in range(40):
-        a, b = rng.normal(size=(2, n))
-        found = library.hybrid_dot(n, a.ctypes.data, b.ctypes.data)
-        assert abs(found - a @ b) <= 4 * EPS * (np.abs(a) @ np.abs(b))
 
 
 def decomposed(library: Any, B: np.ndarray, tolerance: float) -> tuple[Any, ...]:

@@ -6,7 +6,6 @@ have units up to 1e±12; whole solves by cores whose thresholds leave factorizat
 
 import ctypes as ct
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces, needs_engine
+from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces
+from engine_form import whole
+from engine_ldl_kernel import equilibrated
 from nlp_cases import parts
+from problems.control import FAMILIES
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine import core, ldl
@@ -25,9 +27,6 @@ from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-from problems.control import FAMILIES
 
 # Every K whose rows are not regularized is in doubt: of barrier steps, and with pinned entries.
 DOUBT = (
@@ -54,7 +53,6 @@ def core_with(
     changes: tuple[tuple[str, str, str, int], ...], folder: Path, compiler: str
 ) -> ct.CDLL:
     """A core with changes: file, what stands there, what instead, how often."""
-    needs_engine()
     files = dict(core_sources().files)
     for name, old, new, count in changes:
         assert files[name].count(old) == count
@@ -78,7 +76,6 @@ def doubting(tmp_path_factory: pytest.TempPathFactory, compiler: str) -> ct.CDLL
 @pytest.fixture
 def doubt(doubting: ct.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     """The core of the problems that are made from now on."""
-    needs_engine()
     monkeypatch.setattr(core, "engine", lambda: doubting)
 
 
@@ -107,8 +104,8 @@ class System:
         self.kkt = KktData(answer=self.space.data.answer, low_rank=ct.addressof(self.low))
         self.core.hybrid_place_kkt(ct.byref(data), ct.byref(arena), ct.byref(self.kkt))
         self.n, self.m = n, m
-        self.W = W[_ints(data.W_rows, data.nnz_W), _ints(data.W_cols, data.nnz_W)]
-        self.A = A[_ints(data.A_rows, data.nnz_A), _ints(data.A_cols, data.nnz_A)]
+        self.W = W[whole(data.W_rows, data.nnz_W), whole(data.W_cols, data.nnz_W)]
+        self.A = A[whole(data.A_rows, data.nnz_A), whole(data.A_cols, data.nnz_A)]
 
     def factor(self, epsilon: float) -> int:
         """That of ``hybrid_factor_pinned``."""
@@ -132,10 +129,6 @@ class System:
         return int(first), int(found), x
 
 
-def _ints(at: int, size: int) -> np.ndarray:
-    return np.ctypeslib.as_array(ct.cast(at, ct.POINTER(ct.c_int)), (size,))
-
-
 def random_system(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """W and A in units from 1e-12 to 1e12, some without curvature along a variable."""
     rng = np.random.default_rng(seed)
@@ -147,14 +140,6 @@ def random_system(seed: int) -> tuple[np.ndarray, np.ndarray]:
     A[np.arange(m), rng.permutation(n)[:m]] = 1.0
     units_x, units_c = (10.0 ** rng.uniform(-6, 6, size) for size in (n, m))
     return W * np.outer(units_x, units_x), A * np.outer(units_c, units_x)
-
-
-def equilibrated(K: np.ndarray) -> np.ndarray:
-    scale = np.ones(K.shape[0])
-    for _ in range(8):
-        most = np.abs(K * scale[:, None] * scale).max(axis=1)
-        scale /= np.sqrt(np.where(most > 0, most, 1.0))
-    return K * scale[:, None] * scale
 
 
 def backward_error(K: np.ndarray, x: np.ndarray, b: np.ndarray) -> float:
@@ -314,7 +299,6 @@ def test_solutions_that_are_not_accurate_in_a_fixed_order_lead_as_far(
 
 def test_a_chain_over_the_ground_is_solved_where_fixed_pivots_hide_that_rows_depend() -> None:
     """At its start, a plumb line: the fixed order has the right inertia, and no solution."""
-    needs_engine()
     nlp, call = parts(FAMILIES["chain_ground"].build(70))
     solver = nlpsol("solver", "hybrid", nlp)
     solver(**call)
@@ -325,7 +309,6 @@ def test_a_chain_over_the_ground_is_solved_where_fixed_pivots_hide_that_rows_dep
 @pytest.mark.parametrize(("masses", "stiffness"), [(4, 300.0), (16, 300.0)])
 def test_a_stiff_chain_is_solved(masses: int, stiffness: float) -> None:
     """Near the limit of stability of its steps, where one row has far larger entries."""
-    needs_engine()
     N, h, x, u = 30, 0.05, ca.SX.sym("x", 2 * masses), ca.SX.sym("u")
     q, v = x[:masses], x[masses:]
     stretch = ca.vertcat(q[0], ca.diff(q))
@@ -349,7 +332,6 @@ def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(monkeyp
     """Fronts that can delay nothing, and no fixed order."""
     monkeypatch.setattr(ldl, "PRODUCTS", -1)
     monkeypatch.setattr(ldl, "SPARE", 0)
-    needs_engine()
     nlp, call = parts(FAMILIES["chain_ground"].build(20))
     solver = nlpsol("solver", "hybrid", nlp)
     solver(**call)

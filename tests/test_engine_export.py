@@ -530,8 +530,6 @@ def alone():
     return {"x": x, "p": p, "f": ca.sumsqr(x - p)}
 def unbounded():
     return nlp
-def wrong():
-    return 3
 """
 
 
@@ -568,22 +566,6 @@ def test_the_command_takes_a_module(tmp_path, monkeypatch):
     assert main(words) == 0
     assert (tmp_path / "out" / "problem.c").is_file()
     assert sys.modules.pop("a_model_for_export")
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        ("model.py:nothing", "has no 'nothing'"),
-        ("model.py:wrong", "not int"),
-        ("no_such.py", "there is no file no_such.py"),
-        ("no_such_module:problem", "there is no module 'no_such_module'"),
-    ],
-)
-def test_the_command_refuses(tmp_path, monkeypatch, capsys, place, message):
-    (tmp_path / "model.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    assert main(["export", place, "--out", "out"]) == 2
-    assert message in capsys.readouterr().err
 
 
 # --- other tools, where there are any ------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import NUMBER, needs_engine, solved
+from engine_cases import NUMBER, solved
 from engine_form import Form
 from nlp_problems import PROBLEMS
 from scipy.optimize import linprog
@@ -19,11 +19,6 @@ from casadi_hybrid.session.solve import CAUSES
 
 INF = np.inf
 Made = tuple[dict[str, Any], dict[str, Any]]
-
-
-@pytest.fixture(autouse=True)
-def core() -> None:
-    needs_engine()
 
 
 X = ca.SX.sym("x", 5)

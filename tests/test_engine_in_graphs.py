@@ -9,36 +9,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import hs071, with_rows
+from engine_cases import hs071, in_graph_of, with_rows
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.casadi_api.graphs.function import callback, make_function
-from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
-
-
-@pytest.fixture
-def by_python(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Gets longer by one for each solve that a graph leaves to Python."""
-    done: list[int] = []
-    plain = Runner.evaluate
-
-    def evaluate(self: Runner, arguments: Any) -> Any:
-        done.append(threading.get_ident())
-        return plain(self, arguments)
-
-    monkeypatch.setattr(Runner, "evaluate", evaluate)
-    return done
-
-
-def in_graph_of(solver: Any, arguments: dict[str, Any]) -> ca.Function:
-    """All outputs as a Function of all arguments."""
-    symbols = {name: ca.MX.sym(name, solver.sparsity_in(name)) for name in arguments}
-    found = ca.Function.call(solver, symbols)
-    names = list(arguments)
-    return ca.Function("graph", list(symbols.values()), [found[k] for k in OUTPUTS], names, OUTPUTS)
 
 
 def full(solver: NlpSolver, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -181,24 +158,6 @@ def test_one_that_fails_harms_no_other(by_python: list[int]) -> None:
     with pytest.raises(RuntimeError, match="x0"):
         graph(**{**given, "x0": np.nan})
     assert bits(graph(**given)) == bits(alone[0])
-
-
-def test_the_last_call_is_known_whoever_solved_it(by_python: list[int]) -> None:
-    case = hs071()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    given = full(solver, case.numbers)
-    graph = in_graph_of(solver, given)
-    with pytest.raises(RuntimeError, match="has not been called yet"):
-        solver.stats()
-    solved = graph(**given)
-    np.testing.assert_array_equal(solver.result.x, solved["x"].full().ravel())
-    assert solver.stats()["engine"] == "c"
-    other = solver(**{**given, "p": 1.2})
-    np.testing.assert_array_equal(solver.result.x, other["x"].full().ravel())
-    solver.map(2, "thread")(**{k: ca.repmat(v, 1, 2) for k, v in given.items()})
-    solved = graph(**{**given, "p": 1.1})
-    np.testing.assert_array_equal(solver.result.x, solved["x"].full().ravel())
-    assert "KKT" in solver.explain() or solver.stats()["success"]
 
 
 def test_python_has_what_is_not_for_the_engine(by_python: list[int]) -> None:

@@ -1,13 +1,12 @@
 """The standard form in C, its multipliers, errors and residuals, by formulas in NumPy."""
 
 import ctypes as ct
-from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import CASES, NUMBER, BoundMultipliersData, FilterPairData, TrialData
-from engine_form import Form, Formula, address, numbers_of
+from engine_form import Form, Formula, address, equal, numbers_of
 
 from casadi_hybrid import Problem
 from casadi_hybrid.basics.arrays import largest
@@ -35,10 +34,6 @@ class Held:
         self.data = BoundMultipliersData(
             *map(address, (self.z_lower, self.z_upper, self.at)), self.at.size
         )
-
-
-def equal(found: Any, expected: Any, rtol: float = 1e-14) -> None:
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 
 @pytest.fixture(params=sorted(CASES))
@@ -79,12 +74,6 @@ def test_scales_bounds_and_the_start(both: Both) -> None:
         equal(both.of_form(name, size), getattr(of, name))
     equal(both.of_point("w", of.n), of.start)
     assert both.form.bounds == np.isfinite(of.lower).sum() + np.isfinite(of.upper).sum()
-
-
-def test_the_steep_case_is_scaled() -> None:
-    both = Both("steep")
-    assert both.form.scale_f < 1.0
-    assert (both.of_form("scale_c", both.data.m) < 1.0).any()
 
 
 def test_scales_have_a_least_value() -> None:

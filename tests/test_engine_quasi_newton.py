@@ -8,8 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, Arena, KktData, assert_kkt, needs_engine
-from engine_form import Form, address, view
+from engine_cases import CASES, Arena, KktData, assert_kkt
+from engine_form import Form, address, equal, view, whole
 from nlp_cases import hock_schittkowski
 
 from casadi_hybrid import Derivatives, Problem, nlpsol
@@ -79,10 +79,6 @@ def steps(form: Secants, count: int) -> Any:
         w = np.clip(form.start + 0.2 * draws.standard_normal(form.data.n), -1.9, 1.9)
         assert form.evaluate(w) == 0
         yield w, draws.standard_normal(form.data.m)
-
-
-def equal(found: Any, expected: Any, rtol: float = 1e-14) -> None:
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 
 def test_so_many_points_are_kept() -> None:
@@ -202,7 +198,7 @@ def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyP
     form = Secants.of(problem, **start)
     kkt, draws = Kkt(form), np.random.default_rng(seed)
     n, m = form.data.n, form.data.m
-    values, pinned = np.full(form.data.nnz_W, np.nan), view_of_ints(kkt.data.pinned, n)
+    values, pinned = np.full(form.data.nnz_W, np.nan), whole(kkt.data.pinned, n)
     counts = set()
     for _, y in steps(form, 6):
         assert form.call("hybrid_hessian", 3 * y, ct.c_double(1.0), values) == 0
@@ -245,10 +241,6 @@ def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyP
     assert counts == {0, 1}
 
 
-def view_of_ints(at: int, size: int) -> np.ndarray:
-    return np.ctypeslib.as_array(ct.cast(at, ct.POINTER(ct.c_int)), (size,))
-
-
 def solved(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:
     solver = nlpsol("solver", "hybrid", nlp, {**LEARN, **options})
     return solver, solver(**numbers)
@@ -257,7 +249,6 @@ def solved(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:
 # 59 and 109 forget what other points have shown, 59 restores feasibility.
 @pytest.mark.parametrize("number", [6, 10, 26, 43, 59, 71, 80, 93, 100, 109, 113])
 def test_problems_of_hock_and_schittkowski(number: int) -> None:
-    needs_engine()
     nlp, numbers = hock_schittkowski(number)
     solver, found = solved(nlp, numbers)
     assert solver.stats()["success"]
@@ -267,7 +258,6 @@ def test_problems_of_hock_and_schittkowski(number: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_warm_solves(name: str) -> None:
-    needs_engine()
     case = CASES[name]()
     solver, x = solved(case.nlp, case.numbers)
     moved = case.moved(case.numbers, x["x"], np.random.default_rng(DRAWS))
@@ -279,7 +269,6 @@ def test_warm_solves(name: str) -> None:
 @pytest.mark.parametrize("number", [43, 71, 100])
 def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same matrix by its updates, from the first iterate to the crossover."""
-    needs_engine()
     nlp, numbers = hock_schittkowski(number)
     full, x = solved(nlp, numbers)
     monkeypatch.setattr(blocks, "LARGE", 1)
@@ -293,7 +282,6 @@ def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyP
 
 
 def test_graphs_maps_and_batches_solve_in_c() -> None:
-    needs_engine()
     case = CASES["van_der_pol"]()
     solver, _ = solved(case.nlp, case.numbers)
     p = np.array([[0.0, 0.02, 0.05], [0.8, 0.7, 0.75]])
@@ -309,7 +297,6 @@ def test_graphs_maps_and_batches_solve_in_c() -> None:
 
 
 def test_compiled_functions_need_no_second_derivatives() -> None:
-    needs_engine()
     case = CASES["van_der_pol"]()
     _, plain = solved(case.nlp, case.numbers)
     solver, found = solved(case.nlp, case.numbers, compile=True)

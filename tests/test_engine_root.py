@@ -5,17 +5,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import assert_cut_short, assert_kkt, needs_engine, solved
+from engine_cases import assert_cut_short, assert_kkt, solved
 
 from casadi_hybrid import Problem, Solver, nlpsol
 from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.point.limits import Limits
-
-
-@pytest.fixture(autouse=True)
-def core() -> None:
-    needs_engine()
-
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine_cases import needs_engine
 
 from casadi_hybrid.engine import blocks
 from casadi_hybrid.engine.blocks.operations import SAME_BITS, cases
@@ -80,7 +79,6 @@ def run(script: str, library: Path, compiler: str, count: int) -> str:
 
 
 def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
-    needs_engine()
     library = sanitized(tmp_path, compiler, guarded_core())
     said = json.loads(run("engine_fuzz.py", library, compiler, 4000))
     seen = said["seen"]
@@ -93,7 +91,6 @@ def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> N
 
 
 def test_random_functions_in_parts_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
-    needs_engine()
     files = {
         path.name: path.read_text("utf-8")
         for path in (Path(blocks.__file__).parent / "c").glob("*.[ch]")

@@ -9,18 +9,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, assert_kkt, needs_engine, solved, warm
+from engine_cases import CASES, assert_kkt, solved, warm
 
 from casadi_hybrid import Problem, Solver, StopReason, nlpsol
 from casadi_hybrid.basics.errors import Interrupted
 
 CASE = CASES["hs071"]()
 Numbers = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def core() -> None:
-    needs_engine()
 
 
 def problem() -> Problem:
@@ -104,31 +99,43 @@ def valley(n: int = 20) -> tuple[Numbers, Numbers]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
-@pytest.mark.parametrize("equations", [False, True])
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("door", "equations"),
+    [("auto", False), ("auto", True), ("gda", True), ("nlpsol", False), ("nlpsol", True)],
+)
 @pytest.mark.parametrize("after", [1, 3])
-def test_ctrl_c_keeps_the_best_point(after: int, equations: bool) -> None:
+def test_ctrl_c_keeps_the_best_point(after: int, door: str, equations: bool) -> None:
     """Pressed at an iterate; the next solve is as if nothing had been."""
     nlp, numbers = valley()
     if equations:  # by composite steps
         numbers |= {"lbg": 0, "ubg": 0}
     assert threading.current_thread() is threading.main_thread()
-    whole = Solver(Problem.from_nlp(nlp)).solve(**numbers)
-    solver, seen = Solver(Problem.from_nlp(nlp)), list[int]()
+    seen = list[Any]()
 
     def pressed(progress: Any) -> None:
-        seen.append(progress.t)
+        seen.append(progress)
         if len(seen) == after + 1:
             signal.raise_signal(signal.SIGINT)
 
+    def made(look: Any) -> Callable[[], Any]:
+        """A solver, ready to be called."""
+        if door == "nlpsol":
+            solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": look})
+            return lambda: solver(**numbers) and solver.result
+        own = Solver(Problem.from_nlp(nlp), door)
+        return lambda: own.solve(**numbers, callback=look)
+
+    solve = made(pressed)
     with pytest.raises(KeyboardInterrupt) as caught:
-        solver.solve(**numbers, callback=pressed)
+        solve()
     assert isinstance(caught.value, Interrupted)
     result = caught.value.result
     assert result.stop is StopReason.STOPPED_BY_USER
     assert result.iterations <= after
+    assert np.isfinite(result.f)
     assert len(seen) == after + 1
-    again = solver.solve(**numbers)
-    np.testing.assert_array_equal(again.x, whole.x)
+    np.testing.assert_array_equal(solve().x, made(lambda _: None)().x)
 
 
 Made = tuple[dict[str, Any], dict[str, Any]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_cases import NUMBER, POINTER, needs_engine
+from engine_cases import NUMBER, POINTER
 
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.problem.building.compiler import compiler_of
@@ -17,7 +17,6 @@ INFINITE = (np.nan, np.inf, -np.inf)
 @pytest.fixture(scope="module")
 def libraries(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[ct.CDLL]:
     """The vectors with lanes in one register, where there is such a one, and without."""
-    needs_engine()
     folder: Path = tmp_path_factory.mktemp("vectors")
     for name, text in dict(core_sources().files).items():
         (folder / name).write_text(text)

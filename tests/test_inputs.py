@@ -19,24 +19,6 @@ WITH_P = Problem(x=x, f=ca.sumsqr(x), h=x - p, p=p)
 nan, inf = np.nan, np.inf
 
 
-@pytest.mark.parametrize(
-    "good",
-    [
-        [1, 2],
-        (1.0, 2.0),
-        np.array([1.0, 2.0]),
-        np.array([[1], [2]]),
-        np.array([[1, 2]]),
-        np.array([1, 2], dtype=np.float32),
-        ca.DM([1, 2]),
-        range(1, 3),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_vectors_in_every_usual_form(good: Any) -> None:
-    assert as_vector(good, 2, "x0").tolist() == [1, 2]
-
-
 def test_one_number_is_repeated_and_input_is_copied() -> None:
     assert as_vector(2, 3, "x0").tolist() == [2, 2, 2]
     assert as_vector(ca.DM(2), 3, "x0").tolist() == [2, 2, 2]

@@ -17,10 +17,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from nlp_cases import solved
 from nlp_judge import side
 from nlp_problems import PROBLEMS, Case, labelled
-
-from casadi_hybrid import nlpsol
 
 SIZE = 1e-14
 # Seeds of the perturbed functions and of the perturbed start; 0 leaves them as they are.
@@ -70,8 +69,7 @@ def verdict(case: Case, of_functions: int = 0, of_start: int = 0) -> tuple[str, 
         nlp = with_functions(nlp, call, of_functions)
     if of_start:
         call["x0"] = with_start(nlp, call, of_start)
-    solver = nlpsol("s", "hybrid", nlp)
-    solver(**call)
+    solver = solved(nlp, **call)
     stats = solver.stats()
     return stats["stop_reason"], stats["point_status"]
 

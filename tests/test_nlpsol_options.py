@@ -11,6 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from nlp_cases import solved
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.casadi_api import foreign
@@ -49,6 +50,8 @@ def test_one_warning_names_all_that_is_not_used() -> None:
     options = {
         "ipopt": {"linear_solver": "ma57", "mu_strategy": "adaptive", "bound_relax_factor": 1e-8},
         "ipopt.nlp_scaling_method": "none",
+        "hybrid.mu_init": 1e-3,
+        "ipopt.max_itr": 3,
         "monitor": ["nlp_f"],
         "common_options": {"final_options": {"verbose": True}},
         "convexify_strategy": "regularize",
@@ -57,7 +60,8 @@ def test_one_warning_names_all_that_is_not_used() -> None:
         nlpsol("s", "hybrid", NLP, options)
     (warning,) = caught
     assert warning.filename == __file__
-    for name in (*options["ipopt"], "nlp_scaling_method", "monitor", "common_options"):  # type: ignore[misc]
+    assert "max_itr (did you mean 'max_iter'?)" in str(warning.message)
+    for name in (*options["ipopt"], "nlp_scaling_method", "mu_init", "monitor", "common_options"):  # type: ignore[misc]
         assert name in str(warning.message)
 
 
@@ -73,21 +77,33 @@ def test_a_mu_target_within_the_tolerance_is_left_out() -> None:
     assert ca.norm_inf(found["x"] - expected["x"]) < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ({"ipopt.tol": 1e-4}, {"residual_tol": 1e-4}),  # a loose one loosens the residuals too
+        ({"ipopt.tol": 1e-9}, {"residual_tol": 1e-6}),
+        ({"tol": 1e-4}, {"residual_tol": 1e-6}),
+        ({"ipopt.tol": 1e-4, "residual_tol": 1e-7}, {"residual_tol": 1e-7}),
+        ({"ipopt.max_iter": 1e2}, {"max_iter": 100}),
+        ({"ipopt.max_cpu_time": 3.0, "ipopt.max_wall_time": 2.0}, {"max_time": 2.0}),
+        ({"hybrid": {"tol": 1e-9, "print_level": 5}, "hybrid.residual_tol": 1e-7},
+         {"tol": 1e-9, "residual_tol": 1e-7, "log": 1}),
+        # As CasADi takes them, so that keywords can hold them.
+        ({"ipopt__max_iter": 7, "ipopt__tol": 1e-9, "hybrid__residual_tol": 1e-7},
+         {"max_iter": 7, "tol": 1e-9, "residual_tol": 1e-7}),
+        ({"tol": 1e-9, "ipopt.tol": 1e-9, "ipopt": {"tol": 1e-9}}, {"tol": 1e-9}),
+    ],
+)  # fmt: skip
+def test_options_are_translated(options: dict[str, Any], chosen: dict[str, Any]) -> None:
+    made = nlpsol("s", "hybrid", NLP, options).options
+    assert {name: getattr(made, name) for name in chosen} == chosen
+
+
 def test_tolerances_of_ipopt_are_kept_where_they_are_smaller() -> None:
     given = {"constr_viol_tol": 1e-9, "dual_inf_tol": 1.0, "compl_inf_tol": 1e-4}
     tolerances = nlpsol("s", "hybrid", NLP, {"ipopt": given}).options.limits.tolerances
     kept = tolerances.feasibility, tolerances.stationarity, tolerances.complementarity
     assert kept == (1e-9, 1e-6, 1e-6)
-
-
-def test_a_loose_tolerance_of_ipopt_loosens_the_residuals_too() -> None:
-    tols = [
-        nlpsol("s", "hybrid", NLP, options).options.residual_tol
-        for options in ({"ipopt.tol": 1e-4}, {"ipopt.tol": 1e-9}, {"tol": 1e-4})
-    ]
-    assert tols == [1e-4, 1e-6, 1e-6]
-    both = {"ipopt.tol": 1e-4, "residual_tol": 1e-7}
-    assert nlpsol("s", "hybrid", NLP, both).options.residual_tol == 1e-7
 
 
 def test_multipliers_are_used_unless_ipopt_is_told_not_to() -> None:
@@ -96,8 +112,7 @@ def test_multipliers_are_used_unless_ipopt_is_told_not_to() -> None:
     known = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"], "ubg": 1}
     counts = {}
     for word in ("yes", "no"):
-        solver = nlpsol("s", "hybrid", NLP, {"ipopt.warm_start_init_point": word})
-        solver(**known)
+        solver = solved(NLP, {"ipopt.warm_start_init_point": word}, **known)
         counts[word] = solver.stats()["iter_count"]
     plain(x0=found["x"], ubg=1)
     assert counts == {"yes": 0, "no": plain.stats()["iter_count"]}
@@ -106,41 +121,12 @@ def test_multipliers_are_used_unless_ipopt_is_told_not_to() -> None:
         nlpsol("s", "hybrid", NLP, {"ipopt.warm_start_init_point": "maybe"})
 
 
-def test_of_two_limits_of_time_the_shorter_counts() -> None:
-    options = {"ipopt.max_cpu_time": 3.0, "ipopt.max_wall_time": 2.0}
-    assert nlpsol("s", "hybrid", NLP, options).options.max_time == 2.0
-
-
-def test_options_of_the_plugin_are_the_solvers_own_or_those_of_ipopt() -> None:
-    options = {"hybrid": {"tol": 1e-9, "print_level": 5}, "hybrid.residual_tol": 1e-7}
-    chosen = nlpsol("s", "hybrid", NLP, options).options
-    assert (chosen.tol, chosen.residual_tol, chosen.log) == (1e-9, 1e-7, 1)
-    with pytest.warns(OptionWarning, match="mu_init"):
-        nlpsol("s", "hybrid", NLP, {"ipopt": {"mu_init": 1e-3, "warm_start_init_point": "yes"}})
-
-
-def test_names_with_two_underscores_are_those_of_a_plugin() -> None:
-    """As CasADi takes them, so that keywords can hold them."""
-    options = {"ipopt__max_iter": 7, "ipopt__tol": 1e-9, "hybrid__residual_tol": 1e-7}
-    chosen = nlpsol("s", "hybrid", NLP, options).options
-    assert (chosen.max_iter, chosen.tol, chosen.residual_tol) == (7, 1e-9, 1e-7)
-    ca.nlpsol("s", "ipopt", NLP, {"ipopt__max_iter": 7, "ipopt__print_level": 0})
-
-
-def test_the_same_value_may_be_given_twice() -> None:
-    options = {"tol": 1e-9, "ipopt.tol": 1e-9, "ipopt": {"tol": 1e-9}}
-    assert nlpsol("s", "hybrid", NLP, options).options.tol == 1e-9
-    with pytest.raises(InputError, match="given twice"):
-        nlpsol("s", "hybrid", NLP, {**options, "ipopt.tol": 1e-8})
-
-
 @pytest.mark.parametrize("tol", [1e-8, 1e-10, 1e-12])
 def test_a_smaller_tolerance_is_met(tol: float) -> None:
     """Where a bound is active without a multiplier, ν alone decides how far off the answer is."""
     x = ca.SX.sym("x", 3)
     nlp = {"x": x, "f": x[0] ** 2 + (x[1] - 1) ** 2 + x[2] ** 4}
-    solver = nlpsol("s", "hybrid", nlp, {"ipopt.tol": tol})
-    solver(x0=1, lbx=0)
+    solver = solved(nlp, {"ipopt.tol": tol}, x0=1, lbx=0)
     assert solver.stats()["success"]
     assert solver.result.residuals.complementarity <= tol
 

@@ -5,7 +5,6 @@ solved again and again, are run with ``ca.nlpsol`` and with the switched line; t
 agree.
 """
 
-import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +13,9 @@ import casadi as ca
 import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS
-from nlp_judge import numbers
 
-from casadi_hybrid import InputError, nlpsol, verify
-from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT, OptionWarning
+from casadi_hybrid import nlpsol, verify
+from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
@@ -141,16 +139,6 @@ def test_a_start_outside_its_bounds_is_named_where_asked_for() -> None:
     solver(**call)
 
 
-def test_jit_gives_the_same_answer_and_travels(compiler: str) -> None:
-    nlp, call = CASES["MX"]
-    plain, compiled = (nlpsol("s", "hybrid", nlp, {"jit": jit}) for jit in (False, True))
-    expected, found = plain(**call), compiled(**call)
-    again = pickle.loads(pickle.dumps(compiled))(**call)
-    for key in OUTPUTS:
-        np.testing.assert_allclose(numbers(found[key]), numbers(expected[key]), atol=1e-8)
-        assert (numbers(again[key]) == numbers(found[key])).all()
-
-
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
 def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any) -> None:
     x, p = kind.sym("x", 1, 3), kind.sym("p", 2, 3)
@@ -177,12 +165,3 @@ def test_no_parameters_and_no_rows_as_scripts_write_them(none: Any) -> None:
     found = nlpsol("s", "hybrid", nlp)(x0=0, p=none if isinstance(none, list) else [])
     assert float(found["f"]) == pytest.approx(0.0, abs=1e-12)
     assert found["g"].shape == found["lam_p"].shape == (0, 1)
-
-
-def test_options_of_ipopt_are_checked() -> None:
-    nlp, _ = CASES["parameters"]
-    assert nlpsol("s", "hybrid", nlp, {"ipopt.max_iter": 1e2}).options.max_iter == 100
-    with pytest.raises(InputError, match=r"ipopt\.print_level must be a whole number"):
-        nlpsol("s", "hybrid", nlp, {"ipopt.print_level": "5"})
-    with pytest.warns(OptionWarning, match=r"max_itr \(did you mean 'max_iter'\?\)"):
-        nlpsol("s", "hybrid", nlp, {"ipopt.max_itr": 3})

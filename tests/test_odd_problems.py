@@ -5,19 +5,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import hock_schittkowski
+from nlp_cases import hock_schittkowski, solved
 from problems.hs import hs_problem
 
 from casadi_hybrid import nlpsol, verify
 
 x, X = ca.SX.sym("x"), ca.SX.sym("X", 2)
 INF = float("inf")
-
-
-def solved(nlp: Any, options: Any = None, **call: Any) -> Any:
-    solver = nlpsol("s", "hybrid", nlp, options)
-    solver(**call)
-    return solver
 
 
 def test_a_root_is_looked_for_from_a_start_that_is_one() -> None:
@@ -71,11 +65,19 @@ def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None
     assert verify(nlp, answer, **call, ipopt=False).first.holds(1e-6, scaled=False)
 
 
-@pytest.mark.parametrize("number", [64, 71, 72])
-def test_steps_on_an_active_set_keep_to_the_limit(number: int) -> None:
-    """Those that solve, those in vain, and those of a restart for smaller multipliers."""
-    nlp, call = hock_schittkowski(number)
-    for limit in range(25):
+F = (1 - X[0]) ** 2 + 100 * (X[1] - X[0] ** 2) ** 2
+LIMITED = [
+    *((*hock_schittkowski(number), range(25)) for number in (64, 71, 72)),
+    ({"x": X, "f": F, "g": ca.sum1(X)}, {"x0": [-1.2, 1], "ubg": 1}, range(25)),
+    ({"x": X, "f": ca.sum1(X), "g": ca.sumsqr(X)}, {"x0": [1, 1], "ubg": 0}, range(50, 75)),
+]
+
+
+@pytest.mark.parametrize(("nlp", "call", "limits"), LIMITED)
+def test_every_kind_of_step_keeps_to_the_limit(nlp: Any, call: Any, limits: range) -> None:
+    """On an active set those that solve, those in vain, those of a restart for smaller multipliers;
+    those that converge; those of a search beside a point without multipliers."""
+    for limit in limits:
         stats = solved(nlp, {"max_iter": limit}, **call).stats()
         assert stats["iter_count"] <= limit
         assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
@@ -116,13 +118,6 @@ def test_an_overdetermined_root_is_found_in_any_units(scale: float) -> None:
     assert solver.stats()["success"]
     np.testing.assert_allclose(solver.result.x / scale, [1, 2], atol=1e-6)
     assert solver.stats()["iter_count"] <= 15
-
-
-def test_an_objective_does_not_disturb_a_root_that_leaves_it_no_choice() -> None:
-    g = ca.vertcat(X[0] - 1, X[1] - 2, ca.sumsqr(X) - 5)
-    solver = solved({"x": X, "f": ca.exp(X[0]) * X[1], "g": g}, lbg=0, ubg=0)
-    assert solver.stats()["success"]
-    np.testing.assert_allclose(solver.result.x, [1, 2], atol=1e-6)
 
 
 def test_an_inconsistent_system_ends_at_its_least_squares() -> None:

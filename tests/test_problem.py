@@ -519,22 +519,6 @@ def test_a_problem_solves_like_its_dictionary() -> None:
     assert (Solver(problem).solve(1, [2, 2]).x == theirs["x"].full().ravel()).all()
 
 
-@pytest.mark.parametrize(
-    ("nlp", "words"),
-    [
-        ([x], "nlp must be a dictionary"),
-        ({"x": x, "h": x}, "unknown entry 'h' of the problem"),
-        ({"f": x}, "the problem has no 'x'"),
-        ({"x": x, "g": None}, "g must be a SX expression"),
-        ({"x": x, "g": {"a": x}}, "g must be a SX expression"),
-        ({"x": x, "p": "p"}, "p must be a CasADi"),
-    ],
-)
-def test_dictionaries_that_are_refused(nlp: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        Problem.from_nlp(nlp)
-
-
 def test_a_copy_with_another_name_has_the_same_rows_and_numbers() -> None:
     problem = stacked(ca.MX)
     other = dataclasses.replace(problem, name="other")

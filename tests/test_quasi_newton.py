@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 import quasi_newton
+from nlp_cases import solved
 from problems.black_box import PROBLEMS, Step, pendulum, step_of
 from watched import PythonFunction
 
@@ -124,8 +125,7 @@ def test_no_derivatives_at_all_are_refused_with_a_remedy() -> None:
     none = ca.MX.sym("p", 0)
     given = ca.Function("grad_f", [x, none], [0, 2 * x + ca.vertcat(4 * x[0] ** 3, 0)])
     nlp = {"x": x, "f": square(x), "g": x[0] - x[1]}
-    solver = nlpsol("s", "hybrid", nlp, {"grad_f": given})
-    solver(x0=3, lbg=1, ubg=2)
+    solver = solved(nlp, {"grad_f": given}, x0=3, lbg=1, ubg=2)
     assert solver.stats()["success"]
     problem = Problem.from_nlp(nlp, lbg=1, ubg=2, derivatives=Derivatives(grad_f=given))
     assert verify(problem, solver.result).accepted
@@ -133,8 +133,7 @@ def test_no_derivatives_at_all_are_refused_with_a_remedy() -> None:
 
 def test_finite_differences() -> None:
     square = Square(2, {"enable_fd": True}, jacobian=False)
-    solver = nlpsol("s", "hybrid", with_square(square))
-    solver(x0=1, lbg=[0, 1], ubg=[5, 5])
+    solver = solved(with_square(square), x0=1, lbg=[0, 1], ubg=[5, 5])
     assert solver.stats()["success"]
     assert solver.result.residuals.stationarity <= 1e-6
     assert solver.stats()["hessian"] == "limited-memory"
@@ -156,8 +155,7 @@ def test_second_differences_where_they_are_asked_for_as_in_ipopt(word: str) -> N
     assert solver.stats()["success"]
     assert solver.stats()["hessian"] == "exact"
     np.testing.assert_allclose(found["x"], by_ipopt["x"], atol=1e-6)
-    plain = nlpsol("s", "hybrid", nlp)
-    plain(**start)
+    plain = solved(nlp, **start)
     assert solver.stats()["iter_count"] < 0.6 * plain.stats()["iter_count"]
     assert abs(solver.stats()["iter_count"] - ipopt.stats()["iter_count"]) <= 5
 

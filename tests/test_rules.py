@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rule_parts import GivenStrength, NoCancellation
+from rule_parts import GivenStrength, NoCancellation, at
 
 from casadi_hybrid import DesignError, PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import NotAugmentableError
@@ -24,7 +24,6 @@ from casadi_hybrid.iterations.rules import (
     StepRule,
     TargetCurvature,
 )
-from casadi_hybrid.problem.functions import Evaluation
 
 Array = Any
 norm = np.linalg.norm
@@ -41,13 +40,6 @@ def local_model(seed: int, n: int, m: int, condition: float) -> tuple[Array, Arr
     B = rng.uniform(0.3, 3) * (U * condition ** -np.linspace(0, 1, r)) @ V.T
     F = rng.normal(size=(m, m))
     return G + G.T, B, F @ F.T / m + 0.3 * np.eye(m)
-
-
-def at(H: Array, B: Array) -> Evaluation:
-    """What a rule sees; it must not look at anything but H and B."""
-    m, n = B.shape
-    lost = np.full(m, np.nan)
-    return Evaluation(np.full(n, np.nan), np.nan, np.full(n, np.nan), lost, B, H, lost)
 
 
 tall = st.tuples(st.integers(1, 4), st.integers(0, 3)).map(lambda s: (s[0], s[0] + s[1]))

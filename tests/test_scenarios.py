@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from casadi_hybrid import Solver, cli
 from casadi_hybrid.plotting import figure
 from casadi_hybrid.verify import verify
 
@@ -166,13 +165,6 @@ def test_a_wrong_budget_is_refused(text, capsys):
     assert "--max-iter" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_command_line_finds_a_scenario(tmp_path, capfd):
-    arguments = ["run", "pendulum", "--short", "--json", "--output", str(tmp_path)]
-    assert cli.main([*arguments, "--scenarios", str(FOLDER)]) == 0
-    assert json.loads(capfd.readouterr().out)["scenario"] == "pendulum"
-
-
 def test_table_is_aligned():
     reporting = import_module("reporting")
     numbers = ("objective", "feasibility", "stationarity", "iterations", "seconds")
@@ -263,22 +255,6 @@ def test_splits_share_one_trajectory_and_the_paper_rule_says_why_it_stops(outcom
     facts = data["facts"]
     assert facts["largest torque (N·m)"] > facts["torque of gravity m g l (N·m)"]
     assert facts["distance to IPOPT's point"] < 1e-5
-
-
-def test_new_parameters_need_no_new_problem():
-    ocp = import_module("pendulum").swing_up(15)
-    problem = import_module("common").equations(ocp)
-    built = problem.functions
-    efforts = []
-    for angle, mass in ((0.0, 1.0), (0.0, 1.1), (0.3, 1.0)):
-        numbers = ocp.numbers({"theta": angle}, mass=mass)
-        result = Solver(problem, "auto", tol=1e-6).solve(numbers.x0, numbers.p)
-        report = verify(problem, result, p=numbers.p)
-        assert report.accepted, report
-        assert report.restart.relation.name == "SAME_POINT"
-        efforts.append(result.f)
-    assert problem.functions is built
-    assert efforts[1] > efforts[0] > efforts[2]  # heavier costs more, a head start less
 
 
 def test_rows_of_equations_are_in_the_units_asked_for():

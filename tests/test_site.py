@@ -30,9 +30,16 @@ PAGES = {
 }
 # Their Python is run by other tests: this file's neighbours, and test_engine_export.
 ELSEWHERE = {
-    "README.md", "scenarios/README.md", "docs/control.md", "docs/maintainers.md",
-    "docs/clients.md", "docs/do_mpc.md", "docs/embedded.md", "docs/report.md", "docs/studies.md",
+    "README.md", "scenarios/README.md", "docs/clients.md", "docs/do_mpc.md", "docs/embedded.md",
 }  # fmt: skip
+WRITTEN = {
+    "docs/control.md": ["swing.npz", "swing.pdf"],
+    "docs/report.md": ["course.svg", "nlpsol.html", "opti.html", "solve.html"],
+    "docs/studies.md": ["bend"],
+}
+"""What the Python of a page leaves in its folder."""
+NOT_PRINTED = {"docs/maintainers.md", "docs/studies.md"}
+"""Pages whose texts are a tree of folders and what a command says."""
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MADE = {
     "index.md", "changelog.md", "scenarios.md", "notebooks.md",
@@ -73,9 +80,9 @@ def test_the_blocks_of_a_page_run_in_order_and_print_what_stands_below(
         if kind == "python":
             exec(compile(text, f"{page}, block {number}", "exec"), names)
             printed = capsys.readouterr().out
-        elif kind == "text":
+        elif kind == "text" and page not in NOT_PRINTED:
             assert words(printed) == words(text), f"{page}, block {number}"
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == WRITTEN.get(page, [])
 
 
 def test_every_page_with_python_is_run_somewhere_and_languages_are_named():

@@ -211,32 +211,18 @@ def test_the_arguments_are_left_alone() -> None:
         assert np.array_equal(array, copy)
 
 
-def hard_cases() -> dict[str, tuple[Any, Any, Any, list[float]]]:
-    """name: (x, f, h, start); m < n and m = n, each with a regular strict minimizer."""
-    x, y = ca.SX.sym("x", 2), ca.SX.sym("y", 3)
-    w = ca.SX.sym("w", 4)
-    return {
-        "Hock-Schittkowski 6": (x, (1 - x[0]) ** 2, 10 * (x[1] - x[0] ** 2), [-1.2, 1]),
-        "Hock-Schittkowski 7": (
-            x, ca.log(1 + x[0] ** 2) - x[1], (1 + x[0] ** 2) ** 2 + x[1] ** 2 - 4, [2, 2]
-        ),
-        "Hock-Schittkowski 28": (
-            y, (y[0] + y[1]) ** 2 + (y[1] + y[2]) ** 2, y[0] + 2 * y[1] + 3 * y[2] - 1, [-4, 1, 1]
-        ),
-        "Hock-Schittkowski 40": (
-            w,
-            -w[0] * w[1] * w[2] * w[3],
-            ca.vertcat(w[0] ** 3 + w[1] ** 2 - 1, w[0] ** 2 * w[3] - w[2], w[3] ** 2 - w[1]),
-            [0.8, 0.8, 0.8, 0.8],
-        ),
-        "circle": (x, x[0] + x[1], ca.sumsqr(x) - 2, [-0.5, -1.5]),
-        "square linear": (
-            y, ca.sumsqr(y), ca.vertcat(y[0] + y[1], y[1] - y[2], 2 * y[2] - 1), [0, 0, 0]
-        ),
-        "square nonlinear": (
-            x, ca.sin(x[0]) * x[1], ca.vertcat(x[0] ** 2 + x[1] - 1, x[0] - x[1] ** 3), [0.7, 0.8]
-        ),
-    }  # fmt: skip
+y = ca.SX.sym("y", 3)
+# name: (x, f, h, start); m < n and m = n, each with a regular strict minimizer.
+NEARBY: dict[str, tuple[Any, Any, Any, list[float]]] = {
+    "circle": (x2, x2[0] + x2[1], ca.sumsqr(x2) - 2, [-0.5, -1.5]),
+    "square linear": (
+        y, ca.sumsqr(y), ca.vertcat(y[0] + y[1], y[1] - y[2], 2 * y[2] - 1), [0, 0, 0]
+    ),
+    "square nonlinear": (
+        x2, ca.sin(x2[0]) * x2[1], ca.vertcat(x2[0] ** 2 + x2[1] - 1, x2[0] - x2[1] ** 3),
+        [0.7, 0.8],
+    ),
+}  # fmt: skip
 
 
 def ipopt(x: Any, f: Any, h: Any, x0: Any) -> tuple[Any, Any]:
@@ -247,10 +233,10 @@ def ipopt(x: Any, f: Any, h: Any, x0: Any) -> tuple[Any, Any]:
     return answer["x"].full().ravel(), answer["lam_g"].full().ravel()
 
 
-@pytest.mark.parametrize("name", ["circle", "square linear", "square nonlinear"])
+@pytest.mark.parametrize("name", NEARBY)
 @pytest.mark.parametrize("method", ["constant", "closed-form", "whitened", "matrix-lookahead"])
 def test_other_methods_agree_with_ipopt_from_nearby(name: str, method: str) -> None:
-    x, f, h, x0 = hard_cases()[name]
+    x, f, h, x0 = NEARBY[name]
     x_star, lam_star = ipopt(x, f, h, x0)
     options = {"C_aug": 2.0, "eta_x": 0.05, "eta_d": 0.5} if method == "constant" else {}
     solver = Solver(Problem(x=x, f=f, h=h), method, max_iter=20_000, **options)

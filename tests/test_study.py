@@ -268,22 +268,6 @@ def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
     assert [unit.seed for unit in ran] == [PLAN.first_seed + 2] * 4
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        (Settings(("auto", "closed-form"), budget=31), "budget = 30, this one has 31"),
-        (Settings(("auto",), budget=30), "rules"),
-    ],
-)
-def test_other_settings_are_not_mixed_in(finished, tmp_path, settings, named):
-    _, folder, _ = finished
-    record = copy_record(folder, tmp_path)
-    before = record.read_bytes()
-    with pytest.raises(InputError, match=named):
-        run_study(PLAN, settings, tmp_path, workers=1, progress=False)
-    assert record.read_bytes() == before
-
-
 def test_other_code_is_not_mixed_in_and_fresh_starts_over(finished, tmp_path, monkeypatch):
     _, folder, _ = finished
     copy_record(folder, tmp_path)

@@ -4,15 +4,10 @@ Published numbers (dimensions, norms at the starts, least sums of squares, minim
 against numbers computed from the residuals as transcribed; neither side is derived from the other.
 """
 
-import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 from problems.systems import SYSTEMS, System, system
 from systems_peers import PEERS, Score, compare, report, scipy_least_squares, score, verdict
 
@@ -96,22 +91,6 @@ def test_consistent_or_not(entry):
     else:
         assert found.norm2 > 1e-12
         assert found.gradient <= 1e-6
-
-
-@every
-def test_jacobian_against_central_differences(entry):
-    functions = problem_of(entry).functions
-    x = np.asarray(entry.x0)
-    jacobian = functions.first(x, [])[3].full()
-    size = np.abs(functions.residual(x, []).full()).max()
-    for j, column in enumerate(jacobian.T):
-        step = np.zeros(entry.n)
-        step[j] = 1e-5 * max(abs(x[j]), 1e-2)
-        ahead, back = (functions.residual(x + s, []).full().ravel() for s in (step, -step))
-        # Truncation is of second order in the relative step, rounding of size eps/step.
-        rounding = 1e-15 * size / step[j]
-        bound = 1e-6 * np.abs(column).max() + 10 * rounding
-        assert np.abs((ahead - back) / (2 * step[j]) - column).max() <= bound
 
 
 def test_a_name_that_does_not_exist():

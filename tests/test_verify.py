@@ -122,6 +122,7 @@ def test_accepts_results_of_the_solver_on_the_paper_class(method, condition):
     assert report.accepted, report.reasons
     assert report.second.verdict is Curvature.ISOLATED_POINT
     assert report.restart.run.form == "elastic"
+    assert "L1-elastic form, rho = 10" in str(report)
     # The start comes from the history of the result.
     assert report.reference.relation is Relation.SAME_POINT
     assert np.abs(report.reference.run.x - instance.x_star).max() < 1e-8
@@ -396,11 +397,3 @@ def test_fit_is_the_pseudoinverse_solution(seed, m, n, r):
     assert fit.free.T @ fit.free == pytest.approx(np.eye(m - r))
     assert np.abs(jacobian @ fit.kernel).max(initial=0) < 1e-9
     assert np.abs(jacobian.T @ fit.free).max(initial=0) < 1e-9
-
-
-# ---------------------------------------------------------------- the report
-
-
-def test_printed_report_names_the_elastic_form_and_its_penalty():
-    instance = make_instance(1, 0)
-    assert "L1-elastic form, rho = 10" in str(verify(instance.problem, instance.x_star))

@@ -5,28 +5,21 @@ Whatever way the numbers of a solve take, the answer has the same bits.
 
 import copy
 import pickle
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, needs_engine, warm
+from engine_cases import CASES, in_graph_of, warm
 
 from casadi_hybrid import Solver, nlpsol
 from casadi_hybrid.basics.parallel import in_parallel
-from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 
 Numbers = dict[str, Any]
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 COUNT = 5
-
-
-@pytest.fixture(autouse=True)
-def core() -> None:
-    needs_engine()
 
 
 def columns_of(solver: NlpSolver, each: list[Numbers]) -> Numbers:
@@ -48,14 +41,8 @@ def one_by_one(call: Callable[..., Any], solver: NlpSolver, each: list[Numbers])
     return [call(**columns_of(solver, [one])) for one in each]
 
 
-def graph_of(solver: NlpSolver, names: list[str]) -> ca.Function:
-    symbols = {name: ca.MX.sym(name, solver.sparsity_in(name)) for name in names}
-    found = ca.Function.call(solver, symbols)
-    return ca.Function("graph", [*symbols.values()], [found[k] for k in OUTPUTS], names, OUTPUTS)
-
-
 def by_graph(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    found = one_by_one(graph_of(solver, solver.name_in()), solver, each)
+    found = one_by_one(in_graph_of(solver, solver.name_in()), solver, each)
     assert solver.result.x.tobytes() == np.array(found[-1]["x"]).tobytes()
     assert solver.result.iterations == solver.stats()["iter_count"]
     return found
@@ -138,8 +125,8 @@ WITHOUT_PYTHON = {"graph", "map", "map over threads", "unrolled", "inline"}
 
 @pytest.mark.parametrize("starts", ["cold", "warm"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_bits_are_the_same_in_every_way(name, starts, monkeypatch):
-    case, by_python = CASES[name](), list[int]()
+def test_the_bits_are_the_same_in_every_way(name, starts, by_python):
+    case = CASES[name]()
     solver = nlpsol("solver", "hybrid", case.nlp)
     numbers, draws = case.numbers, np.random.default_rng(2)
     outputs, each, expected = solver(**numbers), [], []
@@ -148,13 +135,6 @@ def test_the_bits_are_the_same_in_every_way(name, starts, monkeypatch):
         each.append({**numbers, **(warm(outputs) if starts == "warm" else {})})
         outputs = solver(**each[-1])
         expected.append({key: np.array(outputs[key]).ravel() for key in OUTPUTS})
-    plain = Runner.evaluate
-
-    def evaluate(self: Runner, arguments: Any) -> Any:
-        by_python.append(threading.get_ident())
-        return plain(self, arguments)
-
-    monkeypatch.setattr(Runner, "evaluate", evaluate)
     for way, through in WAYS.items():
         if way == "process" and name != "with_rows":
             continue  # new processes take a second

@@ -1,14 +1,8 @@
 """The judge of the comparison calls a solution a solution and nothing else."""
 
-import sys
-from pathlib import Path
-
 import casadi as ca
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 from peers.cases import SETS, Case, cases, moved
 from peers.judge import Judge
 from peers.solvers import SOLVERS, claim
