@@ -50,7 +50,9 @@ def test_one_warning_names_all_that_is_not_used() -> None:
     options = {
         "ipopt": {"linear_solver": "ma57", "mu_strategy": "adaptive", "bound_relax_factor": 1e-8},
         "ipopt.nlp_scaling_method": "none",
-        "hybrid.mu_init": 1e-3,
+        "hybrid.mu_oracle": "loqo",
+        "ipopt.mu_init": 1e-3,  # left out beside that
+        "ipopt.warm_start_init_point": "yes",
         "ipopt.max_itr": 3,
         "monitor": ["nlp_f"],
         "common_options": {"final_options": {"verbose": True}},
@@ -61,7 +63,7 @@ def test_one_warning_names_all_that_is_not_used() -> None:
     (warning,) = caught
     assert warning.filename == __file__
     assert "max_itr (did you mean 'max_iter'?)" in str(warning.message)
-    for name in (*options["ipopt"], "nlp_scaling_method", "mu_init", "monitor", "common_options"):  # type: ignore[misc]
+    for name in (*options["ipopt"], "nlp_scaling_method", "mu_oracle", "mu_init", "monitor"):  # type: ignore[misc]
         assert name in str(warning.message)
 
 
