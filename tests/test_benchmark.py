@@ -1,19 +1,18 @@
 """The benchmark command: families, guesses, peers, the judge, and what it prints and writes."""
 
 import csv
-import json
 from functools import cache
 
 import casadi as ca
 import numpy as np
 import pytest
-from warm.families import FAMILIES, HORIZONS, JUDGED, TUNING
+from warm.families import FAMILIES
 from warm.judge import TOLERANCE, Judge
 from warm.loop import NOISE, Loop
 from warm.measure import FALSE, LEFT, RAISED, SOLVED, Call, Plan, measure
-from warm.peers import NAMES, OURS, PEERS, QUICK, Setting, chosen, loads
+from warm.peers import NAMES, OURS, Setting, loads
 from warm.stages import program
-from warm.summary import best, exponent, lost_steps, ratios, summarize
+from warm.summary import best, lost_steps, ratios, summarize
 from warm.table import report
 from warm_peers import main
 
@@ -139,18 +138,6 @@ def test_a_plugin_accepts_its_options_and_solves_a_step(name):
     assert [call.kind for call in calls] == [SOLVED], calls
 
 
-def test_names_of_solvers():
-    assert [setting.name for setting in chosen(["sqpmethod/qrqp", "alpaqa"])] == [
-        OURS,
-        "sqpmethod/qrqp",
-        "alpaqa",
-    ]
-    assert chosen(PEERS) == chosen(list(NAMES))
-    assert [setting.name for setting in chosen(QUICK)] == [OURS, *QUICK]
-    assert not set(JUDGED) & set(TUNING)
-    assert set(HORIZONS) <= set(FAMILIES)
-
-
 def call(setting, step, kind=SOLVED, seconds=1e-3, f=1.0):
     finite = 1e-9 if kind == SOLVED else np.inf
     return Call("f", 10, 1, step, setting, kind, seconds, seconds, 0.1, 3, finite, f, "word")
@@ -203,18 +190,6 @@ def test_compiled_solvers_solve_the_same_step(compiler, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_compiled_without_a_compiler_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(["--compiled", "--quick", "--out", str(tmp_path)]) == 2
-    assert "needs a C compiler" in capsys.readouterr().err
-
-
-def test_the_exponent_is_that_of_the_power():
-    sizes = [10, 20, 40, 80]
-    assert exponent(sizes, [3e-6 * N**1.5 for N in sizes]) == pytest.approx(1.5)
-    assert np.isnan(exponent(sizes, [1.0, np.nan, np.nan, np.nan]))
-
-
 def test_the_command_prints_and_writes(tmp_path, capsys):
     words = ["--quick", "--family", "van_der_pol", "--sizes", "5", "--steps", "2"]
     words += ["--solvers", "hybrid", "ipopt/mu-1e-5", "--out", str(tmp_path)]
@@ -229,60 +204,3 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     assert all(float(row["residual"]) <= TOLERANCE for row in rows)
     for name in ("benchmark.txt", "benchmark.csv", "profile.png", "times.png"):
         assert (tmp_path / name).stat().st_size > 100
-
-
-def test_json_is_all_that_is_printed(tmp_path, capsys):
-    words = ["--quick", "--family", "tanks", "--sizes", "3", "--steps", "1", "--json"]
-    assert main([*words, "--solvers", "sqpmethod/piqp", "--out", str(tmp_path)]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert [one["setting"] for one in printed["settings"]] == [OURS, "sqpmethod/piqp"]
-    assert all(one["solved"] == one["total"] == 1 for one in printed["settings"])
-
-
-def test_what_is_measured_is_written_when_the_run_is_interrupted(tmp_path, monkeypatch):
-    import warm_peers
-
-    def interrupted(made, *rest):
-        if made.N == 4:
-            raise KeyboardInterrupt
-        return measure(made, *rest)
-
-    monkeypatch.setattr(warm_peers, "measure", interrupted)
-    words = ["--quick", "--family", "tanks", "--sizes", "3", "4", "--steps", "1"]
-    assert main([*words, "--solvers", "sqpmethod/qrqp", "--out", str(tmp_path)]) == 130
-    assert "tanks N=3" in (tmp_path / "benchmark.txt").read_text(encoding="utf-8")
-
-
-def test_the_study_of_horizons_prints_and_draws(tmp_path, capsys):
-    words = ["--horizon", "--family", "linear", "--sizes", "3", "6", "--steps", "1"]
-    words += ["--solvers", "sqpmethod/qrqp", "--clock", "processor", "--out", str(tmp_path)]
-    assert main(words) == 0
-    assert "exponent" in capsys.readouterr().out
-    assert (tmp_path / "horizon.png").stat().st_size > 100
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--family", "quadrotr"], "did you mean 'quadrotor'"),
-        (["--solvers", "ipop"], "did you mean 'ipopt'"),
-        (["--seeds", "-1"], "--seeds must be"),
-        (["--steps", "-2"], "--steps must be"),
-        (["--patience", "0"], "--patience must be"),
-        (["--family", "linear", "--sizes", "1"], "at least 2 intervals"),
-    ],
-)
-def test_wrong_input_is_one_line_and_a_code(words, said, tmp_path, capsys):
-    assert main(["--quick", *words, "--out", str(tmp_path)]) == 2
-    error = capsys.readouterr().err.strip()
-    assert said in error
-    assert len(error.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("option", ["--solvers", "--family"])
-def test_names_are_listed_once(option, capsys):
-    assert main([option, "bogus"]) == 2
-    said = capsys.readouterr().err.rpartition("known: ")[2].strip().split(", ")
-    assert len(said) > 5
-    assert len(said) == len(set(said))
