@@ -22,8 +22,9 @@ enough that a plan exceeds it only where it must.
 The nominal controller heats as long as its own reaction could just be caught. Where the true one is
 stronger, the reactor flashes. The plans would have to run through the flash, and at many of these
 instants the solver finds none within 60 iterations; the last plan goes on, which cools. The table
-counts these as what they are, no KKT points. Nothing is lost by them: the fastest cooling from the
-first of them on does not hold the limit either, which is computed.
+counts these as what they are, no KKT points; how many they are hangs on the last bit, for the
+flash makes 1e-13 in a start another end of the solve. Nothing is lost by them: the fastest cooling
+from the first of them on does not hold the limit either, which is computed.
 
 The horizons are transcribed by multiple shooting, two Runge–Kutta steps an interval; the plants
 are integrated by CVODES.

@@ -94,7 +94,8 @@ def test_eigenvectors(library: Any, n: int) -> None:
     whole = rng.normal(size=(n, n))
     turned = np.linalg.qr(whole)[0] if n else whole
     matrices = [
-        whole + whole.T, 1e9 * (whole + whole.T), np.zeros((n, n)), np.eye(n), np.ones((n, n)),
+        *(by * (whole + whole.T) for by in (1.0, 1e9, 1e-170, 1e-300, 1e170, 1e300)),
+        np.zeros((n, n)), np.eye(n), np.ones((n, n)),
         np.diag(np.arange(n) % 3 - 1.0), turned @ np.diag(10.0 ** -np.arange(n)) @ turned.T,
     ]  # fmt: skip
     for A in (0.5 * (matrix + matrix.T) for matrix in matrices):

@@ -261,6 +261,8 @@
 #define HYBRID_RESTORATION_LAST_NU 0.99
 /* Slope of a violation that is clearly stationary: 0.01 CERTIFICATE_STATIONARY_VIOLATION [M] */
 #define HYBRID_RESTORATION_PROOF 1.0000000000000001e-7
+/* Steps of a run from multipliers after which it is given up where it restores feasibility [M] */
+#define HYBRID_RESTORATION_NEAR 100
 /* Steps in which |c|_2^2 has to fall below RESTORATION_SLOW [M] */
 #define HYBRID_RESTORATION_WATCH 30
 /* Part of |c|_2^2 that is left in them at most [M] */

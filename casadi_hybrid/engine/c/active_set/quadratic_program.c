@@ -60,25 +60,25 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
     hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;
     double largest = 0.0; /* of W, or 1; found where it is needed */
-    int indefinite = 0;
+    int indefinite = regularizations[model->regularization][1] > HYBRID_CROSSOVER_FLAT;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
     for (int i = 0; i < n; i++) kkt->pinned[i] = model->sides[i] != 0;
     for (int k = model->regularization; k < many; k++) {
         double epsilon = regularizations[k][0], shift = regularizations[k][1];
         int found;
-        if (indefinite && shift <= HYBRID_CROSSOVER_FLAT) continue;
+        if (indefinite == (shift <= HYBRID_CROSSOVER_FLAT)) continue;
         if (shift > 0.0 && largest == 0.0) {
             largest = hybrid_largest_of_W(plan, model->W, kkt->low_rank);
             if (!(largest > 1.0)) largest = 1.0;
         }
         found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kkt);
+        if (found == 0) found = hybrid_pinned_solution(model, form, at);
+        form->answer->factors++;
         if (found == 0) {
             model->regularization = k;
             model->shift = shift * largest;
-            found = hybrid_pinned_solution(model, form, at);
+            return HYBRID_SOLVED;
         }
-        form->answer->factors++;
-        if (found == 0) return HYBRID_SOLVED;
         indefinite = indefinite || (found == 1 && epsilon > 0.0);
     }
     return HYBRID_NO_SET;

@@ -27,7 +27,7 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
     const hybrid_kkt *kkt = &model->kkt;
     hybrid_schur *schur = &model->schur;
     schur->known = 0;
-    schur->usable = !kkt->chosen && !kkt->changed;
+    schur->usable = !kkt->changed;
     if (!schur->usable) return;
     memcpy(schur->base, model->dw, (size_t)plan->n * sizeof(double));
     for (int p = 0; p < kkt->n_pins; p++) {

@@ -113,9 +113,11 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
 static int limit_test(const hybrid_run *run, double merit) {
     const int t = run->history.before.t;
     const int converging = merit < HYBRID_PROGRESS_CONVERGING * run->history.merit_before;
+    /* Far from a feasible point multipliers of a problem nearby lead to none sooner than x0 does. */
+    const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
-    return t >= run->options->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;
+    return (t >= run->options->patience && !converging) || vain ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
 
 /* The iterate becomes the answer. */

@@ -236,7 +236,10 @@ static void chase(int n, int l, int m, double *A, double *values, double *off) {
 }
 
 int hybrid_symmetric(int n, double *A, double *values, double *work) {
-    double *off = work, size = 0.0;
+    double *off = work, size = 0.0, largest = hybrid_largest(n * n, A);
+    int exponent = 0;
+    if (isfinite(largest)) frexp(largest, &exponent);
+    for (int k = 0; k < n * n; k++) A[k] = ldexp(A[k], -exponent); /* squares stay in range */
     tridiagonal(n, A, values, off);
     for (int i = 1; i < n; i++) off[i - 1] = off[i];
     if (n) off[n - 1] = 0.0;
@@ -251,6 +254,7 @@ int hybrid_symmetric(int n, double *A, double *values, double *work) {
             chase(n, l, m, A, values, off);
         }
     }
+    for (int i = 0; i < n; i++) values[i] = ldexp(values[i], exponent);
     for (int i = 0; i < n; i++) {
         int least = i;
         double saved = values[i];

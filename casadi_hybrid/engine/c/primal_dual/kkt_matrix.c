@@ -151,7 +151,12 @@ void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt) {
     double *held = kkt->room;
     int size = plan->n + plan->m;
     memcpy(held, kkt->right, (size_t)size * sizeof(double));
-    solve(plan, kkt, held, kkt->right, held + size);
+    if (!kkt->chosen) {
+        solve(plan, kkt, held, kkt->right, held + size);
+        return;
+    }
+    memset(kkt->right, 0, (size_t)size * sizeof(double));
+    hybrid_ldl_correct(&plan->ldl, kkt->factor, kkt->pivots, held, kkt->right, held + size);
 }
 
 /* Solves by that factor and corrects by the residual of K. Returns its size, relative to the
