@@ -205,7 +205,7 @@ BREAKS = (
     Break(
         "the secular equation solved to 1e-3",
         _SECULAR,
-        "<= HYBRID_TRUST_REGION_ACCURACY * radius",
+        "<= HYBRID_ROUNDED * radius",
         "<= 1e-3 * radius",
         ("test_subproblem.py",),
     ),

@@ -12,7 +12,6 @@ int pieces_escape(void *bytes, double *w, double *y, double *carried) {
     carried[0] = of->radius;
     carried[1] = of->penalty;
     carried[2] = of->target_violation;
-    carried[3] = of->escapes;
     return found;
 }
 

@@ -219,7 +219,7 @@ def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
         ("on the edge", "an arc", 1),
         ("poles", "an inverse", 2),
         ("on the edge", "a corner", 4),
-        ("infeasible", "sine of two", 8),
+        ("infeasible", "a square below -1 from its minimum", 8),
     ],
 )
 def test_a_solve_without_a_way_on_says_why(kind: str, name: str, cause: int) -> None:

@@ -26,15 +26,17 @@
 
 /* Largest |c_i| of a point that counts as feasible [M] */
 #define HYBRID_PROGRESS_FEASIBLE 1e-6
-/* Steps without progress after which a restoration begins, far from feasibility; iterates beyond
- * RAY_TEST_FAR after which a run has diverged; steps from one without the filter that led nowhere
- * until the next [M] */
+/* Steps without progress after which a restoration begins, far from feasibility; most steps from a
+ * stationary |c|_1 to a stationary |c|_2; iterates beyond RAY_TEST_FAR after which a run has
+ * diverged; steps from one without the filter that led nowhere until the next [M] */
 #define HYBRID_PROGRESS_SLOW_STEPS 20
+/* Part below which the violation has to fall for progress [M] */
+#define HYBRID_PROGRESS_THETA 0.99
+/* Steps without progress after which a run, or the search for the least |c|_2, ends [M] */
+#define HYBRID_PROGRESS_STEPS 50
 /* How far constraints without multipliers are moved to have some, relative to max(1, |bound|):
  * about 500 u, and multiplier times distance is 1e-7 there [M] */
 #define HYBRID_PROGRESS_PERTURBATION 1e-13
-/* Least violation of a constraint that was moved, in units of that [M] */
-#define HYBRID_PROGRESS_OUTSIDE 10.0
 /* kappa_epsilon: nu falls once E_nu <= kappa_epsilon nu [WB eq. 7, "barrier_tol_factor"] */
 #define HYBRID_BARRIER_KAPPA_EPSILON 10.0
 /* tau_min: least part of the way to a bound that a step may take [WB eq. 8, "tau_min"] */
@@ -52,15 +54,10 @@
 /* Ratio from which the radius grows or the damping falls, and below which a step is corrected
  * [NW alg. 4.1, More 1978] */
 #define HYBRID_TRUST_REGION_GROW_ABOVE 0.75
-/* Part of the radius, or of the step, that must have been taken where the radius grows or the
- * damping falls [M] */
-#define HYBRID_STEP_LONG 0.5
 /* Composite steps in which |c|_2 has to halve [M] */
 #define HYBRID_POLICY_PATIENCE 6
-/* Singular values of A below this part of the largest count as zero [M] */
-#define HYBRID_COMPOSITE_RANK_TOLERANCE 1e-10
-/* Largest |c_i| that composite steps count as zero, scaled [M] */
-#define HYBRID_COMPOSITE_TOL_FEASIBILITY 1e-10
+/* Most steps of SQP, and on the active set of an iterate [M] */
+#define HYBRID_SQP_STEPS 8
 /* g_max: largest |entry| of a scaled gradient [WB 3.8, "nlp_scaling_max_gradient"] */
 #define HYBRID_FORM_SCALE_GOAL 100.0
 /* How exactly a bound, or a distance from it, is known, relative to max(1, |bound|): 4 u [u] */
@@ -88,12 +85,16 @@
 /* delta_c: epsilon where rows may depend on each other, in the inertia correction times
  * nu^kappa_c [WB 3.1, "jacobian_regularization_value"] */
 #define HYBRID_INERTIA_EPSILON 1e-8
-/* A radius that is none, and a slope whose powers are finite [u] */
+/* A radius that is none, a slope whose powers are finite, and the largest damping [u] */
 #define HYBRID_UNLIMITED 1e100
-/* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero [u] */
+/* Curvature up to this, relative to max(1, |W|), may be none, and below minus that it is negative
+ * [M] */
+#define HYBRID_FLAT 1e-8
+/* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero; the same
+ * of A'A for the squared norm of a column, and for the damping relative to that [u] */
 #define HYBRID_EIGENVALUE_ROUNDING 1e-14
-/* Error, theta, |c|, or cosine between c and a column of A, that is rounding: steps gain nothing
- * more [M] */
+/* What is rounding of the error, theta, |c|, a violation or a singular value of A relative to
+ * the largest, a step relative to 1 + |w|, or a cosine, as between c and a column of A [M] */
 #define HYBRID_EXACT 1e-11
 /* Rounding of f, phi, |c|, a slope, a step or a radius, relative to it: 10 u [WB 3.9, CGT 17.4] */
 #define HYBRID_ROUNDED 2.220446049250313e-15
@@ -195,8 +196,6 @@
 
 /* --- globalization/progress.c: what counts as progress since the reference -------------------- */
 
-/* theta has fallen below this part [M] */
-#define HYBRID_PROGRESS_THETA 0.99
 /* f has fallen by this part of |f| [M] */
 #define HYBRID_PROGRESS_F 1e-3
 /* The error has fallen below this part [M] */
@@ -211,136 +210,61 @@
 #define HYBRID_CERTIFICATE_BROKEN 0.01
 /* Part of the violation that a move onto a bound may remove, if the bound blocks [M] */
 #define HYBRID_CERTIFICATE_NOTHING 0.1
-/* Violations below this part of the largest are rounding [M] */
-#define HYBRID_CERTIFICATE_ROUNDED 1e-10
 /* So near a bound, relative to max(1, |x|), x is on it [M] */
 #define HYBRID_CERTIFICATE_ON 1e-6
 
 /* --- feasibility/least_squares.c: damped Gauss-Newton steps for the least |c|_2 --------------- */
 
-/* zeta = this sqrt(nu) [form: WB 3.3; M] */
-#define HYBRID_RESTORATION_PROXIMITY 1e-4
-/* A slope up to so many nu is flat [M] */
-#define HYBRID_RESTORATION_PUSHED 10.0
-/* Part of the units of the columns that is left where they shrink [M] */
-#define HYBRID_RESTORATION_FORGET 0.1
-/* What counts as none: a unit of a column, relative to the largest; a step, relative to 1 + |w|; nu
- * at the end, relative to |c|_2 min(1, |c|_2) [M] */
-#define HYBRID_RESTORATION_NONE 1e-12
-/* Least damping after a step that was refused [M] */
-#define HYBRID_RESTORATION_REFUSED 1e-8
-/* Factor of the damping after the first step that is refused, or whose ratio is small [M] */
-#define HYBRID_RESTORATION_GROWTH 4.0
-/* Factor of that factor after each further one [LM 3.2] */
-#define HYBRID_RESTORATION_FASTER 2.0
-/* Factor by which it falls [M] */
+/* Factor of the damping after the first step that is refused, or whose ratio is small, and of that
+ * factor after each further one [LM 3.2] */
+#define HYBRID_RESTORATION_GROWTH 2.0
+/* Factor by which it falls, and nu at the end of its path [M] */
 #define HYBRID_RESTORATION_LESS 0.1
-/* Least damping, relative to the squared units [M] */
-#define HYBRID_RESTORATION_LEAST_DAMPING 1e-14
-/* Largest damping: no step is left beyond it [M] */
-#define HYBRID_RESTORATION_LARGEST_DAMPING 1e16
 
 /* --- feasibility/least_squares_ends.c: how that begins and ends ------------------------------- */
 
-/* Least nu of the barrier method, and least theta, that the first nu is made of, and least
- * multiplier of a bound at the end [M] */
-#define HYBRID_RESTORATION_NU_LOW 1e-8
 /* The first nu: this part of nu theta, theta <= 1 [M] */
 #define HYBRID_RESTORATION_NU_SHARE 0.01
 /* First damping, relative to the squared units [LM 3.2, tau] */
 #define HYBRID_RESTORATION_DAMPING 1e-3
-/* First damping of short steps, which stay in the basin of the start [M] */
-#define HYBRID_RESTORATION_CAUTIOUS 1.0
 /* Gauss-Newton steps go on while |c|_2^2 falls below this part [FX] */
 #define HYBRID_RESTORATION_FAST 0.8
-/* Factor of nu at the end of its path [M] */
-#define HYBRID_RESTORATION_LESS_NU 0.03
-/* The same where the violation is stationary [M] */
-#define HYBRID_RESTORATION_LET_GO 1e-4
-/* Last nu where the violation is stationary, relative to that [M] */
-#define HYBRID_RESTORATION_LAST_NU 0.99
-/* Slope of a violation that is clearly stationary: 0.01 CERTIFICATE_STATIONARY_VIOLATION [M] */
-#define HYBRID_RESTORATION_PROOF 1.0000000000000001e-7
 /* Steps of a run from multipliers after which it is given up where it restores feasibility [M] */
 #define HYBRID_RESTORATION_NEAR 100
-/* Steps in which |c|_2^2 has to fall below RESTORATION_SLOW [M] */
-#define HYBRID_RESTORATION_WATCH 30
-/* Part of |c|_2^2 that is left in them at most [M] */
-#define HYBRID_RESTORATION_SLOW 0.98
-/* Most steps from a stationary |c|_1 to a stationary |c|_2, of small problems [M] */
-#define HYBRID_RESTORATION_CROSSOVER 20
-/* The same of large problems [M] */
-#define HYBRID_RESTORATION_CROSSOVER_LARGE 4
 
 /* --- active_set/quadratic_program.c: the quadratic model and its working set ------------------ */
 
 /* (epsilon, shift) of K, the shift relative to max(1, |W|): none, for dependent rows of the set,
  * for directions without curvature, and for negative curvature [M] */
 #define HYBRID_SQP_REGULARIZATIONS \
-    {{0.0, 0.0}, {1e-10, 0.0}, {1e-10, 1e-8}, {1e-10, 1e-4}, {1e-10, 1e-3}, {1e-10, 0.01}, \
-    {1e-10, 0.1}}
+    {{0.0, 0.0}, {1e-10, 0.0}, {1e-10, 1e-8}, {1e-10, 1e-4}, {1e-10, 0.01}}
 /* The same where equations are perturbed: epsilon dy would exceed what is left of the rows [M] */
 #define HYBRID_CROSSOVER_PRECISE {{0.0, 0.0}, {0.0, 1e-8}, {1e-10, 0.0}, {1e-10, 1e-8}}
-/* Larger shifts are for negative curvature, and not for directions without any [M] */
-#define HYBRID_CROSSOVER_FLAT 1e-8
-/* Most exchanges of all that is wrong with the working set [M] */
-#define HYBRID_SQP_SETS 12
-/* What rounding leaves of A' times a ray of multipliers, relative to its largest entry [M] */
-#define HYBRID_SQP_RAY 1e-6
 /* Most changes of the set, one by one, by the parametric homotopy [M] */
 #define HYBRID_SQP_HOMOTOPY 60
 
 /* --- active_set/sqp.c: full steps of SQP ------------------------------------------------------ */
 
-/* Most steps [M] */
-#define HYBRID_SQP_STEPS 8
 /* Steps in a row that may leave more than half of the error: of 92 solves that ended at the
  * first one, 16 found a solution with one, 8 with two, 1 with three [form: C; M] */
 #define HYBRID_SQP_WATCHDOG 2
 /* A chord step is tried where so many times error^2 / (error before) <= tol: ten times what is
  * expected, since a failed step costs more than one saved [M] */
 #define HYBRID_SQP_CHORD 20.0
-/* Violation from which the first step has to reduce it [M] */
-#define HYBRID_SQP_OUTSIDE 0.01
-/* Part of it that may be left: of 28 solves that left more one found a solution [M] */
-#define HYBRID_SQP_LEFT 0.6666666666666666
 
 /* --- active_set/crossover.c: steps on the active set of an iterate ---------------------------- */
 
 /* Largest nu at which they are tried [M] */
 #define HYBRID_CROSSOVER_BELOW 1e-3
-/* Factor between z and distance of a bound that is clearly active or inactive [M] */
-#define HYBRID_BARRIER_CLEAR 100.0
-/* nu at which they are tried though the set is not clear: its floor is 1e-9 at most [M] */
-#define HYBRID_BARRIER_LATE 1.1e-9
-/* Most steps [M] */
-#define HYBRID_CROSSOVER_STEPS 4
-/* Part of the error that each may leave, or [M] */
+/* Part of the error that each may leave [M] */
 #define HYBRID_CROSSOVER_BETTER 0.1
-/* Error that it may leave in any case [M] */
-#define HYBRID_CROSSOVER_ENOUGH 1e-9
-/* Most steps on from a solution of whose residuals a part is rounding [M] */
-#define HYBRID_CROSSOVER_SHARPER 2
 
 /* --- trust_region/subproblem.c: the subproblem and its radius --------------------------------- */
 
-/* Most Newton iterations for the multiplier of the radius [M] */
-#define HYBRID_TRUST_REGION_MAX_ITERATIONS 60
-/* Relative error of |t|_2 = radius [M] */
-#define HYBRID_TRUST_REGION_ACCURACY 1e-10
 /* Radius after a step that is refused, relative to its length [NW alg. 4.1] */
 #define HYBRID_TRUST_REGION_REFUSED 0.25
-/* The same after one that is taken with a small ratio [CGT 6.1] */
-#define HYBRID_TRUST_REGION_POOR 0.5
 /* Factor of the radius after a good step [M] */
 #define HYBRID_TRUST_REGION_GROWTH 3.0
-
-/* --- trust_region/orientation.c: directions that no rounding chooses -------------------------- */
-
-/* sqrt(2): no two entries of the fixed vector are in simple proportion */
-#define HYBRID_TRUST_REGION_TURN 1.4142135623730951
-/* A projection below this part of what is projected may be rounding [u] */
-#define HYBRID_TRUST_REGION_SEEN 1e-6
 
 /* --- trust_region/composite_step.c: the composite step and its penalty ------------------------ */
 
@@ -350,42 +274,14 @@
 #define HYBRID_COMPOSITE_SHARE 0.7
 /* Penalty over the least that serves [M] */
 #define HYBRID_COMPOSITE_RAISE 1.5
-/* Ratio that a second-order correction has to reach [M] */
-#define HYBRID_COMPOSITE_CORRECTED 0.1
 /* A Newton step is tried up to so many radii [M] */
 #define HYBRID_COMPOSITE_NONMONOTONE 10.0
-/* Ratio that it has to reach then [M] */
-#define HYBRID_COMPOSITE_NONMONOTONE_GAIN 0.5
-/* Curvature below minus this, relative to max(1, largest), is negative [M] */
-#define HYBRID_COMPOSITE_CURVED 1e-8
-/* |grad f'd| that counts as zero at a saddle point [M] */
-#define HYBRID_COMPOSITE_LEVEL 1e-12
-/* Most saddle points that are left in a run [M] */
-#define HYBRID_COMPOSITE_MAX_SADDLES 5
-
-/* --- trust_region/policy.c: which step is due ------------------------------------------------- */
-
-/* Slope of |c|_2, relative to the size of A >= 1, at which the violation alone is reduced [M] */
-#define HYBRID_COMPOSITE_STATIONARY 1e-9
-/* Part of |c|_2 that the linear model of a step must remove to count for no patience [M] */
-#define HYBRID_POLICY_PROMISING 0.5
-/* Factor of the penalty where |c|_2 does not halve [M] */
-#define HYBRID_POLICY_RAISE 10.0
-/* Part of |c|_2 to which its reduction brings it where that did not help [M] */
-#define HYBRID_POLICY_DEEP 0.1
-/* Most least violations that are left in a run [M] */
-#define HYBRID_COMPOSITE_MAX_ESCAPES 2
-
 
 /* --- trust_region/escape.c: points beyond a least violation ----------------------------------- */
 
-/* Singular vectors along which the scan goes [M] */
-#define HYBRID_VIOLATION_SCAN_DIRECTIONS 3
-/* Its distances, relative to max(1, |w|_2): a geometric progression from 1e-4 to 3 [M] */
+/* Distances of the scan, relative to max(1, |w|_2) [M] */
 #define HYBRID_VIOLATION_SCAN_DISTANCES \
-    {1e-4, 3.1438217715318214e-4, 9.88361533115748e-4, 0.0031072325059538614, \
-    0.00976858520142912, 0.030710690833316463, 0.09654893846056303, 0.3035326547506041, \
-    0.954252568375801, 3.0}
+    {1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}
 
 /* --- barrier/start.c: the first iterate ------------------------------------------------------- */
 
@@ -455,8 +351,6 @@
 
 /* --- driver/run.c and driver/inspect.c: runs -------------------------------------------------- */
 
-/* Steps without progress after which a run ends [M] */
-#define HYBRID_PROGRESS_STEPS 50
 /* Restorations without progress after which it ends [M] */
 #define HYBRID_PROGRESS_RESTORATIONS 5
 /* A run whose residuals fall below this part in a step is not ended by its own limit [M] */

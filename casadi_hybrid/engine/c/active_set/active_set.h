@@ -33,8 +33,7 @@ typedef struct {
     int regularization;       /* the first one of a singular KKT matrix that serves */
     double shift;             /* what that adds to the diagonal of W */
     double until;             /* the clock's time from which on nothing begins */
-    double *first_dw, *first_z;
-    int *first_sides, *first_wrong;  /* the same of the first set */
+    int *first_sides;         /* the first set that was solved */
     double *homotopy_w, *homotopy_z; /* n: the present point of the homotopy */
 } hybrid_model;
 
@@ -54,8 +53,8 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
  * hybrid_solve_pinned. */
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* Whether w + dw violates a bound by more than rounding; model->z is lost. */
-int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
+/* Says in wrong[] which bounds w + dw violates by more than rounding. Returns how many they are. */
+int hybrid_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 
 /* The estimate of the active set: bounds whose multiplier exceeds the distance to them, 1 for the
  * lower, 2 for the upper. */

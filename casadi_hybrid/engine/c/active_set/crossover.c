@@ -15,20 +15,6 @@ void hybrid_estimate_active_set(const hybrid_form *form, const hybrid_point *at,
     }
 }
 
-/* Whether multiplier and distance differ by a factor. */
-static int is_clear(double z, double distance) {
-    return !(z < HYBRID_BARRIER_CLEAR * distance && distance < HYBRID_BARRIER_CLEAR * z);
-}
-
-/* Whether every bound is clearly active or not. */
-static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it) {
-    for (int i = 0; i < form->plan->n; i++) {
-        if (form->has_lower[i] && !is_clear(it->z_lower[i], at->below[i])) return 0;
-        if (form->has_upper[i] && !is_clear(it->z_upper[i], at->above[i])) return 0;
-    }
-    return 1;
-}
-
 /* The multipliers of the bounds that are active. Returns HYBRID_NO_SET where one has the wrong
  * sign. */
 static int multipliers(hybrid_run *run, const hybrid_point *at, hybrid_iterate *next) {
@@ -93,17 +79,15 @@ static int follow(hybrid_run *run, const hybrid_iterate *it, int *spent) {
     int most = run->numbers->max_iter - it->t;
     double error = error_of(run, &from->of, it);
     hybrid_copy(run->plan, it, 0, &run->next);
-    if (most > HYBRID_CROSSOVER_STEPS) most = HYBRID_CROSSOVER_STEPS;
+    if (most > HYBRID_SQP_STEPS) most = HYBRID_SQP_STEPS;
     for (*spent = 1; *spent <= most; ++*spent) {
         hybrid_trial *to = run->trial;
-        double now, most_left;
+        double now;
         int status = step(run, from, to);
         if (status) return status;
         now = error_of(run, &to->of, &run->next);
         if (is_solved(run, &to->of, now)) return HYBRID_SOLVED;
-        most_left = HYBRID_CROSSOVER_BETTER * error;
-        if (now > (most_left > HYBRID_CROSSOVER_ENOUGH ? most_left : HYBRID_CROSSOVER_ENOUGH))
-            return HYBRID_NO_SET;
+        if (now > HYBRID_CROSSOVER_BETTER * error) return HYBRID_NO_SET;
         error = now;
         /* The next step leads from here to the other place. */
         run->trial = run->corrected;
@@ -125,8 +109,6 @@ int hybrid_crossover(hybrid_run *run, hybrid_iterate *it, int *spent) {
     it->estimated = 1;
     it->fresh = 0;
     if (!same) return HYBRID_NO_SET;
-    if (!(it->nu <= HYBRID_BARRIER_LATE || all_clear(&run->form, &run->at->of, it)))
-        return HYBRID_NO_SET;
     status = follow(run, it, spent);
     if (status == HYBRID_SOLVED) {
         run->next.fresh = it->fresh;
@@ -142,7 +124,7 @@ void hybrid_refine_solution(hybrid_run *run) {
     hybrid_residuals residuals;
     int most = run->numbers->max_iter - it->t;
     double least = hybrid_iterate_residuals(run, &run->at->of, it, &residuals);
-    if (most > HYBRID_CROSSOVER_SHARPER) most = HYBRID_CROSSOVER_SHARPER;
+    if (most > HYBRID_SQP_STEPS) most = HYBRID_SQP_STEPS;
     hybrid_estimate_active_set(&run->form, &run->at->of, it, run->estimate);
     hybrid_copy(plan, it, 0, &run->next);
     while (most-- > 0 && least > 1.0) {

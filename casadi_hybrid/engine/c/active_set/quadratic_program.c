@@ -22,23 +22,15 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     model->left = hybrid_allocate(arena, plan->m);
     model->along = hybrid_allocate(arena, plan->m);
     model->z = hybrid_allocate(arena, n);
-    model->first_dw = hybrid_allocate(arena, n);
-    model->first_z = hybrid_allocate(arena, n);
     model->homotopy_w = hybrid_allocate(arena, n);
     model->homotopy_z = hybrid_allocate(arena, n);
     model->sides = hybrid_allocate_ints(arena, n);
     model->wrong = hybrid_allocate_ints(arena, n);
     model->first_sides = hybrid_allocate_ints(arena, n);
-    model->first_wrong = hybrid_allocate_ints(arena, n);
     hybrid_place_schur(plan, arena, &model->schur); /* last: much memory that is seldom used */
 }
 
 static const double convex[][2] = HYBRID_SQP_REGULARIZATIONS; /* (epsilon, shift) */
-
-/* How far w may be outside a bound by rounding. */
-static double room_at(double w) {
-    return HYBRID_FORM_ROOM * hybrid_max(fabs(w), 1.0);
-}
 
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
@@ -66,7 +58,7 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
     for (int k = model->regularization; k < many; k++) {
         double epsilon = regularizations[k][0], shift = regularizations[k][1];
         int found;
-        if (indefinite == (shift <= HYBRID_CROSSOVER_FLAT)) continue;
+        if (indefinite == (shift <= HYBRID_FLAT)) continue;
         if (shift > 0.0 && largest == 0.0) {
             largest = hybrid_largest_of_W(plan, model->W, kkt->low_rank);
             if (!(largest > 1.0)) largest = 1.0;
@@ -84,25 +76,12 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
     return HYBRID_NO_SET;
 }
 
-int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
-    const double *w = at->w, *dw = model->dw, *lower = form->lower, *upper = form->upper;
-    const int n = form->plan->n;
-    double *restrict beyond = model->z;
-    for (int i = 0; i < n; i++) {
-        double target = w[i] + dw[i], room = room_at(w[i]);
-        double below = (lower[i] - room) - target, above = target - (upper[i] + room);
-        beyond[i] = below > above ? below : above;
-    }
-    return hybrid_most(n, beyond) > 0.0;
-}
-
-/* Says in wrong[] which bounds w + dw is beyond. Returns how many they are. */
-static int mark_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+int hybrid_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const double *w = at->w, *dw = model->dw, *lower = form->lower, *upper = form->upper;
     const int n = form->plan->n;
     int *restrict wrong = model->wrong, count = 0;
     for (int i = 0; i < n; i++) {
-        double target = w[i] + dw[i], room = room_at(w[i]);
+        double target = w[i] + dw[i], room = HYBRID_FORM_ROOM * hybrid_max(fabs(w[i]), 1.0);
         int below = target < lower[i] - room, above = target > upper[i] + room;
         wrong[i] = below + 2 * above;
         count += below | above;
@@ -119,7 +98,7 @@ static void judge_pinned(hybrid_model *model, int i) {
 
 /* Says there what is wrong with the set, by dw and the z of what is pinned. */
 static void judge(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
-    model->count = mark_outside(model, form, at);
+    model->count = hybrid_outside(model, form, at);
     for (int i = 0; i < form->plan->n; i++)
         if (model->sides[i]) judge_pinned(model, i);
 }
@@ -129,8 +108,7 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     const hybrid_plan *plan = form->plan;
     int status = hybrid_regularized_solution(model, form, at);
     if (status) return status;
-    model->count = hybrid_outside(model, form, at) ? mark_outside(model, form, at) : 0;
-    if (!model->count) memset(model->wrong, 0, (size_t)plan->n * sizeof(int));
+    model->count = hybrid_outside(model, form, at);
     memset(model->z, 0, (size_t)plan->n * sizeof(double));
     if (model->kkt.changed) {
         hybrid_add_low_rank(plan, model->kkt.low_rank, model->dw, 0, 0, model->z);
@@ -162,9 +140,8 @@ static int changed(hybrid_model *model, hybrid_form *form, const hybrid_point *a
 
 /* Exchanges all that is wrong at once, as long as it becomes less. Returns a status. */
 static int exchange_sets(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    for (int sets = 0; model->count; sets++) {
+    while (model->count) {
         int before = model->count, status;
-        if (sets == HYBRID_SQP_SETS) return HYBRID_NO_SET;
         for (int i = 0; i < form->plan->n; i++)
             if (model->wrong[i]) model->sides[i] = model->wrong[i] % 3;
         status = pinned(model, form, at);
@@ -206,19 +183,19 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
     const double tol = form->numbers->tol;
-    /* Of perturbed equations only the set at hand is asked for. */
-    const double epsilon = form->numbers->perturbed ? 0.0 : convex[model->regularization][0];
+    const double epsilon = convex[model->regularization][0];
     double *dw = model->homotopy_w, *dy = model->along, *rows = model->left;
-    double *rates = model->first_z, least = INFINITY, rounding;
+    double *rates = model->homotopy_z, least = INFINITY, rounding;
     int first = -1;
-    if (epsilon == 0.0 || epsilon * hybrid_largest(plan->m, model->dy) <= tol) return 0;
+    if (form->numbers->perturbed) return 0; /* only the set at hand is asked for */
+    if (epsilon * hybrid_largest(plan->m, model->dy) <= tol) return 0;
     for (int i = 0; i < plan->m; i++) rows[i] = epsilon * model->dy[i];
     memset(model->homotopy_z, 0, (size_t)plan->n * sizeof(double));
     memset(kkt->move, 0, (size_t)plan->n * sizeof(double));
     if (hybrid_solve_pinned(plan, model->W, at->A, model->homotopy_z, rows, kkt, dw, dy)) return 0;
     if (!(epsilon * hybrid_largest(plan->m, dy) > tol)) return 0;
     hybrid_times_At(plan, at->A, dy, rates);
-    rounding = HYBRID_SQP_RAY * hybrid_largest(plan->n, rates);
+    rounding = sqrt(epsilon) * hybrid_largest(plan->n, rates);
     for (int i = 0; i < plan->n; i++) {
         double rate = model->sides[i] == 1 ? rates[i] : -rates[i];
         if (!kkt->pinned[i]) {
@@ -239,22 +216,17 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
  * what is met first on it, one bound after the other. Returns a status. */
 static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                     const double *z_lower, const double *z_upper) {
-    size_t numbers = (size_t)form->plan->n * sizeof(double);
-    size_t integers = (size_t)form->plan->n * sizeof(int);
-    int last = -1;
-    model->schur.usable = 0; /* the first one is factored */
-    memcpy(model->dw, model->first_dw, numbers);
-    memcpy(model->z, model->first_z, numbers);
-    memcpy(model->sides, model->first_sides, integers);
-    memcpy(model->wrong, model->first_wrong, integers);
-    memcpy(model->homotopy_w, at->w, numbers);
+    int last = -1, status = pinned(model, form, at);
+    if (status) return status;
+    hybrid_begin_schur(form->plan, model);
+    memcpy(model->homotopy_w, at->w, (size_t)form->plan->n * sizeof(double));
     for (int i = 0; i < form->plan->n; i++)
         model->homotopy_z[i] = model->sides[i] == 1   ? z_lower[i]
                                : model->sides[i] == 2 ? z_upper[i]
                                                       : 0.0;
     for (int changes = 0; changes < HYBRID_SQP_HOMOTOPY; changes++) {
         double least;
-        int status, first = met(model, form, at, &least);
+        int first = met(model, form, at, &least);
         /* One that was just met: only rounding gives its multiplier this sign. */
         if (first == last && model->wrong[first] == 3) return HYBRID_NO_SET;
         last = first;
@@ -274,21 +246,19 @@ static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *
 
 int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                        const double *z_lower, const double *z_upper) {
-    size_t numbers = (size_t)form->plan->n * sizeof(double);
-    size_t integers = (size_t)form->plan->n * sizeof(int);
+    const size_t size = (size_t)form->plan->n * sizeof(int);
     int status;
     model->regularization = 0;
     status = pinned(model, form, at);
     if (status) return status;
-    for (int sets = 0; sets < HYBRID_SQP_SETS && !model->count; sets++) {
+    for (int sets = 0; sets < HYBRID_SQP_HOMOTOPY && !model->count; sets++) {
         if (!release(model, form, at)) return HYBRID_SOLVED;
         status = exchange_sets(model, form, at);
         if (status && status != HYBRID_NO_SET) return status;
     }
-    memcpy(model->first_dw, model->dw, numbers);
-    memcpy(model->first_z, model->z, numbers);
-    memcpy(model->first_sides, model->sides, integers);
-    memcpy(model->first_wrong, model->wrong, integers);
+    memcpy(model->first_sides, model->sides, size);
     status = exchange_sets(model, form, at);
-    return status == HYBRID_NO_SET ? homotopy(model, form, at, z_lower, z_upper) : status;
+    if (status != HYBRID_NO_SET) return status;
+    memcpy(model->sides, model->first_sides, size);
+    return homotopy(model, form, at, z_lower, z_upper);
 }

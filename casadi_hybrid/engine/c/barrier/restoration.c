@@ -112,21 +112,10 @@ static void go_on(hybrid_run *run, int t) {
 /* The elastic problem has led to a point that the filter accepts: new multipliers, since the old
  * ones belong to a point far from it. */
 static void end_elastic(hybrid_run *run) {
-    const hybrid_form *form = &run->form;
-    hybrid_iterate *it = &run->now;
     leave_elastic(run);
-    for (int i = 0; i < run->plan->n; i++) {
-        it->z_lower[i] = form->has_lower[i] ? 1.0 : 0.0;
-        it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
-    }
-    memset(it->y, 0, (size_t)run->plan->m * sizeof(double));
-    it->tiny = 0;
-}
-
-/* Whether |c|_2 is stationary, or with its subgradient y |c|_1. */
-static int is_stationary(hybrid_run *run, const double *y) {
-    return hybrid_violation_slope(&run->form, &run->at->of, run->answer->J0, y, run->W,
-                                  run->search.slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
+    hybrid_unit_multipliers(&run->form, &run->now);
+    memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double));
+    run->now.tiny = 0;
 }
 
 /* Remembers the point where the elastic problem leads no further, if |c|_1 is stationary there. */
@@ -135,7 +124,7 @@ static void look_for_proof(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     const double *y = run->elastic.inner->now.y;
     run->search.has_least =
-        hybrid_largest(plan->m, at->c) > HYBRID_PROGRESS_FEASIBLE && is_stationary(run, y);
+        hybrid_largest(plan->m, at->c) > HYBRID_PROGRESS_FEASIBLE && hybrid_is_stationary(run, y);
     if (!run->search.has_least) return;
     hybrid_set(plan->n, at->w, run->search.least);
     hybrid_set(plan->m, y, run->state->infeasibility);
@@ -156,7 +145,7 @@ static int elastic_step(hybrid_run *run, int t) {
 /* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the run then ends. */
 static int least_violation(hybrid_run *run, int status) {
     if (hybrid_largest(run->plan->m, run->at->of.c) <= HYBRID_PROGRESS_FEASIBLE) return status;
-    if (is_stationary(run, 0)) return HYBRID_INFEASIBLE;
+    if (status == HYBRID_INFEASIBLE && hybrid_is_stationary(run, 0)) return status;
     if (!run->search.has_least) return status;
     hybrid_set(run->plan->n, run->search.least, run->at->of.w);
     if (hybrid_visit_problem(run, run->at)) return HYBRID_UNDEFINED;

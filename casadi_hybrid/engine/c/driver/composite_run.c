@@ -9,7 +9,7 @@
 static void begin(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     double size = 0.5 * hybrid_norm(run->plan->n, run->at->of.w);
-    hybrid_begin_policy(size > 1.0 ? size : 1.0, 0, &one->of);
+    hybrid_begin_policy(hybrid_max(size, 1.0), &one->of);
     hybrid_arrive(run);
 }
 

@@ -75,7 +75,7 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     fits = HYBRID_PROGRESS_FITS * hybrid_max(fits, 1.0);
     if (fits < state->of_nearby.stationarity) fits = state->of_nearby.stationarity;
     if (!run->restoring && !run->search.begun &&
-        r->feasibility >= HYBRID_PROGRESS_OUTSIDE * HYBRID_PROGRESS_PERTURBATION &&
+        r->feasibility >= HYBRID_PROGRESS_PERTURBATION &&
         (state->nearby.t < 0 || r->stationarity <= fits)) {
         hybrid_copy(plan, it, at->w, &state->nearby);
         state->of_nearby = *r;

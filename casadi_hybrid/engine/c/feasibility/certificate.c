@@ -20,7 +20,7 @@ static void violations(const hybrid_form *form, const hybrid_point *at, double *
     double least;
     for (int i = 0; i < count; i++)
         v[i] = hybrid_max(at->raw_g[i] - upper[i], 0.0) - hybrid_max(lower[i] - at->raw_g[i], 0.0);
-    least = HYBRID_CERTIFICATE_ROUNDED * hybrid_largest(count, v);
+    least = HYBRID_EXACT * hybrid_largest(count, v);
     for (int i = 0; i < count; i++)
         if (!(fabs(v[i]) > least)) v[i] = 0.0;
 }

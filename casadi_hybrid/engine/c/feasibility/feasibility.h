@@ -16,14 +16,15 @@ int hybrid_root_step(hybrid_run *run);
 
 /* Whether the restoration is under way, and not the search for a root. */
 static inline int hybrid_is_restoration(const hybrid_run *run) { return run->restoring != 0; }
-/* Squared norms of the columns of A; their mean in the place of each where steps are short. */
-void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
-                         double *units);
 /* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on
  * with a smaller nu, by far where the violation is clearly stationary. Returns a status. */
 int hybrid_root_closer(hybrid_run *run);
 /* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
 int hybrid_root_accept(hybrid_run *run, double alpha, double damping);
+/* Multipliers of one for all bounds: those before belong to a point far away. */
+void hybrid_unit_multipliers(const hybrid_form *form, hybrid_iterate *it);
+/* Whether |c|_2 is stationary at the iterate, or with its subgradient y |c|_1. */
+int hybrid_is_stationary(hybrid_run *run, const double *y);
 
 /* Numbers of the work of hybrid_violation_slope. */
 long long hybrid_violation_slope_doubles(const hybrid_plan *plan);

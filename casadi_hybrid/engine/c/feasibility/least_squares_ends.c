@@ -16,16 +16,6 @@ void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_se
     search->slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
 }
 
-void hybrid_column_norms(const hybrid_plan *plan, const hybrid_point *at, int cautious,
-                         double *units) {
-    double sum = 0.0;
-    for (int i = 0; i < plan->n; i++) units[i] = 0.0;
-    for (int k = 0; k < plan->nnz_A; k++) units[plan->A_cols[k]] += at->A[k] * at->A[k];
-    if (!cautious) return;
-    for (int i = 0; i < plan->n; i++) sum += units[i];
-    for (int i = 0; i < plan->n; i++) units[i] = sum / plan->n;
-}
-
 /* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier
  * lets an entry leave by no more than twice its distance a step. */
 static void make_room(hybrid_run *run, double theta) {
@@ -43,31 +33,31 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at;
     hybrid_search *search = &run->search;
-    double nu = run->now.nu;
     if (!(theta < 1.0)) theta = 1.0;
     if (form->bounds) make_room(run, theta);
     at = &run->at->of;
-    hybrid_set(plan->n, at->w, run->elastic.reference);
-    nu = hybrid_between(nu, HYBRID_RESTORATION_NU_LOW, HYBRID_ITERATE_NU_START);
-    nu *= HYBRID_RESTORATION_NU_SHARE;
-    nu *= theta > HYBRID_RESTORATION_NU_LOW ? theta : HYBRID_RESTORATION_NU_LOW;
-    search->nu = form->bounds ? nu : 0.0;
+    search->nu = form->bounds ? HYBRID_RESTORATION_NU_SHARE * run->now.nu * theta : 0.0;
     for (int i = 0; i < plan->n; i++) {
         search->z_lower[i] = form->has_lower[i] ? search->nu / at->below[i] : 0.0;
         search->z_upper[i] = form->has_upper[i] ? search->nu / at->above[i] : 0.0;
     }
     search->cautious = !hybrid_is_restoration(run) && run->options->cautious;
-    search->damping = search->cautious ? HYBRID_RESTORATION_CAUTIOUS : HYBRID_RESTORATION_DAMPING;
+    search->damping = HYBRID_RESTORATION_DAMPING;
     search->reference = INFINITY;
     search->curved = search->steps = 0;
     search->begun = 1;
-    hybrid_column_norms(plan, at, search->cautious, search->units);
+}
+
+void hybrid_unit_multipliers(const hybrid_form *form, hybrid_iterate *it) {
+    for (int i = 0; i < form->plan->n; i++) {
+        it->z_lower[i] = form->has_lower[i] ? 1.0 : 0.0;
+        it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
+    }
 }
 
 /* The search ends at a point, whose multipliers are those of least squares: run->next at `trial`.
  * At a root those of the bounds may be zero: without an objective it is a solution then. */
 static void end(hybrid_run *run, const hybrid_trial *trial) {
-    const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *next = &run->next;
     hybrid_residuals residuals;
@@ -81,15 +71,14 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
         hybrid_iterate_residuals(run, &trial->of, next, &residuals);
         if (hybrid_merit(run->numbers, &residuals) <= 1.0) return;
     }
-    for (int i = 0; i < plan->n; i++) {
-        double lower = next->nu / trial->of.below[i], upper = next->nu / trial->of.above[i];
-        lower = hybrid_between(lower, HYBRID_RESTORATION_NU_LOW, HYBRID_INERTIA_IMPLAUSIBLE);
-        upper = hybrid_between(upper, HYBRID_RESTORATION_NU_LOW, HYBRID_INERTIA_IMPLAUSIBLE);
-        next->z_lower[i] = form->has_lower[i] ? lower : 0.0;
-        next->z_upper[i] = form->has_upper[i] ? upper : 0.0;
-    }
+    hybrid_unit_multipliers(&run->form, next);
     next->tiny = 0;
     hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
+}
+
+int hybrid_is_stationary(hybrid_run *run, const double *y) {
+    return hybrid_violation_slope(&run->form, &run->at->of, run->answer->J0, y, run->W,
+                                  run->search.slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
 }
 
 int hybrid_root_closer(hybrid_run *run) {
@@ -98,7 +87,7 @@ int hybrid_root_closer(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     double violation = hybrid_largest(plan->m, at->c);
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
-    double least = HYBRID_RESTORATION_NONE * size * (size < 1.0 ? size : 1.0);
+    double least = HYBRID_EXACT * size * (size < 1.0 ? size : 1.0);
     int proved;
     if (!hybrid_is_restoration(run) && violation <= HYBRID_PROGRESS_FEASIBLE) {
         end(run, run->at);
@@ -108,12 +97,8 @@ int hybrid_root_closer(hybrid_run *run) {
         return violation <= HYBRID_PROGRESS_FEASIBLE
                    ? hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
                    : hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
-    proved = violation > HYBRID_PROGRESS_FEASIBLE &&
-             hybrid_violation_slope(&run->form, at, run->answer->J0, 0, run->W,
-                                    run->search.slopes) <= HYBRID_RESTORATION_PROOF;
-    search->nu *= proved ? HYBRID_RESTORATION_LET_GO : HYBRID_RESTORATION_LESS_NU;
-    if (proved && search->nu < HYBRID_RESTORATION_LAST_NU * least)
-        search->nu = HYBRID_RESTORATION_LAST_NU * least;
+    proved = violation > HYBRID_PROGRESS_FEASIBLE && hybrid_is_stationary(run, 0);
+    search->nu = proved ? 0.5 * least : HYBRID_RESTORATION_LESS * search->nu;
     return HYBRID_SOLVED;
 }
 
@@ -138,22 +123,14 @@ static void move_bounds(hybrid_run *run, double alpha) {
  * infinity, and where steps from a stationary |c|_1 have found no stationary |c|_2. Returns a
  * status. */
 static int watch(hybrid_run *run, double now) {
-    const hybrid_plan *plan = run->plan;
-    const hybrid_search *search = &run->search;
-    int steps = search->steps + 1, most = HYBRID_RESTORATION_CROSSOVER_LARGE;
-    double largest = 1.0, steep;
-    if (run->options->dense) most = HYBRID_RESTORATION_CROSSOVER;
-    if (hybrid_is_restoration(run) && run->search.has_least && steps >= most)
+    const double slow = HYBRID_PROGRESS_THETA * HYBRID_PROGRESS_THETA; /* of squares */
+    const int steps = run->search.steps + 1;
+    if (hybrid_is_restoration(run) && run->search.has_least && steps >= HYBRID_PROGRESS_SLOW_STEPS)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
-    if (steps % HYBRID_RESTORATION_WATCH || !(now > HYBRID_RESTORATION_SLOW * search->reference))
+    if (steps % HYBRID_PROGRESS_STEPS || !(now > slow * run->search.reference))
         return HYBRID_SOLVED;
-    for (int i = 0; i < plan->n; i++)
-        if (search->units[i] > largest) largest = search->units[i];
-    hybrid_times_At(plan, run->trial->of.A, run->trial->of.c, run->work);
-    steep = HYBRID_CERTIFICATE_STATIONARY_VIOLATION * sqrt(largest * now);
-    return hybrid_no_way_on(
-        run, hybrid_largest(plan->n, run->work) <= steep ? HYBRID_INFEASIBLE : HYBRID_STALLED,
-        HYBRID_SLOW_VIOLATION);
+    return hybrid_no_way_on(run, hybrid_is_stationary(run, 0) ? HYBRID_INFEASIBLE : HYBRID_STALLED,
+                            HYBRID_SLOW_VIOLATION);
 }
 
 int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
@@ -174,7 +151,7 @@ int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
     move_bounds(run, alpha);
     search->damping = damping;
     search->steps++;
-    if (search->steps % HYBRID_RESTORATION_WATCH == 0) search->reference = now;
+    if (search->steps % HYBRID_PROGRESS_STEPS == 0) search->reference = now;
     search->curved = !(now <= HYBRID_RESTORATION_FAST * before);
     hybrid_swap_trials(&run->at, &run->trial);
     return HYBRID_SOLVED;

@@ -69,10 +69,9 @@ int hybrid_is_second_order(hybrid_run *run, int *status) {
     const hybrid_composite *one = run->composite;
     int free = run->plan->n - one->here.rank;
     double scale;
-    if (one->of.saddles >= HYBRID_COMPOSITE_MAX_SADDLES) return 1;
     if ((*status = hybrid_reduced_model(run)) != HYBRID_SOLVED || !free) return 1;
     scale = hybrid_largest(free, one->values);
-    return !(one->values[0] < -HYBRID_COMPOSITE_CURVED * hybrid_max(scale, 1.0));
+    return !(one->values[0] < -HYBRID_FLAT * hybrid_max(scale, 1.0));
 }
 
 /* --- the step --------------------------------------------------------------------------------- */
@@ -142,21 +141,20 @@ static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_
 /* --- a step that is accepted ------------------------------------------------------------------ */
 
 /* Raises the penalty where f would rise by more than a part of its gain, and predicts the decrease.
- * Returns grad f'd; *gain: the predicted decrease of |c|_2. */
-static double promised(hybrid_run *run, const double *d, double *gain, promise *of) {
+ */
+static void predict(hybrid_run *run, const double *d, promise *of) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double size = hybrid_norm(plan->m, at->c), along = hybrid_dot(plan->n, at->gradient, d), q;
+    double size = hybrid_norm(plan->m, at->c), q, gain;
     bend_along(run, d, one->left);
-    q = along + 0.5 * hybrid_dot(plan->n, d, one->left);
+    q = hybrid_dot(plan->n, at->gradient, d) + 0.5 * hybrid_dot(plan->n, d, one->left);
     hybrid_times_A(plan, at->A, d, one->along);
     for (int i = 0; i < plan->m; i++) one->along[i] += at->c[i];
-    *gain = size - hybrid_norm(plan->m, one->along);
-    if (*gain > DBL_EPSILON * size && q > HYBRID_COMPOSITE_SHARE * of->penalty * *gain)
-        of->penalty = HYBRID_COMPOSITE_RAISE * q / (HYBRID_COMPOSITE_SHARE * *gain);
-    of->predicted = of->penalty * *gain - q;
-    return along;
+    gain = size - hybrid_norm(plan->m, one->along);
+    if (gain > DBL_EPSILON * size && q > HYBRID_COMPOSITE_SHARE * of->penalty * gain)
+        of->penalty = HYBRID_COMPOSITE_RAISE * q / (HYBRID_COMPOSITE_SHARE * gain);
+    of->predicted = of->penalty * gain - q;
 }
 
 /* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
@@ -165,9 +163,8 @@ int hybrid_composite_step(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     hybrid_policy *of = &one->of;
-    const double size = hybrid_norm(plan->m, run->at->of.c);
     const double reach = hybrid_norm(plan->n, run->at->of.w);
-    double radius = of->radius, whole, gain;
+    double radius = of->radius, whole;
     composed newton = {0}, shorter = {0};
     promise is = {0};
     int nonmonotone;
@@ -181,25 +178,23 @@ int hybrid_composite_step(hybrid_run *run) {
     while (radius > HYBRID_ROUNDED * (1.0 + reach)) {
         int full = nonmonotone || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
-        double along, length;
+        double length;
         tried plain, taken;
         if (!full) compose(run, radius, &shorter);
-        along = promised(run, step->d, &gain, &is);
+        predict(run, step->d, &is);
         measure(run, &is, step->d, run->trial, &plain);
         taken = plain;
         if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.trial && step->normal == 0.0) {
             /* Second-order correction for the curvature of c. */
             tried corrected;
-            double least = plain.ratio;
             hybrid_gauss_newton(run, &one->here, plain.trial->of.c, radius, one->back);
             for (int i = 0; i < plan->n; i++) one->back[i] += step->d[i];
             measure(run, &is, one->back, run->corrected, &corrected);
-            if (!(least > HYBRID_COMPOSITE_CORRECTED)) least = HYBRID_COMPOSITE_CORRECTED;
-            if (corrected.ratio >= least) taken = corrected;
+            if (corrected.ratio > plain.ratio) taken = corrected;
         }
         if (nonmonotone) {
             nonmonotone = 0;
-            if (taken.ratio < HYBRID_COMPOSITE_NONMONOTONE_GAIN) {
+            if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW) {
                 is.penalty = of->penalty;
                 continue;
             }
@@ -208,12 +203,8 @@ int hybrid_composite_step(hybrid_run *run) {
         length = hybrid_norm(plan->n, taken.d);
         radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
         if (taken.trial && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
-            int flat = size <= HYBRID_COMPOSITE_TOL_FEASIBILITY &&
-                       fabs(along) <= HYBRID_COMPOSITE_LEVEL;
             of->radius = radius;
             of->penalty = is.penalty;
-            of->saddles += flat && step->tangential > 0.0;
-            of->promised = size > 0.0 ? gain / size : 0.0;
             hybrid_go_to(run, taken.trial);
             return HYBRID_SOLVED;
         }

@@ -16,7 +16,7 @@ void hybrid_decompose_A(hybrid_run *run, const hybrid_point *at, hybrid_spectrum
     memset(one->rows, 0, (size_t)plan->n * (size_t)plan->m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         one->rows[(long long)plan->A_rows[k] * plan->n + plan->A_cols[k]] += at->A[k];
-    hybrid_singular(plan->m, plan->n, one->rows, HYBRID_COMPOSITE_RANK_TOLERANCE, one->tau,
+    hybrid_singular(plan->m, plan->n, one->rows, HYBRID_EXACT, one->tau,
                     one->order, found);
 }
 

@@ -21,7 +21,8 @@ int hybrid_reduce_violation(hybrid_run *run) {
     from = run->at;
     status = hybrid_root_step(run);
     if (status) return status;
-    if (run->at == from) return HYBRID_STALLED; /* at a root, to rounding */
+    if (run->at == from) /* at a root, to rounding */
+        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION);
     hybrid_arrive(run);
     return HYBRID_SOLVED;
 }
@@ -46,27 +47,26 @@ static hybrid_trial *corrected(hybrid_run *run, double distance, const double *d
     return trial;
 }
 
-/* The weakest right singular vectors, by hybrid_orient, the first ones of one->directions. Returns
- * how many. */
+/* The two weakest right singular vectors, by hybrid_orient, into one->directions. Returns how many
+ * they are with their diagonals. */
 static int weakest(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_spectrum *A = &one->here;
     const int n = run->plan->n;
-    const int count = n < HYBRID_VIOLATION_SCAN_DIRECTIONS ? n : HYBRID_VIOLATION_SCAN_DIRECTIONS;
     one->modelled = 0;
     for (int j = 0; j < n; j++) {
         hybrid_set(n, A->V + (long long)(n - 1 - j) * n, one->directions + (long long)j * n);
         one->values[j] = n - 1 - j < A->rank ? A->sigma[n - 1 - j] : 0.0;
     }
-    hybrid_orient(n, n, count, one->values, one->directions, one->t, one->left);
-    return count;
+    hybrid_orient(n, n, 2, one->values, one->directions, one->t, one->left);
+    return n > 1 ? 4 : 1;
 }
 
-/* The direction with a number: a singular vector, or a diagonal of the first two. */
-static void direct(const hybrid_composite *one, int n, int count, int number, double *direction) {
+/* The direction with a number. */
+static void direct(const hybrid_composite *one, int n, int number, double *direction) {
     const double *first = one->directions, *second = first + n;
-    const double sign = number == count ? 1.0 : -1.0;
-    if (number < count) hybrid_set(n, first + (long long)number * n, direction);
+    const double sign = number == 3 ? -1.0 : 1.0;
+    if (number < 2) hybrid_set(n, number ? second : first, direction);
     else
         for (int i = 0; i < n; i++) direction[i] = (first[i] + sign * second[i]) / sqrt(2.0);
 }
@@ -75,9 +75,9 @@ static void direct(const hybrid_composite *one, int n, int count, int number, do
 static hybrid_trial *scan(hybrid_run *run, double scale, double target_violation) {
     static const double distances[] = HYBRID_VIOLATION_SCAN_DISTANCES;
     hybrid_composite *one = run->composite;
-    const int n = run->plan->n, count = weakest(run), all = count > 1 ? count + 2 : count;
-    for (int number = 0; number < all; number++) {
-        direct(one, n, count, number, one->newton);
+    const int n = run->plan->n, count = weakest(run);
+    for (int number = 0; number < count; number++) {
+        direct(one, n, number, one->newton);
         for (int k = 0; k < 2 * HYBRID_COUNT(distances); k++) {
             const double distance = (k % 2 ? -scale : scale) * distances[k / 2];
             hybrid_trial *found = corrected(run, distance, one->newton);
@@ -87,15 +87,12 @@ static hybrid_trial *scan(hybrid_run *run, double scale, double target_violation
     return 0;
 }
 
-void hybrid_begin_policy(double radius, int escapes, hybrid_policy *of) {
+void hybrid_begin_policy(double radius, hybrid_policy *of) {
     of->radius = radius;
     of->penalty = 1.0;
-    of->promised = 0.0;
     of->target_violation = -1.0;
     of->patience = HYBRID_POLICY_PATIENCE;
     of->reference = INFINITY;
-    of->raised = of->saddles = 0;
-    of->escapes = escapes;
 }
 
 int hybrid_escape(hybrid_run *run) {
@@ -107,7 +104,7 @@ int hybrid_escape(hybrid_run *run) {
     if (!found) return 0;
     for (int i = 0; i < n; i++) one->step[i] = found->of.w[i] - run->at->of.w[i];
     length = hybrid_norm(n, one->step);
-    hybrid_begin_policy(length > radius ? length : radius, one->of.escapes + 1, &one->of);
+    hybrid_begin_policy(hybrid_max(length, radius), &one->of);
     hybrid_go_to(run, found);
     return 1;
 }

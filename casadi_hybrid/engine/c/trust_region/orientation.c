@@ -5,6 +5,7 @@
  * u = a + e_1 or a - e_1, whichever cancels nothing, and its first vector is Q a then (a reflection
  * of Householder). v has the entries +-1 / (i + sqrt 2), with the signs of a Walsh function: those
  * of the first are all +. */
+#include <math.h>
 #include <string.h>
 
 #include "trust_region/trust_region.h"
@@ -22,10 +23,10 @@ static void project(int n, int count, const double *span, double *shares, double
     for (unsigned pattern = 0; pattern < 2 * (unsigned)n; pattern++) {
         double length;
         for (int i = 0; i < n; i++)
-            v[i] = (is_odd((unsigned)i, pattern) ? -1.0 : 1.0) / (i + HYBRID_TRUST_REGION_TURN);
+            v[i] = (is_odd((unsigned)i, pattern) ? -1.0 : 1.0) / (i + sqrt(2.0));
         for (int j = 0; j < count; j++) shares[j] = hybrid_dot(n, span + (long long)j * n, v);
         length = hybrid_norm(count, shares);
-        if (!(length > HYBRID_TRUST_REGION_SEEN * hybrid_norm(n, v) * size)) continue;
+        if (!(length > HYBRID_EXACT * hybrid_norm(n, v) * size)) continue;
         for (int j = 0; j < count; j++) shares[j] /= length;
         return;
     }

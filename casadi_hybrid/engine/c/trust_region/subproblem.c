@@ -43,9 +43,9 @@ static double root_of(const subproblem *of, double slope, double radius, double 
     high = sqrt(hybrid_dot(of->n, of->b, of->b)) / radius;
     if (!(high > low)) high = low;
     tau = low;
-    for (int k = 0; k < HYBRID_TRUST_REGION_MAX_ITERATIONS; k++) {
+    for (;;) {
         double size = shifted(of, tau, t), bend = 0.0;
-        if (fabs(size - radius) <= HYBRID_TRUST_REGION_ACCURACY * radius) break;
+        if (fabs(size - radius) <= HYBRID_ROUNDED * radius) return tau;
         if (size > radius) low = tau;
         else high = tau;
         for (int i = 0; i < of->n; i++) {
@@ -53,9 +53,10 @@ static double root_of(const subproblem *of, double slope, double radius, double 
             if (by > 0.0) bend += t[i] * t[i] / by;
         }
         tau += size * size / bend * (size - radius) / radius;
-        if (!(low < tau && tau < high)) tau = 0.5 * (low + high);
+        if (low < tau && tau < high) continue;
+        tau = 0.5 * (low + high);
+        if (!(low < tau && tau < high)) return tau; /* no double is between */
     }
-    return tau;
 }
 
 double hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t) {
@@ -85,10 +86,7 @@ double hybrid_trust_region(int n, const double *e, const double *b, double radiu
 }
 
 double hybrid_next_radius(double radius, double size, double ratio) {
-    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_STEP_LONG * radius)
-        return HYBRID_TRUST_REGION_GROWTH * radius;
-    if (ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
-        return size * (ratio >= HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_POOR
-                                                           : HYBRID_TRUST_REGION_REFUSED);
-    return radius;
+    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE)
+        return hybrid_max(HYBRID_TRUST_REGION_GROWTH * size, radius);
+    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? HYBRID_TRUST_REGION_REFUSED * size : radius;
 }

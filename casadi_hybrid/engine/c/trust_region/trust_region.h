@@ -8,12 +8,9 @@
 typedef struct {
     double radius, penalty;  /* of the trust region; of |c|_2 in the penalty function */
     double reference;        /* |c|_2 that the progress test needs next */
-    double promised;         /* part of |c|_2 that the linear model of the last step removed */
     double target_violation; /* |c|_2 at which the reduction of the violation alone ends, negative
                               * while there is none */
     int patience;            /* steps left until the progress test fails */
-    int raised;              /* whether the penalty was raised since the last progress */
-    int escapes, saddles;    /* least violations, and saddle points, that were left */
 } hybrid_policy;
 
 /* What composite steps work on. */
@@ -45,8 +42,7 @@ void hybrid_go_to(hybrid_run *run, hybrid_trial *trial);
 
 /* Eigenvalues and eigenvectors of the Hessian of L on ker A at the iterate. Returns a status. */
 int hybrid_reduced_model(hybrid_run *run);
-/* Whether a KKT point has no negative curvature on ker A, or saddle points were left too often;
- * *status: of the model. */
+/* Whether a KKT point has no negative curvature on ker A; *status: of the model. */
 int hybrid_is_second_order(hybrid_run *run, int *status);
 /* The first acceptable composite step. Returns a status; where it is HYBRID_SOLVED, run->at is the
  * new point, HYBRID_NOT_NEARER where there is none. */
@@ -69,7 +65,7 @@ double hybrid_trust_region(int n, const double *e, const double *b, double radiu
 double hybrid_next_radius(double radius, double size, double ratio);
 
 /* What composite steps carry, at a first point and at one beyond a least violation. */
-void hybrid_begin_policy(double radius, int escapes, hybrid_policy *of);
+void hybrid_begin_policy(double radius, hybrid_policy *of);
 /* Takes the step that is due. Returns a status, with the cause where no step leads on. */
 int hybrid_trust_region_step(hybrid_run *run);
 
