@@ -37,7 +37,7 @@ def core() -> Any:
         "hybrid_smallest_step": (number, [c_void_p, number, number]),
         "hybrid_filter_add": (None, [c_void_p, c_void_p]),
         "hybrid_push_inside": (None, [c_void_p, number, c_void_p]),
-        "hybrid_rows_are_dependent": (c_int, [c_void_p] * 3),
+        "hybrid_rows_are_dependent": (c_int, [c_void_p] * 4),
         "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
         "hybrid_fraction_to_zero": (
             number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
@@ -53,8 +53,8 @@ def sizes(rng: np.random.Generator, count: int, decades: float = 4.0) -> np.ndar
     return np.asarray(10.0 ** rng.uniform(-decades, decades, count))
 
 
-# γ_θ, γ_φ, δ, s_θ, s_φ, η, γ_α of Wächter and Biegler 2006, section 2.3
-G_THETA, G_PHI, DELTA, S_THETA, S_PHI, ETA, G_ALPHA = 1e-5, 1e-8, 1.0, 1.1, 2.3, 1e-8, 0.05
+# γ_θ = γ_φ, δ, s_θ, s_φ, η, γ_α of Wächter and Biegler 2006, section 2.3
+GAMMA, DELTA, S_THETA, S_PHI, ETA, G_ALPHA = 1e-5, 1.0, 1.1, 2.3, 1e-4, 0.05
 
 
 class Filter:
@@ -77,19 +77,19 @@ class Filter:
         switching = slope < 0 and alpha * (-slope) ** S_PHI > DELTA * self.theta**S_THETA
         if switching and self.theta <= self.least:
             return ord("f") * (fall <= ETA * alpha * slope)
-        better = theta <= (1 - G_THETA) * self.theta or fall <= -G_PHI * self.theta
+        better = theta <= (1 - GAMMA) * self.theta or fall <= -GAMMA * self.theta
         return ord("h") * better
 
     def smallest_step(self, slope: float) -> float:
-        least = G_THETA
+        least = GAMMA
         if slope < 0:
-            least = min(least, G_PHI * self.theta / -slope)
+            least = min(least, GAMMA * self.theta / -slope)
             if self.theta <= self.least:
                 least = min(least, DELTA * self.theta**S_THETA / (-slope) ** S_PHI)
-        return G_ALPHA * max(least, 1e-14)
+        return max(G_ALPHA * least, 10 * EPS)
 
     def extended(self) -> np.ndarray:
-        new = np.array([(1 - G_THETA) * self.theta, self.phi - G_PHI * self.theta])
+        new = np.array([(1 - GAMMA) * self.theta, self.phi - GAMMA * self.theta])
         return np.vstack((self.pairs[(self.pairs < new).any(axis=1)], new))
 
 
@@ -119,22 +119,17 @@ def test_the_filter(core: Any) -> None:
     assert seen == {0, ord("f"), ord("h")}
 
 
-def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(core: Any) -> None:
+def test_of_a_full_filter_the_oldest_pair_goes(core: Any) -> None:
     rng = np.random.default_rng(3)
-    for _ in range(20):
-        theta = np.sort(sizes(rng, 128))
-        pairs = np.column_stack([theta, np.sort(rng.normal(size=128))[::-1]])
-        areas = (theta[2:] - theta[1:-1]) * (pairs[:-2, 1] - pairs[1:-1, 1])
-        gone = pairs[1 + np.argmin(areas)]
-        pairs = rng.permutation(pairs)
-        room = pairs.ravel().copy()
-        it = C.hybrid_iterate(filter=room.ctypes.data, entries=128, theta_start=1.0)
-        pair = FilterPairData(0.5 * float(theta[0]), 9.0)
-        core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
-        new = Filter(pair.theta, pair.phi, 1.0, pairs[:0]).extended()
-        kept = pairs[(pairs != gone).any(axis=1)]
-        assert it.entries == 128
-        np.testing.assert_allclose(room.reshape(-1, 2), np.vstack([kept, new]), rtol=1e-15)
+    theta = np.sort(sizes(rng, 128))
+    pairs = rng.permutation(np.column_stack([theta, np.sort(rng.normal(size=128))[::-1]]))
+    room = pairs.ravel().copy()
+    it = C.hybrid_iterate(filter=room.ctypes.data, entries=128, theta_start=1.0)
+    pair = FilterPairData(0.5 * float(theta[0]), 9.0)
+    core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
+    new = Filter(pair.theta, pair.phi, 1.0, pairs[:0]).extended()
+    assert it.entries == 128
+    np.testing.assert_allclose(room.reshape(-1, 2), np.vstack([pairs[1:], new]), rtol=1e-15)
 
 
 def test_bounds_are_kept(core: Any) -> None:
@@ -194,9 +189,9 @@ def test_rows_are_dependent_where_their_rank_is_not_full(core: Any) -> None:
         plan = C.hybrid_plan(
             n=n, m=m, nnz_A=rows.size, A_rows=rows.ctypes.data, A_cols=cols.ctypes.data
         )
-        values, room = A[rows, cols], np.empty((n + 1) * m)
+        values, room, order = A[rows, cols], np.empty((n + 2) * m), np.empty(n, np.int32)
         found = core.hybrid_rows_are_dependent(
-            ct.addressof(plan), values.ctypes.data, room.ctypes.data
+            ct.addressof(plan), values.ctypes.data, room.ctypes.data, order.ctypes.data
         )
         assert found == (np.linalg.matrix_rank(A) < m)
         seen.add((found, m <= n))
@@ -237,8 +232,7 @@ def test_the_ray_test_by_its_definition(core: Any) -> None:
     beyond = 12 - 4  # the first t that is larger than 1e10 is 1e11
     for merit in (0.5, 2.0):  # f falls in proportion to x: such residuals are no argument
         assert ended(1.5, -1.0, merit) == [None] * (beyond - 1) + ["unbounded"]
-    assert ended(1.5, 1.0, 2.0) == [None] * 17 + ["diverged"]
-    assert ended(1.5, 1.0, 0.5) == [None] * 18  # it does not fall: these are solutions
+    assert ended(1.5, 1.0, 2.0) == [None] * 18  # it does not fall
     assert ended(3.0, -1.0, 2.0)[: beyond + 1] == [None] * (beyond + 1)  # the row is not met
 
 
@@ -335,7 +329,7 @@ def test_a_start_outside_the_domain_is_moved_into_its_bounds(low: float) -> None
 
 
 def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would() -> None:
-    """What bends downwards in eight steps is no wrong guess of the active set: ν rises, once."""
+    """Where SQP leads nowhere, multipliers that are far off begin with a larger ν."""
     n = 12
     x, s = ca.SX.sym("x", n), ca.SX.sym("s")
     f = ca.sumsqr(x**2 - 1) + 10 * ca.sumsqr(x[1:] - x[:-1]) + 50 * s
@@ -345,8 +339,6 @@ def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would() -> Non
     start = {"x0": 1e-4 * np.arange(n + 1), "lam_x0": [0.0] * n + [-50.0], "lam_g0": [0.0, 0.0]}
     solver, found = solved(({"x": ca.vertcat(x, s), "f": f, "g": g}, bounds), **start)
     assert found["f"] < 1e-6
-    lists = solver.stats()["iterations"]
-    nus, shifts = np.array(lists["mu"]), np.array(lists["regularization_size"])
+    nus = np.array(solver.stats()["iterations"]["mu"])
+    assert nus[0] == 1e-6
     assert list(np.flatnonzero(np.diff(nus) > 0)) == [np.argmax(nus) - 1]
-    assert np.argmax(shifts > 1.0) == np.argmax(nus) - 8
-    assert nus.max() == 0.1

@@ -246,10 +246,10 @@ def cubic(seed: int) -> Made:
     }  # fmt: skip
 
 
-# Of 210 and 314 a dozen steps reduce the violation alone until the objective has its say again; the
-# others end at a least violation, from which the barrier method goes on.
+# Of three a dozen steps reduce the violation alone until the objective has its say again; 72 ends
+# at a least violation, from which the barrier method goes on.
 @pytest.mark.parametrize(
-    ("seed", "method"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, BARRIER)]
+    ("seed", "method"), [(210, COMPOSITE), (314, COMPOSITE), (312, COMPOSITE), (72, BARRIER)]
 )
 def test_the_violation_alone_is_reduced_on_the_way(seed: int, method: str) -> None:
     solver, found = solved(cubic(seed))

@@ -218,7 +218,7 @@ def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
     [
         ("on the edge", "an arc", 1),
         ("poles", "an inverse", 2),
-        ("on the edge", "a corner", 4),
+        ("on the edge", "a corner of a norm", 4),
         ("infeasible", "a square below -1 from its minimum", 8),
     ],
 )

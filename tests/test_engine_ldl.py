@@ -31,7 +31,7 @@ STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract
 
 def compiled(compiler: str, folder: Path, *flags: str) -> ct.CDLL:
     path = folder / "ldl.so"
-    files = sorted(str(file) for file in SOURCES.glob("*/ldl_*.c"))
+    files = [str(file) for part in ("ldl_*", "vectors") for file in SOURCES.glob(f"*/{part}.c")]
     flags = (*STRICT, f"-I{SOURCES}", *flags, "-shared", "-fPIC")
     command = [compiler, *flags, "-o", str(path), *files, "-lm"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)

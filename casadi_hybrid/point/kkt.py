@@ -18,7 +18,6 @@ from casadi_hybrid.point.residuals import (
 from casadi_hybrid.problem.bounds import Bounds
 
 sp = LateModule("scipy.sparse")
-_HUGE = 1e8  # a multiplier; with less no rounding of a distance matters
 
 
 def kkt_residuals(
@@ -56,7 +55,7 @@ def kkt_residuals(
     ):
         lam = np.where(lower < upper, lam, 0.0)  # noqa: PLW2901
         distance = np.abs(np.where(lam > 0, upper, lower) - value)
-        if not plain and largest(lam) > _HUGE:
+        if not plain:
             distance = counted_distance(distance, size, np.abs(lam) * steep, gradient)
         distance = np.where(np.isinf(distance), 1.0, distance)
         slackness = max(slackness, largest(lam * distance))

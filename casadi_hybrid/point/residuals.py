@@ -16,7 +16,7 @@ ROUNDING = 100.0 * float(np.finfo(float).eps)
 HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
 """The same of a distance between two given numbers, relative to their size."""
 _NEGLIGIBLE = 1e-9
-_PULL = 100.0
+_PULL = 1000.0
 _CONSTANT = 1e-2
 _FLAT = 1e-9  # a slope of ‖h‖ that is none, whatever the size of its Jacobian
 
@@ -52,7 +52,7 @@ def counted_violation(violation: Vector, sizes: Vector) -> Vector:
 def counted_slope(slope: Vector, gradient: Vector, pulls: Vector) -> Vector:
     """The entries of ∇f + Aᵀλ that count; ``pulls`` are |A|ᵀ|λ|.
 
-    Multipliers may excuse a residual only as far as ∇f asks for them, a hundred times its size:
+    Multipliers may excuse a residual only as far as ∇f asks for them, a thousand times its size:
     where constraints degenerate they grow without bound, and ∇f itself would drown in rounding.
     """
     limit = _PULL * float(np.abs(gradient).max(initial=0.0))

@@ -52,7 +52,7 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
     hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;
     double largest = 0.0; /* of W, or 1; found where it is needed */
-    int indefinite = regularizations[model->regularization][1] > HYBRID_CROSSOVER_FLAT;
+    int indefinite = regularizations[model->regularization][1] > HYBRID_FLAT;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
     for (int i = 0; i < n; i++) kkt->pinned[i] = model->sides[i] != 0;
     for (int k = model->regularization; k < many; k++) {

@@ -278,7 +278,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     /* Where constraints have no multipliers bounds too are moved to have some. */
     h.form.relaxation = numbers->perturbed ? HYBRID_PROGRESS_PERTURBATION : 0.0;
     h.form.unscaled = numbers->perturbed > 0;
-    h.form.only_steep = h.form.placing = 0;
+    h.form.placing = 0;
     hybrid_clear_counts(answer);
     answer->start.f = NAN; /* unknown yet */
     answer->start.feasibility = answer->start.stationarity = INFINITY;

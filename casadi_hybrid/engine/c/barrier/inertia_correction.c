@@ -1,22 +1,15 @@
 /* The inertia correction: the least shift sigma with which the KKT matrix has n positive and m
  * negative eigenvalues, so that the step descends; a third of the last one that served, then eight
- * times as much each time, and epsilon = 1e-8 nu^(1/4) where rows are dependent (Waechter and
- * Biegler, Math. Program. 106, 2006, section 3.1). */
-#include <math.h>
-
+ * times as much each time, and epsilon = 1e-8 where rows are dependent (Waechter and Biegler, Math.
+ * Program. 106, 2006, section 3.1). */
 #include "barrier/barrier.h"
-
-static double lower(double shift) {
-    shift /= HYBRID_INERTIA_DECAY;
-    return shift > HYBRID_INERTIA_LEAST ? shift : HYBRID_INERTIA_LEAST;
-}
 
 /* The shift to try after one that did not serve. */
 static double larger(const hybrid_iterate *it, double shift, double least) {
     double next;
     if (shift != least)
         return shift * (it->shift == 0.0 ? HYBRID_INERTIA_FIRST_GROWTH : HYBRID_INERTIA_GROWTH);
-    next = it->shift == 0.0 ? HYBRID_INERTIA_FIRST : lower(it->shift);
+    next = it->shift == 0.0 ? HYBRID_INERTIA_FIRST : it->shift / HYBRID_INERTIA_DECAY;
     if (next < least) next = least;
     return next == least && least > 0.0 ? HYBRID_INERTIA_GROWTH * least : next;
 }
@@ -41,13 +34,12 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double small = HYBRID_INERTIA_EPSILON * pow(it->nu, HYBRID_INERTIA_POWER);
-    double shift = least, first, epsilon, plain_epsilon;
-    double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
-                                                               : HYBRID_INERTIA_LARGEST;
+    const double small = HYBRID_INERTIA_EPSILON, next = it->shift / HYBRID_INERTIA_DECAY;
+    const double first = it->flat >= HYBRID_INERTIA_OFTEN ? hybrid_max(next, least) : least;
+    const double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
+                                                                     : HYBRID_INERTIA_LARGEST;
+    double shift = first, epsilon, plain_epsilon;
     int singular = 0;
-    if (it->flat >= HYBRID_INERTIA_OFTEN && lower(it->shift) > least) shift = lower(it->shift);
-    first = shift;
     epsilon = it->dependent >= HYBRID_INERTIA_OFTEN ? small : 0.0;
     if (run->state->rows_dependent && !run->elastic.outer) epsilon = small;
     plain_epsilon = epsilon;

@@ -40,7 +40,7 @@ static void begin_elastic(hybrid_run *outer) {
     hybrid_set_proximity(outer, nu);
     hybrid_clear(it);
     it->nu = nu;
-    it->nu_min = HYBRID_ELASTIC_NU_MIN;
+    it->nu_min = outer->now.nu_min;
     hybrid_set(n, outer->at->of.w, inner->at->of.w);
     p = inner->at->of.w + n;
     z = it->z_lower + n;
@@ -73,7 +73,7 @@ static int lower(hybrid_run *outer) {
     while (nu > it->nu_min && hybrid_error_at(&error, nu) <= HYBRID_BARRIER_KAPPA_EPSILON * nu)
         nu = hybrid_next_nu(nu, it->nu_min);
     if (nu == it->nu) return 1;
-    if (nu <= HYBRID_ELASTIC_SMALL * (violation < 1.0 ? violation : 1.0)) return 0;
+    if (nu <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION * hybrid_min(violation, 1.0)) return 0;
     hybrid_set_proximity(outer, nu);
     hybrid_with_barrier(it, nu);
     hybrid_lift(outer, inner->at);

@@ -8,20 +8,8 @@
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 
-/* The first point, inside the bounds; less far where a function is not defined there. Returns a
- * status. */
-static int first_point(hybrid_run *run) {
-    static const double shares[] = HYBRID_BARRIER_SHARES;
-    for (int k = 0; k < HYBRID_COUNT(shares); k++) {
-        hybrid_set(run->plan->n, run->work, run->at->of.w);
-        hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
-        if (!hybrid_visit(run, run->at)) return HYBRID_SOLVED;
-    }
-    return HYBRID_UNDEFINED;
-}
-
-/* The given multipliers, those of bounds at least on the central path of nu, and with a small nu
- * only where they nearly solve this problem. */
+/* The given multipliers, those of bounds at least on the central path of a nu that falls there: a
+ * small one only where they nearly solve this problem. */
 static void nearby(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
@@ -29,11 +17,9 @@ static void nearby(hybrid_run *run) {
     hybrid_error error;
     hybrid_multipliers_in(form, it->y, it->z_lower, it->z_upper, 0);
     hybrid_kkt_error(form, at, it, run->work, &error);
-    if (hybrid_error_at(&error, 0.0) > HYBRID_BARRIER_FAR_OFF &&
-        it->nu < HYBRID_BARRIER_NU_FAR_OFF)
-        it->nu = HYBRID_BARRIER_NU_FAR_OFF;
+    it->nu = hybrid_between(hybrid_error_at(&error, 0.0) / HYBRID_BARRIER_KAPPA_EPSILON, it->nu,
+                            HYBRID_ITERATE_NU_START);
     hybrid_to_central_path(form, at, it);
-    it->shift = HYBRID_BARRIER_SHIFT_NEARBY;
 }
 
 int hybrid_first_iterate(hybrid_run *run) {
@@ -41,8 +27,9 @@ int hybrid_first_iterate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_run_options *options = run->options;
     hybrid_iterate *it = &run->now;
-    int status = first_point(run);
-    if (status) return status;
+    hybrid_set(plan->n, run->work, run->at->of.w);
+    hybrid_push_inside(form, options->push, run->at->of.w);
+    if (hybrid_visit(run, run->at)) return HYBRID_UNDEFINED;
     it->nu = options->nu;
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
@@ -52,7 +39,8 @@ int hybrid_first_iterate(hybrid_run *run) {
         it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
     }
     if (run->dense)
-        run->state->rows_dependent = hybrid_rows_are_dependent(plan, run->at->of.A, run->dense);
+        run->state->rows_dependent =
+            hybrid_rows_are_dependent(plan, run->at->of.A, run->dense, run->sides);
     if (options->near) {
         nearby(run);
         return HYBRID_SOLVED;

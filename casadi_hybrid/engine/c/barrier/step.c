@@ -71,7 +71,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
             hybrid_swap_trials(&run->trial, &run->corrected);
             return verdict;
         }
-        if (run->corrected->theta > HYBRID_STEP_CORRECTED * theta) return NONE;
+        if (run->corrected->theta > HYBRID_PROGRESS_LEFT * theta) return NONE;
         theta = run->corrected->theta;
         for (int i = 0; i < plan->m; i++)
             residual[i] = second->alpha * residual[i] + run->corrected->of.c[i];
@@ -82,7 +82,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
 /* A step of no more than rounding is taken without the filter. Returns a status. */
 static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     double alpha = run->direction.alpha;
-    if (it->tiny >= HYBRID_STEP_TINY_STEPS && it->nu <= it->nu_min)
+    if (it->tiny && it->nu <= it->nu_min)
         return hybrid_no_way_on(run, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
     /* Where a function is not defined there, w stays where it is. */
     if (try_at(run, alpha, &run->direction, run->trial) &&
@@ -105,7 +105,7 @@ static int watched_step(hybrid_run *run, const hybrid_iterate *it) {
     run->next.cut = 0;
     hybrid_filter_add(&run->pair, &run->next);
     hybrid_copy(run->plan, it, 0, &run->watched);
-    run->watched.cut = -HYBRID_PROGRESS_SLOW_STEPS;
+    run->watched.cut = -HYBRID_PROGRESS_STEPS;
     run->watched.watching = 0;
     run->next.watching = 2; /* the point of the iterate has to be saved */
     return HYBRID_SOLVED;
@@ -124,10 +124,9 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     if (it->cut >= HYBRID_STEP_MAX_SHORT && plan->m) {
         /* The filter keeps steps short: far from feasibility, where theta has grown meanwhile, a
          * restoration is due, near it a full step. */
-        int far = pair->theta > HYBRID_PROGRESS_FEASIBLE, found;
+        const int far = pair->theta > HYBRID_PROGRESS_FEASIBLE;
         if (far && pair->theta > it->theta_cut) return NONE;
-        found = far ? NONE : watched_step(run, it);
-        if (found != NONE) return found;
+        if (!far && watched_step(run, it) == HYBRID_SOLVED) return HYBRID_SOLVED;
         cut = 0;
     }
     for (alpha = run->direction.alpha; alpha >= least; alpha *= 0.5, first = 0) {
@@ -160,10 +159,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
 static double distance(const hybrid_run *run) {
     const double *w = run->at->of.w, *new = run->trial->of.w;
     double found = 0.0;
-    for (int i = 0; i < run->plan->n; i++) {
-        double step = fabs(new[i] - w[i]);
-        if (!(step <= found)) found = step;
-    }
+    for (int i = 0; i < run->plan->n; i++) found = hybrid_max(found, fabs(new[i] - w[i]));
     return found / (1.0 + hybrid_largest(run->plan->n, w));
 }
 
@@ -178,10 +174,10 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
     double least = 0.0;
     int found;
-    if (run->elastic.outer
-            ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
-                             HYBRID_ELASTIC_CURVATURE_OF_F, run->W)
-            : hybrid_hessian_of_run(run))
+    if (!run->elastic.outer)
+        hybrid_hessian_of_run(run);
+    else if (hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
+                            HYBRID_ELASTIC_CURVATURE_OF_F, run->W))
         return HYBRID_UNDEFINED;
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     for (int i = 0; i < plan->n; i++) run->force[i] = run->Aty[i] + run->pair.gradient[i];
@@ -191,7 +187,7 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         complete(run, it, &run->direction);
         found = search(run, it);
         if (found > 0) return found;
-        if (found == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_STEP_LEAST_STIFF) {
+        if (found == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_EXACT) {
             found = NONE;
             break;
         }

@@ -55,7 +55,7 @@ int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *func
     int status;
     arena.doubles = doubles;
     arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, options, 1, bytes, &arena, state, answer);
+    status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
     run->composite = one;
     memset(one, 0, sizeof *one);
     hybrid_place_composite(plan, &arena, one);

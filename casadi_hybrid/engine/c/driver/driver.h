@@ -18,11 +18,11 @@ typedef struct {
  * end at run->at where that proves that f falls without bound, else 0 with nothing changed. */
 int hybrid_extrapolate(hybrid_run *run);
 
-/* Places the memory of a run, and makes its form; run->work has the start then. `only_steep`:
- * whether only steep rows are scaled, as for composite steps. Returns a status. */
+/* Places the memory of a run, and makes its form; run->work has the start then.
+ * Returns a status. */
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_run_options *options, int only_steep,
-                 void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer);
+                 const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
+                 hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer);
 
 /* Inspects the iterate. Returns HYBRID_SOLVED, or HYBRID_DIVERGED where it is not finite. */
 int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen);

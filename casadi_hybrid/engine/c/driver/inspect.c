@@ -56,7 +56,6 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     const hybrid_iterate *it = &run->now;
-    double fits;
     if (merit < run->history.best_merit || state->best.t < 0) {
         hybrid_copy(plan, it, at->w, &state->best);
         keep_best(plan, at, state);
@@ -71,12 +70,9 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
         state->stepped |= moved;
     }
     if (!(r->feasibility <= run->numbers->feasibility)) return;
-    fits = hybrid_largest(plan->n_x, at->raw_gradient);
-    fits = HYBRID_PROGRESS_FITS * hybrid_max(fits, 1.0);
-    if (fits < state->of_nearby.stationarity) fits = state->of_nearby.stationarity;
     if (!run->restoring && !run->search.begun &&
         r->feasibility >= HYBRID_PROGRESS_PERTURBATION &&
-        (state->nearby.t < 0 || r->stationarity <= fits)) {
+        (state->nearby.t < 0 || r->stationarity <= state->of_nearby.stationarity)) {
         hybrid_copy(plan, it, at->w, &state->nearby);
         state->of_nearby = *r;
     }
@@ -112,7 +108,7 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
 /* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
 static int limit_test(const hybrid_run *run, double merit) {
     const int t = run->history.before.t;
-    const int converging = merit < HYBRID_PROGRESS_CONVERGING * run->history.merit_before;
+    const int converging = merit < 0.5 * run->history.merit_before; /* it is not given up then */
     /* Far from a feasible point multipliers of a problem nearby lead to none sooner than x0 does. */
     const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;

@@ -49,7 +49,7 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     run->history.x_before = hybrid_allocate(arena, plan->n_x);
     run->estimate = hybrid_allocate_ints(arena, plan->n);
     run->sides = hybrid_allocate_ints(arena, plan->n);
-    run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 1) * plan->m) : 0;
+    run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 2) * plan->m) : 0;
     hybrid_place_elastic(arena, run);
     hybrid_place_search(plan, arena, &run->search);
     run->history.w_now = hybrid_allocate(arena, plan->n);
@@ -99,18 +99,6 @@ void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state 
     place_state(plan, &arena, state);
 }
 
-/* |start| with slacks at the values of their rows, inside their bounds or not. */
-static double size_of_start(const hybrid_run *run, const hybrid_point *start) {
-    const hybrid_plan *plan = run->plan;
-    double size = hybrid_largest(plan->n_free, start->w);
-    for (int k = 0; k < plan->n_slack; k++) {
-        int i = plan->slack_row[k];
-        double slack = fabs(start->raw_g[plan->row_at[i]] * run->form.scale_c[i]);
-        if (slack > size) size = slack;
-    }
-    return size;
-}
-
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->best.t = -1;
     state->feasible.t = state->nearby.t = -1;
@@ -122,8 +110,8 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_run_options *options, int only_steep,
-                 void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
+                 const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
+                 hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
     hybrid_run *run = bytes;
     hybrid_point *start;
     int status;
@@ -135,13 +123,12 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     run->form.answer = run->answer = answer;
     run->form.relaxation = options->relaxation;
     run->form.unscaled = options->unscaled;
-    run->form.only_steep = only_steep;
     run->form.placing = 1;
     run->options = options;
     run->state = state;
     run->history.began = hybrid_time(functions);
     run->history.best_merit = INFINITY;
-    run->history.outward_limit = HYBRID_RAY_STEP_AFTER;
+    run->history.outward_limit = 1;
     memset(run->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&run->now);
     clear_state(plan, state);
@@ -156,7 +143,6 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
     hybrid_set(plan->n, start->w, run->work);
-    run->history.first_size = size_of_start(run, start);
     return HYBRID_SOLVED;
 }
 

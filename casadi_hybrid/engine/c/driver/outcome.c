@@ -10,9 +10,7 @@
 #include "driver/runs.h"
 #include "feasibility/feasibility.h"
 
-/* Multipliers beyond this size, all but this part of which cancels, are those of a degenerate
- * point. */
-#define DEGENERATE_SIZE 1e3
+/* Large multipliers, all but this part of which cancels, are those of a degenerate point. */
 #define DEGENERATE_PULL 1e-2
 
 static int stop_of(int status) {
@@ -33,16 +31,12 @@ static int stop_of(int status) {
 /* |how far g is outside its bounds|_2. */
 static double violation_of(const hybrid_solver *solver) {
     const hybrid_numbers *of = solver->given;
-    double largest = 0.0, sum = 0.0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < solver->plan->n_g; i++) {
-            const double g = solver->found.g[i];
-            double over = hybrid_between(g, of->lbg[i], of->ubg[i]) - g;
-            if (!pass && fabs(over) > largest) largest = fabs(over);
-            if (pass && largest > 0.0) sum += (over / largest) * (over / largest);
-        }
+    double sum = 0.0;
+    for (int i = 0; i < solver->plan->n_g; i++) {
+        double over = hybrid_excess(1, solver->found.g + i, of->lbg + i, of->ubg + i);
+        sum += over * over;
     }
-    return largest * sqrt(sum);
+    return sqrt(sum);
 }
 
 /* Whether large multipliers all but cancel, as where constraints are degenerate. */
@@ -53,10 +47,9 @@ static int is_degenerate(const hybrid_solver *solver) {
     hybrid_set(plan->n_x, found->lam_x, Aty);
     for (int k = 0; k < plan->nnz_J; k++)
         Aty[plan->J_cols[k]] += found->J[k] * found->lam_g[plan->J_rows[k]];
-    size = hypot(sqrt(hybrid_dot(plan->n_x, found->lam_x, found->lam_x)),
-                 sqrt(hybrid_dot(plan->n_g, found->lam_g, found->lam_g)));
-    return size > DEGENERATE_SIZE &&
-           sqrt(hybrid_dot(plan->n_x, Aty, Aty)) <= DEGENERATE_PULL * size;
+    size = hypot(hybrid_norm(plan->n_x, found->lam_x), hybrid_norm(plan->n_g, found->lam_g));
+    return size > HYBRID_INERTIA_IMPLAUSIBLE &&
+           hybrid_norm(plan->n_x, Aty) <= DEGENERATE_PULL * size;
 }
 
 static int point_of(const hybrid_solver *solver) {
@@ -210,23 +203,20 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
 }
 
-/* The rank of a point: its class first, then its value, then whether the iterates diverged. */
+/* The rank of a point: its class first, then its value. */
 static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_residuals *r = &solver->found.end;
-    hybrid_rank rank = {4, outcome->stop == HYBRID_STOP_DIVERGED, 0.0};
+    hybrid_rank rank = {4, 0.0};
     double merit = hybrid_merit(solver->given, r);
     if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_STOP_UNBOUNDED) {
         rank.kind = outcome->point == HYBRID_KKT_POINT ? 0 : 1;
-        rank.diverged = 0;
         return rank;
     }
-    /* Of two points that are equally good to two percent, the one of a run that did not diverge. */
-    rank.value = isnan(merit) ? INFINITY : floor(100.0 * log10(merit) + 0.5);
+    rank.value = isnan(merit) ? INFINITY : merit;
     if (r->feasibility <= solver->given->feasibility) {
         rank.kind = 2;
     } else if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE) {
         rank.kind = 3;
-        rank.diverged = 0;
         rank.value = outcome->violation;
     }
     return rank;
@@ -234,8 +224,7 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
 
 static int is_better(const hybrid_rank *one, const hybrid_rank *other) {
     if (one->kind != other->kind) return one->kind < other->kind;
-    if (one->value != other->value) return one->value < other->value;
-    return one->diverged < other->diverged;
+    return one->value < other->value;
 }
 
 void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome) {

@@ -81,9 +81,7 @@ int hybrid_extrapolate(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     hybrid_state *state = run->state;
     if (!(at->raw_f < 0.0)) return 0;
-    if (!(hybrid_largest(plan->n_x, at->x) >=
-          HYBRID_RAY_STEP_FROM * hybrid_max(1.0, run->history.first_size)))
-        return 0;
+    if (!(hybrid_largest(plan->n_x, at->x) >= HYBRID_RAY_TEST_LARGE)) return 0;
     if (!hybrid_falls_outwards(plan, at)) return 0;
     if (++run->history.outward < run->history.outward_limit) return 0;
     run->history.outward_limit *= 2;

@@ -48,7 +48,7 @@ static int step(hybrid_run *run) {
             return HYBRID_SOLVED;
         }
         idle = it->t + spent - it->reference.t;
-        if (idle >= HYBRID_PROGRESS_SLOW_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
+        if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
             return hybrid_begin_restoration(run, it->t + spent);
         if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_RESTORATIONS)
             return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
@@ -95,7 +95,7 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
     int status;
     arena.doubles = doubles;
     arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, options, 0, bytes, &arena, state, answer);
+    status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}

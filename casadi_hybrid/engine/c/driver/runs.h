@@ -42,9 +42,9 @@ typedef struct {
 /* Runs of a solve at most, but for openings. */
 #define HYBRID_RUNS 32
 
-/* The rank of a point: its class first, then its value, then whether the iterates diverged. */
+/* The rank of a point: its class first, then its value. */
 typedef struct {
-    int kind, diverged;
+    int kind;
     double value;
 } hybrid_rank;
 #define HYBRID_NOTHING 5 /* the class of no point */

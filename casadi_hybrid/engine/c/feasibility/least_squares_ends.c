@@ -123,9 +123,9 @@ static void move_bounds(hybrid_run *run, double alpha) {
  * infinity, and where steps from a stationary |c|_1 have found no stationary |c|_2. Returns a
  * status. */
 static int watch(hybrid_run *run, double now) {
-    const double slow = HYBRID_PROGRESS_THETA * HYBRID_PROGRESS_THETA; /* of squares */
+    const double slow = HYBRID_PROGRESS_LEFT * HYBRID_PROGRESS_LEFT; /* of squares */
     const int steps = run->search.steps + 1;
-    if (hybrid_is_restoration(run) && run->search.has_least && steps >= HYBRID_PROGRESS_SLOW_STEPS)
+    if (hybrid_is_restoration(run) && run->search.has_least && steps >= HYBRID_PROGRESS_STEPS)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
     if (steps % HYBRID_PROGRESS_STEPS || !(now > slow * run->search.reference))
         return HYBRID_SOLVED;

@@ -17,7 +17,8 @@ void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial) {
             int i = from + k;
             double has_lower = form->has_lower[i], has_upper = form->has_upper[i];
             double under = form->lower[i] - w[i], over = w[i] - form->upper[i];
-            beyond[k] = (under > over ? under : over) - HYBRID_FORM_BEYOND * form->room[i];
+            /* As exactly is the bound known, and so exactly is w. */
+            beyond[k] = (under > over ? under : over) - 2.0 * form->room[i];
             alone[k] = (has_lower - has_lower * has_upper) * below[i] +
                        (has_upper - has_lower * has_upper) * above[i];
         }

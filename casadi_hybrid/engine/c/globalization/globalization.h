@@ -28,11 +28,11 @@ int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, do
 /* Whether a point of the restoration is good enough to go on from: |c|_1 is a share of what it was
  * and the filter takes it. */
 int hybrid_restored(const hybrid_run *run, const hybrid_trial *trial);
-/* Adds the pair of an iterate to the filter; where that is full another one goes. */
+/* Adds the pair of an iterate to the filter; where that is full the oldest goes. */
 void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it);
 
 /* A new reference of the progress test where the violation, the objective or the error has
- * improved; that of a saddle point is forgotten on the way from there. */
+ * improved. */
 void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error, int t);
 
 #endif

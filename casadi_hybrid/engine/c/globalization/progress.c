@@ -9,15 +9,10 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
     if (old->made && old->nu == it->nu) {
         double larger = old->theta > theta ? old->theta : theta;
         int nearer = larger > HYBRID_PROGRESS_FEASIBLE &&
-                     theta < HYBRID_PROGRESS_THETA * old->theta;
+                     theta < HYBRID_PROGRESS_LEFT * old->theta;
         int lower = f < old->f - HYBRID_PROGRESS_F * fabs(f);
-        int better = error < HYBRID_PROGRESS_ERROR * old->error &&
-                     !(it->indefinite && isinf(old->error));
-        if (!(nearer || lower || better)) {
-            if (it->indefinite && f < old->f - HYBRID_PROGRESS_BELOW * fabs(f))
-                old->error = INFINITY;
-            return;
-        }
+        int better = error < HYBRID_PROGRESS_LEFT * old->error;
+        if (!(nearer || lower || better)) return;
     }
     it->reference.nu = it->nu;
     it->reference.theta = theta;

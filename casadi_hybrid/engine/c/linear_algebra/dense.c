@@ -17,6 +17,29 @@ static void swap(int count, double *a, double *b) {
     }
 }
 
+/* Sorts values, rising where `sign` is 1 and falling where it is -1, with the columns of U and V
+ * that go with them, m and n numbers each. */
+static void sort(int count, double sign, double *values, int m, double *U, int n, double *V) {
+    for (int j = 0; j < count; j++) {
+        int least = j;
+        for (int k = j + 1; k < count; k++)
+            if (sign * values[k] < sign * values[least]) least = k;
+        if (least == j) continue;
+        swap(1, values + j, values + least);
+        swap(m, U + (long long)j * m, U + (long long)least * m);
+        swap(n, V + (long long)j * n, V + (long long)least * n);
+    }
+}
+
+/* Turns columns a and b of n numbers by a plane rotation. */
+static void turn(int n, double c, double s, double *a, double *b) {
+    for (int k = 0; k < n; k++) {
+        double saved = b[k];
+        b[k] = s * a[k] + c * saved;
+        a[k] = c * a[k] - s * saved;
+    }
+}
+
 /* a -= factor b. */
 static void take_off(int count, double factor, const double *b, double *a) {
     for (int i = 0; i < count; i++) a[i] -= factor * b[i];
@@ -32,9 +55,7 @@ static void reflect(int n, int j, double tau, const double *v, double *columns, 
     }
 }
 
-/* Of the m columns of n numbers: Q R with the longest that is left first. v and tau of each
- * reflection stay in the columns, below R, whose diagonal is in `diagonal`. */
-static int triangular(int m, int n, double *columns, double *tau, double *diagonal, int *order) {
+int hybrid_triangular(int m, int n, double *columns, double *tau, double *diagonal, int *order) {
     int count = m < n ? m : n;
     for (int c = 0; c < m; c++) order[c] = c;
     for (int j = 0; j < count; j++) {
@@ -81,16 +102,8 @@ static int rotate(int m, double *a, double *b, int n, double *va, double *vb, do
     t = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
     c = 1.0 / sqrt(1.0 + t * t);
     s = c * t;
-    for (int i = 0; i < m; i++) {
-        double saved = a[i];
-        a[i] = c * saved - s * b[i];
-        b[i] = s * saved + c * b[i];
-    }
-    for (int i = 0; i < n; i++) {
-        double saved = va[i];
-        va[i] = c * saved - s * vb[i];
-        vb[i] = s * saved + c * vb[i];
-    }
+    turn(m, c, s, a, b);
+    turn(n, c, s, va, vb);
     return 1;
 }
 
@@ -115,7 +128,7 @@ static void orthogonal(int m, int n, int count, double *W, double *V) {
 void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, int *order,
                      hybrid_spectrum *found) {
     double *U = found->U, *V = found->V, *sigma = found->sigma;
-    int count = triangular(m, n, rows, tau, sigma, order);
+    int count = hybrid_triangular(m, n, rows, tau, sigma, order);
     memset(V, 0, (size_t)n * (size_t)n * sizeof(double));
     for (int i = 0; i < n; i++) V[(long long)i * n + i] = 1.0;
     for (int j = count - 1; j >= 0; j--)
@@ -129,17 +142,7 @@ void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, 
     orthogonal(m, n, count, U, V);
     for (int j = 0; j < count; j++)
         sigma[j] = sqrt(hybrid_dot(m, U + (long long)j * m, U + (long long)j * m));
-    for (int j = 0; j < count; j++) {
-        int most = j;
-        double saved = sigma[j];
-        for (int k = j + 1; k < count; k++)
-            if (sigma[k] > sigma[most]) most = k;
-        if (most == j) continue;
-        sigma[j] = sigma[most];
-        sigma[most] = saved;
-        swap(m, U + (long long)j * m, U + (long long)most * m);
-        swap(n, V + (long long)j * n, V + (long long)most * n);
-    }
+    sort(count, -1.0, sigma, m, U, n, V);
     found->rank = 0;
     while (found->rank < count && sigma[found->rank] > tolerance * sigma[0]) {
         double *column = U + (long long)found->rank * m;
@@ -198,15 +201,6 @@ static void tridiagonal(int n, double *A, double *values, double *off) {
     }
 }
 
-/* Turns columns a and b of n numbers by a plane rotation. */
-static void turn(int n, double c, double s, double *a, double *b) {
-    for (int k = 0; k < n; k++) {
-        double saved = b[k];
-        b[k] = s * a[k] + c * saved;
-        a[k] = c * a[k] - s * saved;
-    }
-}
-
 /* One QL step with the implicit shift of Wilkinson on the block from l to m. */
 static void chase(int n, int l, int m, double *A, double *values, double *off) {
     double g = (values[l + 1] - values[l]) / (2.0 * off[l]), r = sqrt(g * g + 1.0);
@@ -255,15 +249,6 @@ int hybrid_symmetric(int n, double *A, double *values, double *work) {
         }
     }
     for (int i = 0; i < n; i++) values[i] = ldexp(values[i], exponent);
-    for (int i = 0; i < n; i++) {
-        int least = i;
-        double saved = values[i];
-        for (int j = i + 1; j < n; j++)
-            if (values[j] < values[least]) least = j;
-        if (least == i) continue;
-        values[i] = values[least];
-        values[least] = saved;
-        swap(n, A + (long long)i * n, A + (long long)least * n);
-    }
+    sort(n, 1.0, values, n, A, 0, A);
     return !hybrid_all_finite(n, values);
 }

@@ -1,6 +1,7 @@
 /* Solutions with the factors of the sparse LDL^T: see ldl.h. */
 #include <math.h>
 #include "linear_algebra/ldl_dense.h"
+#include "linear_algebra/linear_algebra.h"
 
 /* y -= L x for the columns of a panel, so many of their rows. */
 static void subtract(int rows, int height, int columns, const double *panel, const double *x,
@@ -117,24 +118,12 @@ void hybrid_ldl_correct(const hybrid_ldl *s, const double *factor, const int *pi
     for (i = 0; i < s->size; i++) x[i] += turned[s->position[i]] * factor[i];
 }
 
-/* The largest |entry|; not finite if one is not. */
-static double size_of(const double *x, int n) {
-    double most = 0, sum = 0;
-    int i;
-    for (i = 0; i < n; i++) {
-        const double size = fabs(x[i]);
-        if (size > most) most = size;
-        sum += size;
-    }
-    return sum < HUGE_VAL ? most : sum;
-}
-
 double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double *factor,
                         const int *pivots, const double *b, double *x, double *room,
                         int refinements) {
     const int n = s->size;
     double *residual = room, *turned = residual + n;
-    const double size = size_of(b, n);
+    const double size = hybrid_largest(n, b);
     double error = HUGE_VAL, now = 0;
     int i, k;
     for (i = 0; i < n; i++) x[i] = 0;
@@ -143,7 +132,7 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
     for (k = 0;; k++) {
         hybrid_ldl_product(s, values, x, residual);
         for (i = 0; i < n; i++) residual[i] = b[i] - residual[i];
-        now = size_of(residual, n);
+        now = hybrid_largest(n, residual);
         if (now > error) {
             /* The correction did harm: without it. */
             for (i = 0; i < n; i++) x[i] -= turned[s->position[i]] * factor[i];

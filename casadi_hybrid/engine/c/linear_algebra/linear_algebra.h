@@ -46,6 +46,11 @@ static inline double hybrid_norm(int count, const double *v) {
     return sqrt(hybrid_dot(count, v, v));
 }
 
+/* Q R of m columns of n numbers, the longest that is left first. v and tau of each reflection stay
+ * in the columns, below R, whose diagonal is in `diagonal`; `order`: m. Returns how many there are
+ * of them. */
+int hybrid_triangular(int m, int n, double *columns, double *tau, double *diagonal, int *order);
+
 /* B, m x n, with its singular values that count: B = U diag(sigma) Y'. */
 typedef struct {
     double *U;     /* m each */

@@ -202,7 +202,7 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt) {
         if (kkt->inertia.negative != negative) return 1;
     }
     residual = hybrid_ldl_solve(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->right,
-                                kkt->solution, kkt->room, HYBRID_LINEAR_REFINEMENTS);
+                                kkt->solution, kkt->room, HYBRID_CORRECTIONS);
     if (!hybrid_refined(plan, kkt, residual)) return 3;
     if (kkt->precise && !kkt->changed) correct_rows(plan, kkt, 0.0);
     return 0;

@@ -4,7 +4,6 @@
  *     [ A            -epsilon ] [dy] = - [c    ],
  *
  * multipliers of least squares by the same matrix with W + D = I, and the rank of A. */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -50,15 +49,10 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
-int hybrid_hessian_of_run(hybrid_run *run) {
+void hybrid_hessian_of_run(hybrid_run *run) {
     run->identity = hybrid_hessian(&run->form, &run->at->of, run->now.y, 1.0, run->W);
-    if (!run->identity) return HYBRID_SOLVED;
-    if (++run->without > HYBRID_BARRIER_UNDEFINED) {
-        hybrid_set(run->plan->n_x, run->at->of.x, run->state->x_undefined);
-        return HYBRID_UNDEFINED;
-    }
+    if (!run->identity) return;
     memset(run->W, 0, (size_t)run->plan->nnz_W * sizeof(double));
-    return HYBRID_SOLVED;
 }
 
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
@@ -78,44 +72,14 @@ void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double 
         memset(y, 0, (size_t)plan->m * sizeof(double));
 }
 
-/* Takes from each column of the n x m matrix its part along one column of length one. */
-static void project(int n, int m, const double *one, double *dense, const double *norms) {
-    for (int j = 0; j < m; j++) {
-        double *column = dense + (long long)j * n, product = 0.0;
-        if (norms[j] < 0.0) continue;
-        for (int i = 0; i < n; i++) product += one[i] * column[i];
-        for (int i = 0; i < n; i++) column[i] -= product * one[i];
-    }
-}
-
-int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense) {
-    int n = plan->n, m = plan->m;
-    double *norms = dense + (long long)n * m, first = 0.0, last = 0.0;
+int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense, int *order) {
+    const int n = plan->n, m = plan->m;
+    double *tau = dense + (long long)n * m, *diagonal = tau + m;
     if (!n || !m) return 0;
     if (m > n) return 1;
     memset(dense, 0, (size_t)n * (size_t)m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         dense[(long long)plan->A_rows[k] * n + plan->A_cols[k]] += A[k];
-    for (int j = 0; j < m; j++) norms[j] = 0.0;
-    /* Gram-Schmidt, the longest row that is left first; lengths fall, as in a pivoted QR. */
-    for (int step = 0; step < m; step++) {
-        int longest = -1;
-        double *one;
-        for (int j = 0; j < m; j++) {
-            const double *column = dense + (long long)j * n;
-            double square = 0.0;
-            if (norms[j] < 0.0) continue;
-            for (int i = 0; i < n; i++) square += column[i] * column[i];
-            norms[j] = square;
-            if (longest < 0 || square > norms[longest]) longest = j;
-        }
-        last = sqrt(norms[longest]);
-        if (step == 0) first = last;
-        if (last <= HYBRID_INERTIA_RANK * n * DBL_EPSILON * first) return 1;
-        one = dense + (long long)longest * n;
-        for (int i = 0; i < n; i++) one[i] /= last;
-        norms[longest] = -1.0;
-        project(n, m, one, dense, norms);
-    }
-    return 0;
+    hybrid_triangular(m, n, dense, tau, diagonal, order);
+    return fabs(diagonal[m - 1]) <= HYBRID_ROUNDED * n * fabs(diagonal[0]);
 }

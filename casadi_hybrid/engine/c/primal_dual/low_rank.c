@@ -110,7 +110,7 @@ static int resolve_K(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int worst = 0;
     memcpy(low->right, kkt->right, (size_t)size * sizeof(double));
     for (int i = 0; i < size; i++) low->x[i] = 0.0;
-    for (int corrections = 0; corrections <= HYBRID_LINEAR_REFINEMENTS; corrections++) {
+    for (int corrections = 0; corrections <= HYBRID_CORRECTIONS; corrections++) {
         const int found = answer(plan, kkt);
         if (found > worst) worst = found;
         if (found > 1) break;

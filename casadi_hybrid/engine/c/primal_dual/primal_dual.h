@@ -13,10 +13,10 @@
  * and an error of this size only ends quadratic convergence there. */
 #define HYBRID_ROUGH 1e-6
 
-/* Solutions in a fixed order: the residual after whose correction the next is not computed, and the
- * most corrections. */
-#define HYBRID_UNCHECKED 1e-7
+/* Most corrections of a solution by its residual, and, in a fixed order, the residual after whose
+ * correction the next is not computed. */
 #define HYBRID_CORRECTIONS 5
+#define HYBRID_UNCHECKED 1e-7
 
 /* The KKT matrix with entries that are pinned. */
 typedef struct {
@@ -107,7 +107,6 @@ typedef struct {
 
 /* What a run remembers of its iterates: for the limits, the progress test and the rows. */
 typedef struct {
-    double first_size;          /* |x0| */
     double best_merit;          /* the least of the largest residuals */
     double began, elapsed;      /* the clock at the first call; seconds since then */
     double merit_before;        /* of the iterate before; its x is x_before, n_x */
@@ -167,9 +166,8 @@ typedef struct hybrid_run {
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
     int *estimate, *sides;               /* n: the last estimate of the active set, and a new one */
-    double *dense;                       /* n m: for the rank of A, where it is full */
+    double *dense;                       /* (n + 2) m: for the rank of A, where it is full */
     int identity;                        /* whether the identity is to be added to W */
-    int without;                         /* steps without a second derivative */
     int restoring;                       /* 0, or which kind of restoration is under way */
     hybrid_history history;
     hybrid_elastic elastic;
@@ -232,16 +230,16 @@ int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double 
 /* D = z_lower/(w - lower) + z_upper/(upper - w); without a bound z is 0. */
 void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
                       const double *z_upper, double *D);
-/* Whether a full A has a rank below its number of rows, to rounding. */
-int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
+/* Whether a full A has a rank below its number of rows, to rounding; `dense`: (n + 2) m numbers,
+ * `order`: n. */
+int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense, int *order);
 /* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
  * doubt. */
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y);
 /* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and run->identity
- * says that the identity is to be added to it: a few times in a run, then it returns
- * HYBRID_UNDEFINED. */
-int hybrid_hessian_of_run(hybrid_run *run);
+ * says that the identity is to be added to it. */
+void hybrid_hessian_of_run(hybrid_run *run);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */

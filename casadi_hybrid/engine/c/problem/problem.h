@@ -63,7 +63,6 @@ typedef struct {
     double relaxation;        /* how far they are widened, relative */
     int unscaled;             /* whether rows are not scaled */
     int placing;              /* whether a start where a function is not defined is moved */
-    int only_steep;           /* whether only steep rows are scaled, to a slope of one */
     int plain;                /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 
@@ -184,8 +183,14 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_bound_multipliers *held, const hybrid_sizes *sizes,
                         double *work, hybrid_residuals *found);
-/* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
-double hybrid_rounding(double product, double other);
+/* Whether rounding may explain a residual that is too large: 0 for none. */
+int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_g,
+                           const hybrid_residuals *found);
+/* The largest |multiplier| (distance to the bound that its sign points to). Where the terms of A'y
+ * are at most `limit`, -1 for nowhere, a distance that may be rounding counts as zero. `steep`,
+ * `sizes`: the largest entry and the terms of rows, NULL for variables. */
+double hybrid_products(int count, const double *value, const double *lower, const double *upper,
+                       const double *lam, const double *steep, const double *sizes, double limit);
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
@@ -199,7 +204,7 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                               const double *lam_g, double *slope, double *sizes,
                               hybrid_residuals *found);
-/* Whether all bounds are met to 1e-6, or to 1e-12 of the terms of a row up to `cap`: what can be
+/* Whether all bounds are met to 1e-6, or to rounding of the terms of a row up to `cap`: what can be
  * known where x is large. `sizes`: work, n_g numbers. */
 int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
                   double cap, double *sizes);

@@ -71,8 +71,7 @@ static double *point(const hybrid_plan *plan, const hybrid_secants *secants, int
 
 /* A step of x that is no longer than this shows errors of slopes rather than curvature. */
 static double least_step(const hybrid_plan *plan, const double *x) {
-    double least = plan->differenced ? HYBRID_QUASI_NEWTON_LEAST_DIFFERENCED
-                                     : HYBRID_QUASI_NEWTON_LEAST;
+    double least = plan->differenced ? HYBRID_QUASI_NEWTON_DIFFERENCED : HYBRID_EXACT;
     return least * (1.0 + hybrid_largest(plan->n_x, x));
 }
 

@@ -1,13 +1,13 @@
 /* When iterates that run away prove that f falls without bound, and when they prove nothing.
  *
  * Beyond |x| = 1e10 a feasible point with f < 0 is the proof. Feasible means within 1e-2 at most:
- * further out rounding alone may exceed that, and then a point counts that is feasible to 1e-12 of
- * the terms of each row, if a nearer one (|x| >= 1e5), where constants are not yet lost in
+ * further out rounding alone may exceed that, and then a point counts that is feasible to 100 u of
+ * the terms of each row, if a nearer one (|x| >= 1e3), where constants are not yet lost in
  * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
  * the tolerances are no argument against it where f falls ever more slowly: such a point is a
- * solution only if the iterates have come to rest, |x| < 2 |x before|, or f does not fall any more
- * in proportion to x, -grad f'x < 0.01 |f|. Iterates that go on outwards beyond 1e10, or come
- * beyond 1e20, and prove nothing diverge.
+ * solution only if the iterates have come to rest, |x| <= |x before|, or f does not fall any more
+ * in proportion to x, -grad f'x < 0.01 |f|. Iterates that go on outwards beyond 1e10 and prove
+ * nothing diverge.
  */
 #include <math.h>
 
@@ -23,7 +23,8 @@ int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybri
     if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_PROGRESS_FEASIBLE)) return 0;
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
-        double room = hybrid_between(HYBRID_ROUNDING_FAR * sizes[i], HYBRID_PROGRESS_FEASIBLE, cap);
+        double room = HYBRID_RESIDUALS_ROUNDING * sizes[i];
+        room = hybrid_between(room, HYBRID_PROGRESS_FEASIBLE, cap);
         double over = hybrid_max(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
         if (!(over <= room)) return 0;
     }
@@ -36,7 +37,7 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
     ray->reach = reach;
     if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
     if (merit <= 1.0 &&
-        !(hybrid_falls_outwards(plan, at) && reach >= HYBRID_RAY_TEST_FURTHER * before))
+        !(hybrid_falls_outwards(plan, at) && reach > before))
         return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
         int met = hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes);
@@ -46,9 +47,7 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
         if (met && reach > HYBRID_RAY_TEST_FAR) return HYBRID_UNBOUNDED;
     }
     ray->beyond = reach > HYBRID_RAY_TEST_FAR && reach >= before ? ray->beyond + 1 : 0;
-    if (reach > HYBRID_RAY_TEST_LOST || ray->beyond > HYBRID_PROGRESS_SLOW_STEPS)
-        return HYBRID_DIVERGED;
-    return HYBRID_SOLVED;
+    return ray->beyond > HYBRID_PROGRESS_STEPS ? HYBRID_DIVERGED : HYBRID_SOLVED;
 }
 
 int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,

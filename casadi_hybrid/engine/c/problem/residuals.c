@@ -36,31 +36,6 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
     return error;
 }
 
-double hybrid_rounding(double product, double other) {
-    double bound = HYBRID_RESIDUALS_ROUNDING *
-                   (HYBRID_ROUNDING_PRODUCTS * product + HYBRID_ROUNDING_OTHERS * other);
-    return bound >= HYBRID_ROUNDING_TINY ? bound : 0.0;
-}
-
-/* The largest |multiplier|·(distance to the bound that its sign points to); `work`: count. */
-static double slackness(int count, const double *value, const double *lower, const double *upper,
-                        const double *lam, double *restrict work) {
-    for (int i = 0; i < count; i++) {
-        double bound = lam[i] > 0.0 ? upper[i] : lower[i], distance = bound - value[i];
-        double product = lam[i] * (fabs(bound) < INFINITY ? distance : 1.0);
-        work[i] = lower[i] < upper[i] ? product : 0.0;
-    }
-    return hybrid_largest(count, work);
-}
-
-/* The sum of |multipliers| of what may move between its bounds. */
-static double strength(int count, const double *lower, const double *upper, const double *lam) {
-    double sum = 0.0;
-    for (int i = 0; i < count; i++)
-        if (lower[i] < upper[i]) sum += fabs(lam[i]);
-    return sum;
-}
-
 /* The user's gradient + J'lam_g + lam_x. */
 static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const double *lam_x,
                          const double *lam_g, double *out) {
@@ -73,40 +48,18 @@ static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const 
     }
 }
 
-/* Whether rounding may explain a residual that is too large; `of_g`: how far rows are off. */
-static int may_be_rounding(const hybrid_form *form, const hybrid_point *at, double of_g,
-                           const double *lam_x, const double *lam_g,
-                           const hybrid_residuals *found) {
-    const hybrid_plan *plan = form->plan;
-    const hybrid_numbers *of = form->numbers;
-    double steepest = 0.0;
-    int rounded = 0;
-    if (of_g > of->feasibility || found->stationarity > of->stationarity)
-        steepest = at->sum_J;
-    if (of_g > of->feasibility)
-        rounded |= of_g <= hybrid_rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0);
-    if (found->stationarity > of->stationarity)
-        rounded |= found->stationarity <=
-                   hybrid_rounding(steepest * hybrid_sum(plan->n_g, lam_g),
-                                   hybrid_sum(plan->n_x, at->raw_gradient));
-    if (found->complementarity > of->complementarity)
-        rounded |= strength(plan->n_x, of->lbx, of->ubx, lam_x) > HYBRID_ROUNDING_HUGE ||
-                   strength(plan->n_g, of->lbg, of->ubg, lam_g) > HYBRID_ROUNDING_HUGE;
-    return rounded;
-}
-
 int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                         const double *lam_g, double *work, hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, work);
-    double by_g = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, work);
+    double by_x = hybrid_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, -1.0);
+    double by_g = hybrid_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, 0, 0, -1.0);
     stationarity(plan, at, lam_x, lam_g, work);
     found->f = at->raw_f;
     found->feasibility = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
     found->stationarity = hybrid_largest(plan->n_x, work);
     found->complementarity = by_x > by_g ? by_x : by_g;
-    return may_be_rounding(form, at, found->feasibility, lam_x, lam_g, found);
+    return hybrid_may_be_rounding(form, at, lam_g, found);
 }
 
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
@@ -122,7 +75,7 @@ int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const d
     }
     if (plan->n_slack) {
         of_g = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
-        products = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, y, work);
+        products = hybrid_products(plan->n_g, at->raw_g, of->lbg, of->ubg, y, 0, 0, -1.0);
     }
     for (int k = 0; k < held->count && held->at[k] < plan->n_x; k++) {
         const int i = held->at[k];
@@ -135,9 +88,7 @@ int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const d
     found->feasibility = of_g;
     found->stationarity = sizes->slope;
     found->complementarity = products;
-    if (products > of->complementarity) /* may_be_rounding needs all of lam_x then */
-        hybrid_multipliers_out(form, at, y, held->z_lower, held->z_upper, lam_x, lam_g);
-    return may_be_rounding(form, at, of_g, lam_x, y, found);
+    return hybrid_may_be_rounding(form, at, y, found);
 }
 
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals) {
@@ -154,15 +105,11 @@ void hybrid_deliver(const hybrid_form *form, const hybrid_point *at) {
     hybrid_answer *answer = form->answer;
     double of_x = hybrid_largest(plan->n_x, answer->lam_x);
     double of_g = hybrid_largest(plan->n_g, answer->lam_g);
+    double slope = hybrid_largest(plan->n_x, at->raw_gradient);
     memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
     memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
     memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
     memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
     answer->largest_lam = of_x > of_g ? of_x : of_g;
-    answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_MULTIPLIER;
-    if (answer->huge) { /* of a slope that is no larger than 1 */
-        double slope = hybrid_largest(plan->n_x, at->raw_gradient);
-        if (!(slope > 1.0)) slope = 1.0;
-        answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope;
-    }
+    answer->huge = answer->largest_lam > HYBRID_INERTIA_IMPLAUSIBLE * hybrid_max(slope, 1.0);
 }

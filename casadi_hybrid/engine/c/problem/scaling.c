@@ -44,12 +44,6 @@ static double scale_of(double steepest) {
     return hybrid_between(HYBRID_FORM_SCALE_GOAL / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
 }
 
-/* Where only steep rows are scaled. */
-static double even_scale_of(double steepest) {
-    if (!(steepest > HYBRID_FORM_STEEP)) return 1.0;
-    return hybrid_between(1.0 / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
-}
-
 void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
     for (int i = 0; i < plan->m; i++) of_row[i] = 0.0;
     for (int k = 0; k < plan->kept_A; k++) {
@@ -62,23 +56,17 @@ void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double
 /* Scales so that no gradient of f or of a row exceeds 100 at the start. */
 static void make_scales(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
-    const double least = form->only_steep ? HYBRID_FORM_STEEP : HYBRID_FORM_SCALE_GOAL;
-    form->scale_f = scale_of(hybrid_largest(plan->n_x, start->raw_gradient));
-    if (form->scale_f < 1.0 && plan->n_free < plan->n_x) { /* it may be a fixed variable's */
-        double steepest = 0.0;
-        for (int i = 0; i < plan->n_free; i++) {
-            double size = fabs(start->raw_gradient[plan->free_at[i]]);
-            if (size > steepest) steepest = size;
-        }
-        form->scale_f = scale_of(steepest);
-    }
+    double steepest = 0.0;
+    for (int i = 0; i < plan->n_free; i++)
+        steepest = hybrid_max(steepest, fabs(start->raw_gradient[plan->free_at[i]]));
+    form->scale_f = scale_of(steepest);
     form->plain = form->scale_f == 1.0 && is_whole(plan) && !form->numbers->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
-    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= least) return;
+    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= HYBRID_FORM_SCALE_GOAL)
+        return;
     hybrid_steepness(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
-        double steep = form->scale_c[i];
-        form->scale_c[i] = form->only_steep ? even_scale_of(steep) : scale_of(steep);
+        form->scale_c[i] = scale_of(form->scale_c[i]);
         form->plain &= form->scale_c[i] == 1.0;
     }
 }
@@ -106,8 +94,8 @@ static void make_bounds(hybrid_form *form, const hybrid_point *start) {
     }
     for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
         int slack = i - plan->n_free;
-        double most = HYBRID_FORM_WIDEST * of->feasibility *
-                      (slack < 0 ? 1.0 : form->scale_c[plan->slack_row[slack]]);
+        double most = of->feasibility;
+        if (slack >= 0) most *= form->scale_c[plan->slack_row[slack]];
         form->lower[i] -= widening(form->lower[i], form->relaxation, most);
         form->upper[i] += widening(form->upper[i], form->relaxation, most);
     }
@@ -136,8 +124,8 @@ static int place(hybrid_form *form, hybrid_point *start) {
     form->answer->placed = 1;
     if (!hybrid_first_at(form, start)) return 0;
     for (int i = 0; i < plan->n_x; i++) {
-        double lower = of->lbx[i], upper = of->ubx[i], room = HYBRID_FORM_PART * (upper - lower);
-        if (room > HYBRID_FORM_OFF) room = HYBRID_FORM_OFF;
+        double lower = of->lbx[i], upper = of->ubx[i];
+        double room = HYBRID_FORM_OFF * hybrid_min(upper - lower, 1.0);
         form->clipped[i] = hybrid_between(form->clipped[i], lower + room, upper - room);
     }
     memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));

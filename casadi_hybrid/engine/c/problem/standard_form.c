@@ -4,6 +4,7 @@
  *
  * with f scaled, c = scale g - target for equations and scale g - slack for inequalities; its
  * values, derivatives and multipliers out of the user's, and back. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -152,24 +153,6 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
     return failed || !hybrid_all_finite(form->plan->nnz_H, H);
 }
 
-int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
-    const hybrid_plan *plan = form->plan;
-    if (form->functions->secants) { /* the rows' part alone is not known */
-        form->low_rank.rank = 0;
-        memset(W, 0, (size_t)plan->nnz_W * sizeof(double));
-        return 0;
-    }
-    /* It is affine in the multipliers: the difference leaves the rows' part alone. */
-    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
-    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i];
-    if (second(form, at, form->lam, form->H)) return 1;
-    for (int k = 0; k < plan->nnz_W; k++) W[k] = form->H[plan->W_of_H[k]];
-    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
-    if (second(form, at, form->lam, form->H)) return 1;
-    for (int k = 0; k < plan->nnz_W; k++) W[k] -= form->H[plan->W_of_H[k]];
-    return 0;
-}
-
 /* The Hessian from first derivatives, among whose points this one is from now on. */
 static void approximate(hybrid_form *form, const hybrid_point *at, const double *y, double scale,
                         double *W) {
@@ -197,6 +180,15 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
     if (second(form, at, form->lam, form->H)) return 1;
     for (int k = 0; k < plan->nnz_W; k++) W[k] = scale * form->H[plan->W_of_H[k]];
     return 0;
+}
+
+int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
+    if (form->functions->secants) { /* the rows' part alone is not known */
+        form->low_rank.rank = 0;
+        memset(W, 0, (size_t)form->plan->nnz_W * sizeof(double));
+        return 0;
+    }
+    return hybrid_hessian(form, at, y, DBL_EPSILON, W); /* what is left of f is rounding */
 }
 
 int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper,
