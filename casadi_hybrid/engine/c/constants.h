@@ -213,6 +213,10 @@
 
 /* Largest nu at which they are tried [M] */
 #define HYBRID_CROSSOVER_BELOW 1e-3
+/* Factor between z and distance of a bound that is clearly active or inactive [M] */
+#define HYBRID_BARRIER_CLEAR 100.0
+/* nu at which they are tried though the set is not clear: its floor is 1e-9 at most [M] */
+#define HYBRID_BARRIER_LATE 1.1e-9
 /* Part of the error that each may leave [M] */
 #define HYBRID_CROSSOVER_BETTER 0.1
 

@@ -15,6 +15,20 @@ void hybrid_estimate_active_set(const hybrid_form *form, const hybrid_point *at,
     }
 }
 
+/* Whether multiplier and distance differ by a factor. */
+static int is_clear(double z, double distance) {
+    return !(z < HYBRID_BARRIER_CLEAR * distance && distance < HYBRID_BARRIER_CLEAR * z);
+}
+
+/* Whether every bound is clearly active or not. */
+static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it) {
+    for (int i = 0; i < form->plan->n; i++) {
+        if (form->has_lower[i] && !is_clear(it->z_lower[i], at->below[i])) return 0;
+        if (form->has_upper[i] && !is_clear(it->z_upper[i], at->above[i])) return 0;
+    }
+    return 1;
+}
+
 /* The multipliers of the bounds that are active. Returns HYBRID_NO_SET where one has the wrong
  * sign. */
 static int multipliers(hybrid_run *run, const hybrid_point *at, hybrid_iterate *next) {
@@ -109,6 +123,8 @@ int hybrid_crossover(hybrid_run *run, hybrid_iterate *it, int *spent) {
     it->estimated = 1;
     it->fresh = 0;
     if (!same) return HYBRID_NO_SET;
+    if (!(it->nu <= HYBRID_BARRIER_LATE || all_clear(&run->form, &run->at->of, it)))
+        return HYBRID_NO_SET;
     status = follow(run, it, spent);
     if (status == HYBRID_SOLVED) {
         run->next.fresh = it->fresh;
