@@ -220,8 +220,8 @@ def test_the_ray_of_an_unbounded_problem() -> None:
 
 
 def test_an_objective_that_falls_where_the_solve_was_cut_off() -> None:
-    """−x² − y² under x = y from (1, 1), stopped below −1e10: said as what it looks like."""
-    f, g = -ca.sumsqr(X[:2]) + X[2] ** 2, X[0] - X[1]
+    """−(x² + y²)³ under x = y from (1, 1), stopped below −1e12: said as what it looks like."""
+    f, g = -(ca.sumsqr(X[:2]) ** 3) + X[2] ** 2, X[0] - X[1]
     call = {"x0": [1, 1, 0], "lbg": 0, "ubg": 0}
     full = solved(f, g, call)
     assert full.stop.name == "UNBOUNDED"

@@ -64,6 +64,10 @@ def _designed(
     return _STEP | _RULE | _ITERATION | {"delta"} | extra, make
 
 
+def _automatic(label: str = "auto", **settings: Any) -> Automatic:
+    return Automatic(label, Limits(**settings))
+
+
 def _as_printed() -> Made:
     """Algorithm 1 with nothing of it to choose but its constants and R, and the margin."""
     known, make = _designed("algorithm-1", rules.ClosedFormSplit)
@@ -86,7 +90,7 @@ def _plain(cls: type) -> Made:
 
 
 METHODS: dict[str, Made] = {
-    "auto": (SETTINGS, lambda **options: Automatic(limits=Limits(**options))),
+    "auto": ({"label", *SETTINGS}, _automatic),
     "look-ahead": (_names(LookAhead, "limits"), LookAhead),
     "algorithm-1": _as_printed(),
     "closed-form": _designed("closed-form", rules.ClosedFormSplit),

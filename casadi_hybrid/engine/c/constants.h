@@ -102,6 +102,8 @@
 
 /* Least scale of f or of a row [WB 3.8, "nlp_scaling_min_value"] */
 #define HYBRID_FORM_LEAST_SCALE 1e-8
+/* Most that a bound is moved by relaxation, in units of the tolerance of the violation [M] */
+#define HYBRID_FORM_WIDEST 0.5
 /* Distance from the bounds of a start where no function is defined on them, and, relative to
  * theta <= 1, where the search for the least |c|_2 begins [M] */
 #define HYBRID_FORM_OFF 0.01
@@ -243,6 +245,11 @@
 /* Distances of the scan, relative to max(1, |w|_2) [M] */
 #define HYBRID_VIOLATION_SCAN_DISTANCES \
     {1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}
+
+/* --- barrier/start.c: the first iterate ------------------------------------------------------- */
+
+/* Parts of the distance from the bounds, until all functions are defined there [M] */
+#define HYBRID_BARRIER_SHARES {1.0, 0.01, 1e-4}
 
 /* --- barrier/parameter.c: the barrier parameter ----------------------------------------------- */
 

@@ -157,6 +157,9 @@ static double error_at(sqp *h) {
     return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, &h->held, h->work, &h->sizes);
 }
 
+/* The largest |c| at h->at, which error_at has found. */
+static double violation_at(const sqp *h) { return h->sizes.c; }
+
 /* A chord step: one more on the same set and factorization, into the model's dw and dy. Returns 0,
  * or another number where a bound outside the set is violated, or the solution is in doubt. */
 static int chord_step(sqp *h) {
@@ -184,10 +187,14 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
     int watched = 0; /* steps in a row that left more than half of the reference error */
     int most = numbers->max_iter < HYBRID_SQP_STEPS ? numbers->max_iter : HYBRID_SQP_STEPS;
     while (answer->steps < most) {
+        const double violation = answer->steps ? 0.0 : violation_at(h);
         double now = INFINITY;
         int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
         if (answer->steps == numbers->max_iter) break;
+        if (violation > HYBRID_ROUNDING_CAP &&
+            violation_at(h) > HYBRID_PROGRESS_LEFT * violation)
+            return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         watched = now <= 0.5 * reference ? 0 : watched + 1;
         if (!watched) reference = now;

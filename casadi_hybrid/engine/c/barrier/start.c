@@ -8,6 +8,18 @@
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 
+/* The first point, inside the bounds; less far where a function is not defined there. Returns a
+ * status. */
+static int first_point(hybrid_run *run) {
+    static const double shares[] = HYBRID_BARRIER_SHARES;
+    for (int k = 0; k < HYBRID_COUNT(shares); k++) {
+        hybrid_set(run->plan->n, run->work, run->at->of.w);
+        hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
+        if (!hybrid_visit(run, run->at)) return HYBRID_SOLVED;
+    }
+    return HYBRID_UNDEFINED;
+}
+
 /* The given multipliers, those of bounds at least on the central path of a nu that falls there: a
  * small one only where they nearly solve this problem. */
 static void nearby(hybrid_run *run) {
@@ -27,9 +39,7 @@ int hybrid_first_iterate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_run_options *options = run->options;
     hybrid_iterate *it = &run->now;
-    hybrid_set(plan->n, run->work, run->at->of.w);
-    hybrid_push_inside(form, options->push, run->at->of.w);
-    if (hybrid_visit(run, run->at)) return HYBRID_UNDEFINED;
+    if (first_point(run)) return HYBRID_UNDEFINED;
     it->nu = options->nu;
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;

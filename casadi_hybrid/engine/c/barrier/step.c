@@ -174,10 +174,10 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
     double least = 0.0;
     int found;
-    if (!run->elastic.outer)
-        hybrid_hessian_of_run(run);
-    else if (hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
-                            HYBRID_ELASTIC_CURVATURE_OF_F, run->W))
+    if (run->elastic.outer
+            ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
+                             HYBRID_ELASTIC_CURVATURE_OF_F, run->W)
+            : hybrid_hessian_of_run(run))
         return HYBRID_UNDEFINED;
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     for (int i = 0; i < plan->n; i++) run->force[i] = run->Aty[i] + run->pair.gradient[i];

@@ -49,10 +49,15 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
-void hybrid_hessian_of_run(hybrid_run *run) {
+int hybrid_hessian_of_run(hybrid_run *run) {
     run->identity = hybrid_hessian(&run->form, &run->at->of, run->now.y, 1.0, run->W);
-    if (!run->identity) return;
+    if (!run->identity) return HYBRID_SOLVED;
+    if (++run->without > HYBRID_PROGRESS_STEPS) {
+        hybrid_set(run->plan->n_x, run->at->of.x, run->state->x_undefined);
+        return HYBRID_UNDEFINED;
+    }
     memset(run->W, 0, (size_t)run->plan->nnz_W * sizeof(double));
+    return HYBRID_SOLVED;
 }
 
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,

@@ -168,6 +168,7 @@ typedef struct hybrid_run {
     int *estimate, *sides;               /* n: the last estimate of the active set, and a new one */
     double *dense;                       /* (n + 2) m: for the rank of A, where it is full */
     int identity;                        /* whether the identity is to be added to W */
+    int without;                         /* steps without a second derivative */
     int restoring;                       /* 0, or which kind of restoration is under way */
     hybrid_history history;
     hybrid_elastic elastic;
@@ -238,8 +239,9 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y);
 /* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and run->identity
- * says that the identity is to be added to it. */
-void hybrid_hessian_of_run(hybrid_run *run);
+ * says that the identity is to be added to it: in some steps of a run, then it returns
+ * HYBRID_UNDEFINED. */
+int hybrid_hessian_of_run(hybrid_run *run);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */

@@ -94,7 +94,7 @@ static void make_bounds(hybrid_form *form, const hybrid_point *start) {
     }
     for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
         int slack = i - plan->n_free;
-        double most = of->feasibility;
+        double most = HYBRID_FORM_WIDEST * of->feasibility;
         if (slack >= 0) most *= form->scale_c[plan->slack_row[slack]];
         form->lower[i] -= widening(form->lower[i], form->relaxation, most);
         form->upper[i] += widening(form->upper[i], form->relaxation, most);

@@ -48,7 +48,7 @@ int hybrid_reduced_model(hybrid_run *run) {
     const int n = plan->n, rank = one->here.rank, free = n - rank;
     const double *Z = one->here.V + (long long)rank * n;
     if (one->modelled) return HYBRID_SOLVED;
-    hybrid_hessian_of_run(run);
+    if (hybrid_hessian_of_run(run)) return HYBRID_UNDEFINED;
     for (int j = 0; j < free; j++) {
         bend_along(run, Z + (long long)j * n, one->left);
         for (int i = 0; i < free; i++)
