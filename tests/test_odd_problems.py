@@ -158,7 +158,7 @@ def test_a_minimum_far_out_is_no_ray(least: float) -> None:
 
 
 def test_a_hyperbola_with_a_ray_is_unbounded_not_infeasible() -> None:
-    """Min x₀ − x₁ s.t. 0 ≤ x₀x₁ ≤ 1: x₀ = 0, x₁ → ∞. From some starts iterates run away to no end."""
+    """Min x₀ − x₁ s.t. 0 ≤ x₀x₁ ≤ 1: x₀ = 0, x₁ → ∞. From few starts it is not proved."""
     starts = np.random.default_rng(1).normal(0.0, 2.0, (2, 60))
     found = nlpsol("S", "hybrid", {"x": X, "f": X[0] - X[1], "g": X[0] * X[1]}).batch(
         x0=starts, lbg=0, ubg=1
