@@ -62,7 +62,7 @@ CAUSES = {
     C.HYBRID_WRONG_INERTIA: "no shift of the Hessian gives the KKT matrix the inertia of a minimum",
     C.HYBRID_NO_PROGRESS: "nothing improves any more",
     C.HYBRID_NO_DESCENT: "no step decreases the barrier function any more",
-    C.HYBRID_SLOW_VIOLATION: "the constraint violation fell by less than 1 % over 30 steps",
+    C.HYBRID_SLOW_VIOLATION: "the constraint violation fell by less than 10 % over 50 steps",
     C.HYBRID_ROUNDED_VIOLATION: "the violation is at the level of rounding",
     C.HYBRID_LEAST_SQUARES: "the constraint violation is stationary but not zero: the constraints "
     "are inconsistent, or this is a local minimum of their violation",

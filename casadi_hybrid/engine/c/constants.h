@@ -38,9 +38,7 @@
 /* How far constraints without multipliers are moved to have some, relative to max(1, |bound|):
  * about 500 u, and multiplier times distance is 1e-7 there [M] */
 #define HYBRID_PROGRESS_PERTURBATION 1e-13
-/* kappa_epsilon: nu falls once E_nu <= kappa_epsilon nu [WB eq. 7, "barrier_tol_factor"]; a warm
- * start has the nu that E_0 is kappa_epsilon times, and where residuals are not met the floor of nu
- * falls by as much */
+/* kappa_epsilon: nu falls once E_nu <= kappa_epsilon nu [WB eq. 7, "barrier_tol_factor"] */
 #define HYBRID_BARRIER_KAPPA_EPSILON 10.0
 /* tau_min: least part of the way to a bound that a step may take [WB eq. 8, "tau_min"] */
 #define HYBRID_BARRIER_TAU_LEAST 0.99
@@ -250,6 +248,10 @@
 
 /* Parts of the distance from the bounds, until all functions are defined there [M] */
 #define HYBRID_BARRIER_SHARES {1.0, 0.01, 1e-4}
+/* nu of a warm start with E_0 > 1: a smaller one holds iterates at edges [M] */
+#define HYBRID_BARRIER_NU_FAR_OFF 1e-3
+/* Indefinite Hessians in a row after which a warm start goes on with the nu of one from x0 [M] */
+#define HYBRID_BARRIER_SADDLE 8
 
 /* --- barrier/parameter.c: the barrier parameter ----------------------------------------------- */
 

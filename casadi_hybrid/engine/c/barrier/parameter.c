@@ -11,10 +11,24 @@ double hybrid_next_nu(double nu, double nu_min) {
     return next > nu_min ? next : nu_min;
 }
 
+/* After a start from given multipliers: the nu of one without, where the Hessian is indefinite. */
+static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
+    const hybrid_form *form = &run->form;
+    const hybrid_point *at = &run->at->of;
+    double start = run->options->nu;
+    if (!run->options->near || (it->nu != start && it->nu != HYBRID_BARRIER_NU_FAR_OFF)) return;
+    if (it->indefinite < (it->nu == start ? HYBRID_BARRIER_SADDLE : 1)) return;
+    hybrid_with_barrier(it, HYBRID_ITERATE_NU_START);
+    hybrid_to_central_path(form, at, it);
+    hybrid_kkt_error(form, at, it, run->Aty, &run->error);
+}
+
 void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
     const hybrid_error *error = &run->error;
-    double nu = it->nu, of_nu;
+    double nu, of_nu;
     int held;
+    off_saddle(run, it);
+    nu = it->nu;
     /* Where the scaled error is met and the unscaled residuals are not, the floor falls. */
     if (hybrid_error_at(error, 0.0) <= run->numbers->tol && nu <= it->nu_min)
         it->nu_min = hybrid_max(it->nu_min / HYBRID_BARRIER_KAPPA_EPSILON, HYBRID_ROUNDED);

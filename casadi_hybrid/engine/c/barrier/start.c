@@ -20,8 +20,8 @@ static int first_point(hybrid_run *run) {
     return HYBRID_UNDEFINED;
 }
 
-/* The given multipliers, those of bounds at least on the central path of a nu that falls there: a
- * small one only where they nearly solve this problem. */
+/* The given multipliers, those of bounds at least on the central path of nu, and with a small nu
+ * only where they nearly solve this problem. */
 static void nearby(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
@@ -29,8 +29,8 @@ static void nearby(hybrid_run *run) {
     hybrid_error error;
     hybrid_multipliers_in(form, it->y, it->z_lower, it->z_upper, 0);
     hybrid_kkt_error(form, at, it, run->work, &error);
-    it->nu = hybrid_between(hybrid_error_at(&error, 0.0) / HYBRID_BARRIER_KAPPA_EPSILON, it->nu,
-                            HYBRID_ITERATE_NU_START);
+    if (hybrid_error_at(&error, 0.0) > 1.0 && it->nu < HYBRID_BARRIER_NU_FAR_OFF)
+        it->nu = HYBRID_BARRIER_NU_FAR_OFF;
     hybrid_to_central_path(form, at, it);
 }
 

@@ -31,10 +31,8 @@ static int advance(hybrid_run *run) {
     if (status) return hybrid_end_run(run, status);
     status = hybrid_log_iterate(run, &seen);
     if (status != HYBRID_PAUSED) return status;
-    if (is_without_multipliers(run)) {
-        const int feasible = seen.of.feasibility <= run->numbers->feasibility;
-        return hybrid_end_run(run, feasible ? HYBRID_STALLED : HYBRID_DIVERGED);
-    }
+    if (seen.of.feasibility <= run->numbers->feasibility && is_without_multipliers(run))
+        return hybrid_end_run(run, HYBRID_STALLED);
     if (hybrid_extrapolate(run)) {
         begin(run);
         status = HYBRID_SOLVED;
