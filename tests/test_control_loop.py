@@ -272,8 +272,9 @@ def test_pandas_is_optional(monkeypatch):
     assert all(len(values) == 7 for values in columns.values())
 
 
-def test_plot_draws_a_panel_a_name():
-    figure = noisy().plot(title="cooling")
+def test_plot_draws_a_panel_a_name(tmp_path):
+    figure = noisy().plot(title="cooling", path=tmp_path / "run.png")
+    assert (tmp_path / "run.png").stat().st_size > 1000
     labels = [ax.get_ylabel() for ax in figure.axes]
     assert labels == ["temperature (K)", "heat"]
     drawn = [line.get_label() for line in figure.axes[0].lines]

@@ -577,3 +577,19 @@ def test_no_garbage_is_collected_in_a_step_with_a_deadline():
     with pytest.raises(InputError):
         MPC(ocp, deadline=5.0).step([1.0, 2.0])
     assert gc.isenabled()
+
+
+def test_moves_count_from_the_control_that_holds_the_plant() -> None:
+    """A mass under gravity 5, held by 5: with |Δu| ≤ 1 the first control is at least 4."""
+    model = Model("mass")
+    x, v, u = model.state("x"), model.state("v"), model.control("u", lower=-20, upper=20)
+    model.rates(x=v, v=u - 5.0)
+    ocp = OptimalControl(model, duration=1.0, intervals=10)
+    ocp.initial()
+    ocp.minimize("distance", integral=x**2 + 0.1 * v**2 + 0.01 * (u - 5) ** 2)
+    ocp.moves("u", limit=1.0)
+    mpc = MPC(ocp)
+    run = simulate(Plant(model, DT), mpc, steps=5, x0=[0.0, 0.0], u0=[5.0])
+    assert run["u"] == pytest.approx(5.0, abs=1e-4)
+    mpc.reset()
+    assert mpc.step([0.0, 0.0])["u"] == pytest.approx(1.0)  # from the guess, which is zero

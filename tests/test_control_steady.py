@@ -102,3 +102,14 @@ def test_motion_is_that_of_an_integrator_and_of_the_parameters():
         np.testing.assert_allclose(found[:, j + 1], state, atol=1e-7)
     with pytest.raises(InputError, match="u has 2 entries"):
         Plant(model, 0.3).motion([1, 0], np.ones((2, 4)))
+
+
+def test_a_reference_of_several_entries_beside_a_parameter() -> None:
+    model = Model("arm")
+    x, u = model.state("x", 2), model.control("u", 2)
+    gain = model.parameter("gain", 2.0)
+    goal = model.reference("goal", size=2)
+    model.rates(x=gain * u - x - goal)
+    assert np.allclose(steady(model, x=[1, 1])["u"], 0.5)
+    with pytest.raises(InputError, match="reference 'aim' has 2 numbers; give size=2"):
+        model.reference("aim", [1.0, 2.0])

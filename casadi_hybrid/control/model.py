@@ -145,7 +145,12 @@ class Model:
             value: a number, a column, a matrix with a column a grid point, or a function of time.
             size: number of entries.
             unit: of it.
+
+        Raises:
+            InputError: for a list of several numbers where ``size`` is one.
         """
+        if size == 1 and isinstance(value, list | tuple) and len(value) > 1:
+            raise InputError(f"reference {name!r} has {len(value)} numbers; give size={len(value)}")
         self.values[name] = value
         return self._declare("parameter", Signal.of(name, size, unit=unit, varying=True))
 

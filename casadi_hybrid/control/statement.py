@@ -197,6 +197,8 @@ class Statement:
         """Fix states at the end, to numbers or to expressions of parameters."""
         for name, value in {**by_name(values, "final"), **named}.items():
             signal = known(name, self.model.signals["state"], "state")
+            if not isinstance(value, ca.SX | ca.MX | str):
+                column(value, signal.size, f"final {name!r}")
             difference = self.model.symbol(name) - self._expression(value, f"final {name!r}")
             self.at_end(
                 f"final {name}", difference, equal=0.0, scale=signal.scale, unit=signal.unit

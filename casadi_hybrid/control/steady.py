@@ -89,7 +89,8 @@ def steady(
     for name, value in by_name(parameters, "parameters").items():
         size = known(name, model.signals["parameter"], "parameter").size
         values[name] = column(value, size, f"parameters[{name!r}]")
-    p = _stacked({name: values[name] for name in model.signals["parameter"]})
+    p = _stacked({name: _held(name, values[name], signal.size, time)
+                  for name, signal in model.signals["parameter"].items()})  # fmt: skip
     scale = _stacked({name: signal.scale for name, signal in signals.items()})
     z = ca.SX.sym("z", scale.size)
     x, a, u = ca.vertsplit(ca.DM(scale) * z, np.cumsum([0, *map(model.size, KINDS)]).tolist())
@@ -115,6 +116,12 @@ def steady(
         )
         at += model.size(kind)
     return Steady(*parts)
+
+
+def _held(name: str, value: Any, size: int, time: float) -> Array:
+    """The numbers of a parameter; of a reference that changes those at its beginning."""
+    given = numbers(value(time) if callable(value) else value, f"parameter {name!r}")
+    return column(given[:, 0] if given.ndim > 1 else given, size, f"parameter {name!r}")
 
 
 def _stacked(parts: Mapping[str, Any]) -> Array:

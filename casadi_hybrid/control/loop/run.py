@@ -126,20 +126,31 @@ class Run:
         """Number of steps without :attr:`success`."""
         return int(np.count_nonzero(np.logical_not(self.success)))
 
-    def plot(self, names: Sequence[str] | None = None, *, title: str = "") -> Any:
+    def plot(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        title: str = "",
+        path: str | Path | None = None,
+    ) -> Any:
         """Draw trajectories with what was measured and estimated, and their limits.
 
         Args:
             names: what to draw, a panel each; all states and controls by default.
             title: over the panels.
+            path: of a file to write as well; its suffix chooses the format.
 
         Returns:
             A matplotlib figure.
         """
         # matplotlib only when drawing
         from casadi_hybrid.control.loop.drawing import draw_run  # noqa: PLC0415
+        from casadi_hybrid.plotting import save  # noqa: PLC0415
 
-        return draw_run(self, names, title)
+        drawn = draw_run(self, names, title)
+        if path is not None:
+            save(drawn, path)
+        return drawn
 
     def to_pandas(self) -> Any:
         """Return a table with a row a time; the last row has no control.

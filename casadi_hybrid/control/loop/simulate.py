@@ -79,8 +79,8 @@ def simulate(
         parameters: numbers by name that the controller gets, references among them, or a function
             of time that returns them. It is called after the estimator's step, so that
             ``lambda time: mhe.parameters`` hands on what an estimator finds.
-        u0: the control before any was computed; by default the guesses of the model, and zeros
-            where the plant is a function.
+        u0: the control before any was computed, which an :class:`MPC` is told; by default the
+            guesses of the model, and zeros where the plant is a function.
         seed: of the random numbers.
         cost: of a step, an expression of the plant's model or a function (x, u, time) → number;
             or a dictionary of them by name. The costs are sums over the steps.
@@ -115,6 +115,8 @@ def simulate(
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
             part.reset()
+    if u0 is not None and hasattr(controller, "applied"):
+        controller.applied = wiring.u0
     line = Progress(steps, "closed loop" if progress else "")
     x, before, applied, heard = wiring.x0, wiring.u0, None, None
     for k in range(steps):

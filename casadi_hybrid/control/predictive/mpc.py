@@ -82,6 +82,9 @@ class MPC:
         ocp, deadline, iterations: as given.
         records: the telemetry of all steps since the start or :meth:`reset`, about a kilobyte each.
             A loop that runs for days deletes them: ``del mpc.records[:-1]``.
+        applied: the controls applied last, which :meth:`OptimalControl.moves` and ``previous``
+            speak of; None, for their guesses, before the first step. Set them where others hold the
+            plant until then; :func:`simulate` does so by its ``u0``.
         control_names: of the controls, in the order of :attr:`Step.control`.
 
     Raises:
@@ -168,7 +171,7 @@ class MPC:
         self._left = np.inf
         self._keep(self._prepared)
         self._time: float | None = None
-        self._applied: Array | None = None
+        self.applied: Array | None = None
         self._answers.reset()
         self._delay.reset()
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
@@ -244,7 +247,7 @@ class MPC:
             control, status, said = self._spare.control(known, acts)
             reason += f"; {said}" if said else ""
         sides = self._answers.limits.of("control", question.program)
-        control = self._applied = np.clip(control, *sides)
+        control = self.applied = np.clip(control, *sides)
         self._delay.note(at, control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
@@ -348,9 +351,9 @@ class MPC:
 
     def _before(self) -> dict[str, Any]:
         """The controls applied last, for a problem that asks for them."""
-        if self._applied is None:
+        if self.applied is None:
             return {}
-        return {name: self._applied[self._places[of]] for name, of in self._one.lagged.items()}
+        return {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
 
     def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
         """What a step asks, and what is wrong with its numbers, if anything is.
