@@ -390,7 +390,7 @@ def test_an_explanation_says_what_scaled_numbers_are_divided_by() -> None:
     assert "v[1] (in" not in said  # nothing to tell where the scale is 1
 
 
-def past_a_disc(duration: float, radius: float = 0.3) -> OptimalControl:
+def past_a_disc(duration: float, place: float = 1.0, radius: float = 0.3) -> OptimalControl:
     """From (0, 0) to (2, 0) at a speed of at most 1 along each axis; the guess goes straight."""
     model = Model("robot")
     x, y = model.state("x", unit="m"), model.state("y", unit="m")
@@ -399,7 +399,7 @@ def past_a_disc(duration: float, radius: float = 0.3) -> OptimalControl:
     ocp = OptimalControl(model, duration=duration, intervals=20)
     ocp.initial(x=0, y=0)
     ocp.final(x=2, y=0)
-    ocp.path("obstacle", (x - 1) ** 2 + y**2, lower=radius**2, unit="m2")
+    ocp.path("obstacle", (x - place) ** 2 + y**2, lower=radius**2, unit="m2")
     ocp.minimize("effort", integral=vx**2 + vy**2)
     return ocp
 
@@ -415,6 +415,13 @@ def test_a_guess_through_an_obstacle_is_told_to_go_around_it() -> None:
     assert "another guess" not in str(around)
     both = str(Phases({"way": past_a_disc(3.0)}).solve())
     assert "way: First begin with another guess" in both
+
+
+@pytest.mark.parametrize(("place", "time"), [(0.0, "0 s"), (2.0, "3 s")])
+def test_an_obstacle_over_a_given_end_is_told_to_move(place: float, time: str) -> None:
+    said = str(past_a_disc(3.0, place).solve()).splitlines()[1]
+    assert said.startswith("obstacle is 0.0")
+    assert said.endswith(f"at {time}, where all states are given: move them, or the limit.")
 
 
 def test_what_no_guess_can_help_is_not_told_to_begin_with_another() -> None:

@@ -303,6 +303,8 @@ class Solution(Ended):
         begun = checking.unmet(self.program, x0, self._rows(x0), self.ocp, self.times)
         for excess in self.unmet:
             name = checking.curved(self.ocp, excess.name)
+            if name and self._given_at(excess.time):
+                return f"{excess}, where all states are given: move them, or the limit."
             if name and ("contradict" not in contradiction or name in contradiction):
                 too = ", as in the guess" if excess.name in {e.name for e in begun} else ""
                 return (
@@ -310,6 +312,13 @@ class Solution(Ended):
                     f"ended{too}. It is nonlinear, so that a feasible point may be elsewhere."
                 )
         return ""
+
+    def _given_at(self, time: float) -> bool:
+        """Whether all states are fixed there, at the start or at the end."""
+        states = self.ocp.model.signals["state"]
+        finals = {row.name for row in self.ocp.constraints}
+        first = time <= self.times[0] and states.keys() <= self.ocp.fixed.keys()
+        return first or (time >= self.times[-1] and {f"final {name}" for name in states} <= finals)
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
