@@ -19,7 +19,6 @@ into which the package was installed as a user does: bytecode is part of that.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import statistics
 import subprocess
@@ -169,11 +168,10 @@ def main() -> None:
         columns = ("".join(f"{part:11.3f}" for part in times[:3]) for times in both)
         print(f"{case.name:18}{' |'.join(columns)}{ratios[-1][3]:14.2f}", flush=True)
     parts = list(zip(*ratios, strict=True))
-    means = (math.exp(statistics.mean(map(math.log, part))) for part in parts)
     print(f"ours / IPOPT on {len(ratios)} of {len(found)} problems:", end=" ")
     print(", ".join(
-        f"{part} {mean:.3f} (largest {max(each):.2f})"
-        for part, mean, each in zip(PARTS, means, parts, strict=True)
+        f"{part} {statistics.geometric_mean(each):.3f} (largest {max(each):.2f})"
+        for part, each in zip(PARTS, parts, strict=True)
     ))  # fmt: skip
 
 

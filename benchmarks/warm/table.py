@@ -11,6 +11,7 @@ from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
+from hs_peers import align
 
 from warm.measure import FALSE, LEFT, RAISED, Call
 from warm.peers import ALIKE, OURS
@@ -76,12 +77,8 @@ def as_records(summary: Summary) -> list[dict[str, Any]]:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns side by side, the first to the left and numbers to the right."""
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    lines = []
-    for name, *row in rows:
-        cells = (f"{v:>{w}}" for v, w in zip(row, others, strict=True))
-        lines.append("  ".join([f"{name:<{first}}", *cells]).rstrip())
+    """Columns side by side, with a rule below the head."""
+    lines = align(rows).splitlines()
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 

@@ -34,14 +34,14 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    const double small = HYBRID_INERTIA_EPSILON, next = it->shift / HYBRID_INERTIA_DECAY;
+    const double next = it->shift / HYBRID_INERTIA_DECAY;
     const double first = it->flat >= HYBRID_INERTIA_OFTEN ? hybrid_max(next, least) : least;
     const double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
                                                                      : HYBRID_INERTIA_LARGEST;
     double shift = first, epsilon, plain_epsilon;
     int singular = 0;
-    epsilon = it->dependent >= HYBRID_INERTIA_OFTEN ? small : 0.0;
-    if (run->state->rows_dependent && !run->elastic.outer) epsilon = small;
+    epsilon = it->dependent >= HYBRID_INERTIA_OFTEN ? HYBRID_INERTIA_EPSILON : 0.0;
+    if (run->state->rows_dependent && !run->elastic.outer) epsilon = HYBRID_INERTIA_EPSILON;
     plain_epsilon = epsilon;
     hybrid_stiffness(form, at, it->z_lower, it->z_upper, run->D);
     for (int i = 0; i < plan->n && run->identity; i++) run->D[i] += 1.0;
@@ -57,7 +57,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
         }
         singular |= found == 2 && shift == least;
         if (epsilon == 0.0 && (found == 2 || run->kkt.inertia.negative < plan->m)) {
-            epsilon = small;
+            epsilon = HYBRID_INERTIA_EPSILON;
             continue;
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows are not the reason */

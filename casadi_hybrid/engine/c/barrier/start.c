@@ -35,7 +35,6 @@ static void nearby(hybrid_run *run) {
 }
 
 int hybrid_first_iterate(hybrid_run *run) {
-    const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_run_options *options = run->options;
     hybrid_iterate *it = &run->now;
@@ -44,10 +43,7 @@ int hybrid_first_iterate(hybrid_run *run) {
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
     it->t = options->t0;
-    for (int i = 0; i < plan->n; i++) {
-        it->z_lower[i] = form->has_lower[i] ? 1.0 : 0.0;
-        it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
-    }
+    hybrid_unit_multipliers(&run->form, it);
     if (run->dense)
         run->state->rows_dependent =
             hybrid_rows_are_dependent(plan, run->at->of.A, run->dense, run->sides);
