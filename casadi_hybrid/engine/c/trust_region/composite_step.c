@@ -27,7 +27,7 @@ typedef struct {
 /* The penalty, and the predicted decrease of the penalty function f + penalty |c|_2. */
 typedef struct {
     double penalty, predicted;
-} promise;
+} prediction;
 
 /* --- the model -------------------------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ static double undamped(hybrid_run *run, composed *step) {
 }
 
 /* The functions a step away. */
-static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_trial *trial,
+static void measure(hybrid_run *run, const prediction *of, const double *d, hybrid_trial *trial,
                     tried *found) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -142,7 +142,7 @@ static void measure(hybrid_run *run, const promise *of, const double *d, hybrid_
 
 /* Raises the penalty where f would rise by more than a part of its gain, and predicts the decrease.
  */
-static void predict(hybrid_run *run, const double *d, promise *of) {
+static void predict(hybrid_run *run, const double *d, prediction *of) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -166,7 +166,7 @@ int hybrid_composite_step(hybrid_run *run) {
     const double reach = hybrid_norm(plan->n, run->at->of.w);
     double radius = of->radius, whole;
     composed newton = {0}, shorter = {0};
-    promise is = {0};
+    prediction is = {0};
     int nonmonotone;
     newton.d = one->newton;
     shorter.d = one->step;
