@@ -70,7 +70,6 @@ _TARGET = "return _Target(norm_M, smallest, 0.5 * smallest, a_d)"
 _SHARE = "return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)"
 _RECORDED = "float(np.nanmax(norms)) if"
 _SECULAR = "engine/c/trust_region/subproblem.c"
-_STEP = "tau += size * size / bend * (size - radius) / radius;"
 
 BREAKS = (
     Break(
@@ -196,10 +195,10 @@ BREAKS = (
         "tuple(1 - i / 10 for i in range(11))",
     ),
     Break(
-        "the secular step backwards",
+        "the secular root sought on the wrong side",
         _SECULAR,
-        _STEP,
-        _STEP.replace("+=", "-="),
+        "if (size > radius) low = tau;",
+        "if (size < radius) low = tau;",
         ("test_subproblem.py",),
     ),
     Break(
