@@ -41,8 +41,6 @@ def change(name: str, file: str, old: str, new: str) -> Break:
 
 
 MECHANISMS = (
-    change("crossover to the active set", "driver/run.c",
-           "status = hybrid_crossover(run, it, &spent);", "spent = 0, status = HYBRID_NO_SET;"),
     change("second-order correction", "barrier/step.c",
            "number < run->options->corrections", "number < 0"),
     change("watchdog", "barrier/step.c",
@@ -130,8 +128,8 @@ def line(name: str, before: Sequence[dict[str, Any]], after: Sequence[dict[str, 
     new = {(row["set"], row["problem"]): row for row in after}
     good = [{key for key in old if rows[key]["kind"] in GOOD} for rows in (old, new)]
     lost, gained, both = good[0] - good[1], good[1] - good[0], good[0] & good[1]
-    its = [(max(old[key]["iterations"], 1), max(new[key]["iterations"], 1)) for key in both]
-    seconds = [(old[key]["seconds"], new[key]["seconds"]) for key in both]
+    its = [(max(new[key]["iterations"], 1), max(old[key]["iterations"], 1)) for key in both]
+    seconds = [(new[key]["seconds"], old[key]["seconds"]) for key in both]
     net = [
         sum(key[0] == "noise" and key[1].endswith(f"#{seed}") for key in lost)
         - sum(key[0] == "noise" and key[1].endswith(f"#{seed}") for key in gained)

@@ -196,7 +196,7 @@
 #define HYBRID_SQP_REGULARIZATIONS \
     {{0.0, 0.0}, {1e-10, 0.0}, {1e-10, 1e-8}, {1e-10, 1e-4}, {1e-10, 0.01}}
 /* The same where equations are perturbed: epsilon dy would exceed what is left of the rows [M] */
-#define HYBRID_CROSSOVER_PRECISE {{0.0, 0.0}, {0.0, 1e-8}, {1e-10, 0.0}, {1e-10, 1e-8}}
+#define HYBRID_SQP_PERTURBED {{0.0, 0.0}, {0.0, 1e-8}, {1e-10, 0.0}, {1e-10, 1e-8}}
 /* Most changes of the set, one by one, by the parametric homotopy [M] */
 #define HYBRID_SQP_HOMOTOPY 60
 
@@ -208,17 +208,6 @@
 /* A chord step is tried where so many times error^2 / (error before) <= tol: ten times what is
  * expected, since a failed step costs more than one saved [M] */
 #define HYBRID_SQP_CHORD 20.0
-
-/* --- active_set/crossover.c: steps on the active set of an iterate ---------------------------- */
-
-/* Largest nu at which they are tried [M] */
-#define HYBRID_CROSSOVER_BELOW 1e-3
-/* Factor between z and distance of a bound that is clearly active or inactive [M] */
-#define HYBRID_BARRIER_CLEAR 100.0
-/* nu at which they are tried though the set is not clear: its floor is 1e-9 at most [M] */
-#define HYBRID_BARRIER_LATE 1.1e-9
-/* Part of the error that each may leave [M] */
-#define HYBRID_CROSSOVER_BETTER 0.1
 
 /* --- trust_region/subproblem.c: the subproblem and its radius --------------------------------- */
 

@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 16
+#define HYBRID_INTERFACE_VERSION 17
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, c
  *   2  inf_pr               largest violation of bounds and rows
  *   3  inf_du               largest |grad f + J'lam_g + lam_x|
  *   4  compl                largest |multiplier * distance to its bound|
- *   5  mu                   barrier parameter; 0 after a step on an active set
+ *   5  mu                   barrier parameter; 0 of a solution that SQP has found
  *   6  d_norm               largest |x - x before|
  *   7  alpha_pr, 8 alpha_du parts of the primal and the dual step taken; NaN in a restoration
  *   9  regularization_size  sigma, the shift of W
@@ -402,9 +402,7 @@ typedef struct {
     int flat, dependent;  /* steps in a row in which K was singular without sigma, or epsilon */
     int indefinite;       /* factorizations in a row with too many negative eigenvalues */
     int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
-    int fresh;            /* whether nu has just fallen */
-    int estimated;        /* whether there is an estimate of the active set */
-    int stepped, crossed; /* whether a Newton step, or one on an active set, has led here */
+    int stepped;          /* whether a Newton step has led here */
     int watching;         /* whether there is an iterate to go back to */
     int t;                /* steps so far */
 } hybrid_iterate;

@@ -1,4 +1,4 @@
-/* Steps on a working set of the bounds: the quadratic model and the crossover. */
+/* Steps on a working set of the bounds: the quadratic model and the refinement of a solution. */
 #ifndef HYBRID_ACTIVE_SET_H
 #define HYBRID_ACTIVE_SET_H
 
@@ -56,14 +56,6 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
 /* Says in wrong[] which bounds w + dw violates by more than rounding. Returns how many they are. */
 int hybrid_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 
-/* The estimate of the active set: bounds whose multiplier exceeds the distance to them, 1 for the
- * lower, 2 for the upper. */
-void hybrid_estimate_active_set(const hybrid_form *form, const hybrid_point *at,
-                                const hybrid_iterate *it, int *sides);
-/* Takes steps on the active set once two estimates in a row agree. *spent: these steps. Returns
- * HYBRID_SOLVED with the solution in run->next at *run->trial, HYBRID_NO_SET where there is
- * none, or what stops the method. */
-int hybrid_crossover(hybrid_run *run, hybrid_iterate *it, int *spent);
 /* Goes on from a solution of whose residuals rounding explains a part, by a step or two on its
  * active set as long as these leave less to explain. */
 void hybrid_refine_solution(hybrid_run *run);

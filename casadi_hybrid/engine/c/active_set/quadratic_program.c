@@ -45,7 +45,7 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
 int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
      * rows. */
-    static const double precise[][2] = HYBRID_CROSSOVER_PRECISE;
+    static const double precise[][2] = HYBRID_SQP_PERTURBED;
     const double(*regularizations)[2] = form->numbers->perturbed ? precise : convex;
     const int many = form->numbers->perturbed ? HYBRID_COUNT(precise) : HYBRID_COUNT(convex);
     const hybrid_plan *plan = form->plan;

@@ -7,7 +7,7 @@
 /* The barrier parameter after nu, nu_min at least. */
 double hybrid_next_nu(double nu, double nu_min);
 /* Lowers nu as far as run->error allows, and renews the reference of the progress test. */
-void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t);
+void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it);
 
 /* The functions at trial->of.w. Returns 0, or 1 where they are not defined. */
 int hybrid_visit(hybrid_run *run, hybrid_trial *trial);
@@ -27,11 +27,11 @@ int hybrid_elastic_visit(hybrid_run *inner, hybrid_trial *trial);
 int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon);
 int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c, double *dw,
                          double *dy);
-/* Reduces the violation alone from step t on: the first of its steps. Returns a status. */
-int hybrid_begin_restoration(hybrid_run *run, int t);
-/* A step of the restoration, or of the search for a root, that leads to step t; where it ends the
- * barrier method goes on. Returns a status. */
-int hybrid_restore(hybrid_run *run, int t);
+/* Reduces the violation alone from here on: the first of its steps. Returns a status. */
+int hybrid_begin_restoration(hybrid_run *run);
+/* A step of the restoration, or of the search for a root; where it ends the barrier method goes on.
+ * Returns a status. */
+int hybrid_restore(hybrid_run *run);
 
 /* The patterns and the bounds of (w, p, n): made once a run. */
 void hybrid_make_elastic(hybrid_run *outer);

@@ -23,7 +23,7 @@ static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
     hybrid_kkt_error(form, at, it, run->Aty, &run->error);
 }
 
-void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
+void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_error *error = &run->error;
     double nu, of_nu;
     int held;
@@ -40,5 +40,5 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it, int t) {
         of_nu = hybrid_error_at(error, nu);
     }
     hybrid_with_barrier(it, nu);
-    hybrid_mark_progress(it, run->at->theta, run->at->of.f, of_nu, t);
+    hybrid_mark_progress(it, run->at->theta, run->at->of.f, of_nu);
 }

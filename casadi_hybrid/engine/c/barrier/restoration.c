@@ -165,7 +165,8 @@ static int squares_step(hybrid_run *run, int t) {
     return status;
 }
 
-int hybrid_restore(hybrid_run *run, int t) {
+int hybrid_restore(hybrid_run *run) {
+    const int t = run->now.t + 1;
     int status = HYBRID_BLOCKED;
     if (run->state->proved) return hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SUM);
     if (run->restoring == ELASTIC) {
@@ -179,12 +180,12 @@ int hybrid_restore(hybrid_run *run, int t) {
     }
     if (status == HYBRID_BLOCKED) status = squares_step(run, t);
     if (status) return status;
-    run->now.stepped = run->now.crossed = 0;
+    run->now.stepped = 0;
     run->now.t = t;
     return HYBRID_SOLVED;
 }
 
-int hybrid_begin_restoration(hybrid_run *run, int t) {
+int hybrid_begin_restoration(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *it = &run->now;
     double size = hybrid_largest(plan->n, run->at->of.w);
@@ -199,5 +200,5 @@ int hybrid_begin_restoration(hybrid_run *run, int t) {
     run->restoring = plan->m > plan->n ? SQUARES : ELASTIC;
     if (run->restoring == ELASTIC) begin_elastic(run);
     else hybrid_begin_root(run, run->elastic.theta_began);
-    return hybrid_restore(run, t + 1);
+    return hybrid_restore(run);
 }

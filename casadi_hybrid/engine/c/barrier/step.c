@@ -44,7 +44,6 @@ static void move(hybrid_run *run, const hybrid_iterate *it, double alpha) {
     next->alpha = alpha;
     next->alpha_z = d->alpha_z;
     next->stepped = 1;
-    next->crossed = 0;
 }
 
 /* Second-order corrections on the same factorization. Returns as hybrid_filter_accepts, with the

@@ -32,7 +32,7 @@ static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     row[2] = r->feasibility;
     row[3] = r->stationarity;
     row[4] = r->complementarity;
-    row[5] = it->crossed ? 0.0 : it->nu;
+    row[5] = it->nu;
     row[6] = moved;
     row[7] = restoring ? NAN : it->stepped ? it->alpha : whole;
     row[8] = restoring ? NAN : it->stepped ? it->alpha_z : whole;

@@ -47,7 +47,6 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     run->sizes = hybrid_allocate(arena, longer(plan->n_g, plan->n_x));
     run->history.x_now = hybrid_allocate(arena, plan->n_x);
     run->history.x_before = hybrid_allocate(arena, plan->n_x);
-    run->estimate = hybrid_allocate_ints(arena, plan->n);
     run->sides = hybrid_allocate_ints(arena, plan->n);
     run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 2) * plan->m) : 0;
     hybrid_place_elastic(arena, run);

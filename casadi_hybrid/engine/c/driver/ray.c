@@ -91,6 +91,6 @@ int hybrid_extrapolate(hybrid_run *run) {
         return 0;
     }
     hybrid_swap_trials(&run->at, &run->trial);
-    run->now.stepped = run->now.crossed = 0;
+    run->now.stepped = 0;
     return 1;
 }

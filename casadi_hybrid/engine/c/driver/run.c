@@ -1,5 +1,5 @@
 /* The interior-point run: a primal-dual barrier method with a filter line search (Waechter and
- * Biegler, Math. Program. 106, 2006), restorations, crossover and the extrapolation along rays.
+ * Biegler, Math. Program. 106, 2006), restorations and the extrapolation along rays.
  *
  * Where no step leads on it ends with a status, and the state has the iterate whose step could not
  * be taken. */
@@ -31,43 +31,32 @@ static int at_root(hybrid_run *run) {
 /* The step that is due. Returns a status. */
 static int step(hybrid_run *run) {
     hybrid_iterate *it = &run->now, plain;
-    int spent, idle, status;
-    if (run->restoring || run->search.begun) return hybrid_restore(run, it->t + 1);
+    int idle, status;
+    if (run->restoring || run->search.begun) return hybrid_restore(run);
     if (hybrid_extrapolate(run)) {
         it->t++;
         return HYBRID_SOLVED;
     }
-    hybrid_lower_barrier(run, it, it->t);
-    status = hybrid_crossover(run, it, &spent);
-    if (status == HYBRID_SOLVED) {
-        run->next.t = it->t + spent;
-    } else {
-        if (status != HYBRID_NO_SET) return status;
-        if (spent && it->t + spent >= run->numbers->max_iter) {
-            it->t += spent;
-            return HYBRID_SOLVED;
-        }
-        idle = it->t + spent - it->reference.t;
-        if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
-            return hybrid_begin_restoration(run, it->t + spent);
-        if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_RESTORATIONS)
-            return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
-        plain = *it;
+    hybrid_lower_barrier(run, it);
+    idle = it->t - it->reference.t;
+    if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
+        return hybrid_begin_restoration(run);
+    if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_RESTORATIONS)
+        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
+    plain = *it;
+    status = hybrid_newton_step(run, it);
+    if ((status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) &&
+        hybrid_forget(run->form.functions->secants)) {
+        *it = plain; /* secant pairs of points far from here mislead */
         status = hybrid_newton_step(run, it);
-        if ((status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) &&
-            hybrid_forget(run->form.functions->secants)) {
-            *it = plain; /* secant pairs of points far from here mislead */
-            status = hybrid_newton_step(run, it);
-        }
-        if (status == HYBRID_NOT_NEARER && run->at->theta <= run->numbers->tol)
-            return HYBRID_STALLED;
-        if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
-            *it = plain;
-            return hybrid_begin_restoration(run, it->t + spent);
-        }
-        if (status) return status;
-        run->next.t = it->t + spent + 1;
     }
+    if (status == HYBRID_NOT_NEARER && run->at->theta <= run->numbers->tol) return HYBRID_STALLED;
+    if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
+        *it = plain;
+        return hybrid_begin_restoration(run);
+    }
+    if (status) return status;
+    run->next.t = it->t + 1;
     hybrid_take_next(run);
     hybrid_swap_trials(&run->at, &run->trial);
     if (at_root(run)) hybrid_take_next(run);

@@ -33,6 +33,6 @@ void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it);
 
 /* A new reference of the progress test where the violation, the objective or the error has
  * improved. */
-void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error, int t);
+void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "globalization/globalization.h"
 
-void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error, int t) {
+void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error) {
     hybrid_progress *old = &it->reference;
     if (old->made && old->nu == it->nu) {
         double larger = old->theta > theta ? old->theta : theta;
@@ -18,7 +18,7 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
     it->reference.theta = theta;
     it->reference.f = f;
     it->reference.error = error;
-    it->reference.t = t;
+    it->reference.t = it->t;
     it->reference.made = 1;
     it->reference.rounds = 0;
 }

@@ -41,5 +41,4 @@ void hybrid_with_barrier(hybrid_iterate *it, double nu) {
     if (nu == it->nu) return;
     it->nu = nu;
     it->entries = 0;
-    it->fresh = 1;
 }

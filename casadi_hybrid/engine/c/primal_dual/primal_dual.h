@@ -165,7 +165,7 @@ typedef struct hybrid_run {
     double *W, *D, *force, *zero, *work; /* work: as long as w or x */
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
-    int *estimate, *sides;               /* n: the last estimate of the active set, and a new one */
+    int *sides;                          /* n: the active set of a solution; work */
     double *dense;                       /* (n + 2) m: for the rank of A, where it is full */
     int identity;                        /* whether the identity is to be added to W */
     int without;                         /* steps without a second derivative */
