@@ -253,24 +253,20 @@
 
 /* delta_w^max: the largest one [WB 3.1, "max_hessian_perturbation"] */
 #define HYBRID_INERTIA_LARGEST 1e40
-/* The largest far from feasibility, where a restoration does better, and near it, where the line
- * search finds no step [M] */
+/* The largest far from feasibility, where a restoration does better [M] */
 #define HYBRID_INERTIA_FAR_LARGEST 1e12
-/* kappa_w^+ before any sigma has served, and where the line search finds no step [WB 3.1,
- * "perturb_inc_fact_first"] */
+/* kappa_w^+ before any sigma has served [WB 3.1, "perturb_inc_fact_first"] */
 #define HYBRID_INERTIA_FIRST_GROWTH 100.0
 /* kappa_w^+ afterwards [WB 3.1, "perturb_inc_fact"] */
 #define HYBRID_INERTIA_GROWTH 8.0
 /* 1 / kappa_w^-: what the last sigma is divided by [WB 3.1, "perturb_dec_fact"] */
 #define HYBRID_INERTIA_DECAY 3.0
-/* Singular K in a row after which sigma, or epsilon, is there from the first [M] */
-#define HYBRID_INERTIA_OFTEN 3
 
 /* --- barrier/step.c: the Newton step and its line search -------------------------------------- */
 
 /* A step cut below this part of its length is short [M] */
 #define HYBRID_STEP_SHORT 0.05
-/* Short steps in a row after which a full one is taken without the filter [form: C; M] */
+/* Short steps in a row after which a restoration is due, where theta has grown meanwhile [M] */
 #define HYBRID_STEP_MAX_SHORT 5
 /* What of the Hessian of f is left in that of the elastic problem: it decides where the rows have
  * no curvature [M] */

@@ -399,11 +399,9 @@ typedef struct {
     double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
     hybrid_progress reference;
     int entries;          /* of the filter */
-    int flat, dependent;  /* steps in a row in which K was singular without sigma, or epsilon */
     int indefinite;       /* factorizations in a row with too many negative eigenvalues */
     int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
     int stepped;          /* whether a Newton step has led here */
-    int watching;         /* whether there is an iterate to go back to */
     int t;                /* steps so far */
 } hybrid_iterate;
 

@@ -26,9 +26,8 @@ static void begin_elastic(hybrid_run *outer) {
     int n = plan->n, m = plan->m;
     hybrid_make_elastic(outer);
     inner->at = &inner->trials[0];
-    inner->saved = &inner->trials[1];
-    inner->trial = &inner->trials[2];
-    inner->corrected = &inner->trials[3];
+    inner->trial = &inner->trials[1];
+    inner->corrected = &inner->trials[2];
     /* The point of the problem is from now on that of the inner one. */
     saved = *inner->at->base;
     *inner->at->base = *outer->at;
@@ -193,7 +192,7 @@ int hybrid_begin_restoration(hybrid_run *run) {
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     hybrid_filter_add(&run->pair, it);
-    it->cut = it->watching = 0;
+    it->cut = 0;
     run->search.has_least = 0;
     run->elastic.theta_began = run->pair.theta;
     /* More equations than unknowns: their least squares are what is wanted. */

@@ -3,10 +3,7 @@
  *     w + alpha dw,  y + alpha dy,  z + alpha_z dz,   alpha, alpha_z by the fraction to the bounds,
  *
  * and alpha halved until the filter accepts (Waechter and Biegler, Math. Program. 106, 2006,
- * section 2.3), with second-order corrections of c (section 2.4), tiny steps (section 3.9) and a
- * watchdog: where steps stay short a full step is taken without the filter, and the iterate before
- * it is saved, to go back to (Chamberlain, Powell, Lemarechal and Pedersen, Math. Program. Study
- * 16, 1982). */
+ * section 2.3), with second-order corrections of c (section 2.4) and tiny steps (section 3.9). */
 #include <math.h>
 #include <string.h>
 
@@ -94,22 +91,6 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     return HYBRID_SOLVED;
 }
 
-/* The full step without the filter, with the iterate saved. Returns NONE where it is not taken. */
-static int watched_step(hybrid_run *run, const hybrid_iterate *it) {
-    double scale = it->theta_start > 1.0 ? it->theta_start : 1.0;
-    double alpha = run->direction.alpha;
-    if (try_at(run, alpha, &run->direction, run->trial)) return NONE;
-    if (!(run->trial->theta <= HYBRID_FILTER_MOST * scale)) return NONE;
-    move(run, it, alpha);
-    run->next.cut = 0;
-    hybrid_filter_add(&run->pair, &run->next);
-    hybrid_copy(run->plan, it, 0, &run->watched);
-    run->watched.cut = -HYBRID_PROGRESS_STEPS;
-    run->watched.watching = 0;
-    run->next.watching = 2; /* the point of the iterate has to be saved */
-    return HYBRID_SOLVED;
-}
-
 /* The filter line search. Returns HYBRID_SOLVED with the new iterate, NONE, or a status. */
 static int search(hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
@@ -122,10 +103,8 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     least = hybrid_smallest_step(pair, it->theta_start, slope);
     if (it->cut >= HYBRID_STEP_MAX_SHORT && plan->m) {
         /* The filter keeps steps short: far from feasibility, where theta has grown meanwhile, a
-         * restoration is due, near it a full step. */
-        const int far = pair->theta > HYBRID_PROGRESS_FEASIBLE;
-        if (far && pair->theta > it->theta_cut) return NONE;
-        if (!far && watched_step(run, it) == HYBRID_SOLVED) return HYBRID_SOLVED;
+         * restoration is due. */
+        if (pair->theta > HYBRID_PROGRESS_FEASIBLE && pair->theta > it->theta_cut) return NONE;
         cut = 0;
     }
     for (alpha = run->direction.alpha; alpha >= least; alpha *= 0.5, first = 0) {
@@ -143,10 +122,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         if (!verdict) continue;
         move(run, it, alpha);
         run->next.tiny = 0;
-        run->next.watching = 0;
-        run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1
-                        : cut < 0                                         ? cut
-                                                                          : 0;
+        run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1 : 0;
         if (run->next.cut == 1) run->next.theta_cut = pair->theta;
         if (verdict == 'h') hybrid_filter_add(pair, &run->next);
         return HYBRID_SOLVED;
@@ -154,25 +130,9 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     return NONE;
 }
 
-/* How far the trial point is from the iterate, relative. */
-static double distance(const hybrid_run *run) {
-    const double *w = run->at->of.w, *new = run->trial->of.w;
-    double found = 0.0;
-    for (int i = 0; i < run->plan->n; i++) found = hybrid_max(found, fabs(new[i] - w[i]));
-    return found / (1.0 + hybrid_largest(run->plan->n, w));
-}
-
-/* Goes back to the iterate from which a full step was taken without the filter. */
-static int back(hybrid_run *run) {
-    hybrid_copy(run->plan, &run->watched, 0, &run->next);
-    hybrid_swap_trials(&run->trial, &run->saved);
-    return HYBRID_SOLVED;
-}
-
 int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
-    double least = 0.0;
-    int found;
+    int status;
     if (run->elastic.outer
             ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
                              HYBRID_ELASTIC_CURVATURE_OF_F, run->W)
@@ -180,30 +140,9 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         return HYBRID_UNDEFINED;
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     for (int i = 0; i < plan->n; i++) run->force[i] = run->Aty[i] + run->pair.gradient[i];
-    for (;;) {
-        int status = hybrid_factor_with_inertia(run, it, least);
-        if (status) return status;
-        complete(run, it, &run->direction);
-        found = search(run, it);
-        if (found > 0) return found;
-        if (found == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_EXACT) {
-            found = NONE;
-            break;
-        }
-        if (found == HYBRID_SOLVED || run->pair.theta > HYBRID_PROGRESS_FEASIBLE || it->watching)
-            break;
-        /* Only the objective counts, and its model fails: a shorter, steeper step. */
-        least *= HYBRID_INERTIA_FIRST_GROWTH;
-        if (least < HYBRID_INERTIA_FIRST) least = HYBRID_INERTIA_FIRST;
-        if (least > HYBRID_INERTIA_FAR_LARGEST) break;
-    }
-    if (found == HYBRID_SOLVED) {
-        if (run->next.watching == 2) {
-            /* The point of the iterate becomes the saved one, whose memory is free for it. */
-            hybrid_swap_trials(&run->saved, &run->at);
-            run->next.watching = 1;
-        }
-        return found;
-    }
-    return it->watching ? back(run) : HYBRID_BLOCKED;
+    status = hybrid_factor_with_inertia(run, it);
+    if (status) return status;
+    complete(run, it, &run->direction);
+    status = search(run, it);
+    return status == NONE ? HYBRID_BLOCKED : status;
 }

@@ -21,12 +21,10 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run)
     hybrid_place_form(plan, arena, &run->form);
     for (int k = 0; k < HYBRID_TRIALS; k++) hybrid_place_point(plan, arena, &run->trials[k].of);
     run->at = &run->trials[0];
-    run->saved = &run->trials[1];
-    run->trial = &run->trials[2];
-    run->corrected = &run->trials[3];
+    run->trial = &run->trials[1];
+    run->corrected = &run->trials[2];
     hybrid_place_iterate(plan, arena, &run->now);
     hybrid_place_iterate(plan, arena, &run->next);
-    hybrid_place_iterate(plan, arena, &run->watched);
     place_direction(plan, arena, &run->direction);
     place_direction(plan, arena, &run->other);
     run->pair.gradient = hybrid_allocate(arena, plan->n);

@@ -103,7 +103,7 @@ typedef struct {
 } hybrid_error;
 
 /* Points of a run at one time. */
-#define HYBRID_TRIALS 4
+#define HYBRID_TRIALS 3
 
 /* What a run remembers of its iterates: for the limits, the progress test and the rows. */
 typedef struct {
@@ -155,9 +155,9 @@ typedef struct hybrid_run {
     hybrid_state *state;
     hybrid_answer *answer;
     hybrid_trial trials[HYBRID_TRIALS];
-    /* at: where the iteration is; saved: where to go back to; the others are for trials. */
-    hybrid_trial *at, *saved, *trial, *corrected;
-    hybrid_iterate now, next, watched;
+    /* at: where the iteration is; the others are for trials. */
+    hybrid_trial *at, *trial, *corrected;
+    hybrid_iterate now, next;
     hybrid_direction direction, other;
     hybrid_filter_pair pair;             /* of the iterate whose step is due, */
     hybrid_error error;                  /* and its error */
