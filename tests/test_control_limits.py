@@ -188,7 +188,7 @@ def moving(price=None, limit=None, method=None):
     """Two valves of different strength that fill a tank."""
     model = Model("tank")
     y = model.state("y")
-    v = model.control("v", 2, lower=-5, upper=5, guess=[0.3, 0.0], scale=2.0)
+    v = model.control("v", 2, lower=-5, upper=5, guess=[0.3, 0.0], scale=2.0, unit="m3/s")
     model.rates(y=-y + v[0] + 0.5 * v[1])
     ocp = OptimalControl(model, duration=1.0, intervals=5, method=method)
     ocp.initial()
@@ -206,6 +206,7 @@ def test_moves_are_priced_and_limited_by_one_line(method):
     assert np.abs(steps[0]).max() == pytest.approx(0.2, abs=1e-6)
     assert np.abs(steps[1]).max() <= 0.1 + 1e-6
     assert found.program.constraints["moves of v"].shape == (2, 5)  # a row an interval, no more
+    assert found.ocp.constraints[0].unit == "m3/s"
 
 
 def test_a_limit_of_moves_holds_in_the_loop_and_can_change():

@@ -496,7 +496,7 @@ def test_every_step_leaves_a_record():
     [
         (([1.0],), "x has 1 entries"),
         (({"x": 1.0},), "x lacks 'v'"),
-        (({"x": 1.0, "v": 0.0, "w": 0.0},), "'w'"),
+        (({"x": 1.0, "V": 0.0},), "no state 'V'; did you mean 'v'"),
         (("x",), "x must be numbers, got 'x'"),
         (([1.0, 0.0], "soon"), "time must be a number"),
         (([1.0, 0.0], np.nan), "time must be a finite number"),
@@ -508,8 +508,9 @@ def test_what_does_not_fit_is_refused_before_any_work(given, said):
         mpc.step(*given)
     with pytest.raises(InputError, match=r"'gaol'.*goal"):
         mpc.step([1.0, 0.0], gaol=1.0)
-    with pytest.raises(InputError, match="goal"):
-        mpc.step([1.0, 0.0], goal=[1.0, 2.0])
+    for goal in ([1.0, 2.0], "5"):
+        with pytest.raises(InputError, match="value of 'goal'"):
+            mpc.step([1.0, 0.0], goal=goal)
     assert mpc.records == []
 
 

@@ -284,13 +284,13 @@ class Model:
                 )
             return column(given, total, what)
         own = self.places(kind)
-        missing = [name for name in own if name not in values]
-        if default is None and missing:
-            raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         full = np.zeros(self.size(kind)) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
             where = known(name, own, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
+        missing = [name for name in own if name not in values]
+        if default is None and missing:
+            raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         return full
 
     @cached_property

@@ -103,16 +103,16 @@ def number(values: Array) -> Any:
 
 
 def numbers(value: Any, what: str) -> Array:
-    """Return numbers as an array of the shape they have; no None, text or expression."""
+    """Return numbers as a new array of the shape they have; no None, text or expression."""
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         limit = what.startswith(("lower ", "upper "))
         hint = "; limit the difference of the two instead" if limit else ""
         raise InputError(f"{what} must be numbers, got the expression {value}{hint}")
     try:
-        if value is None:
+        if value is None or np.asarray(value).dtype.kind in "SU":  # "5" is no number
             raise TypeError
-        return np.asarray(value, dtype=float)
+        return np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers, got {value!r}") from None
 

@@ -176,7 +176,7 @@ class Statement:
             self.minimize(label, sum=ca.dot(ca.DM(given["price"]), change**2))
         if limit is not None:
             self.path(label, change, lower=-given["limit"], upper=given["limit"],
-                      scale=signal.scale, at="intervals")  # fmt: skip
+                      scale=signal.scale, unit=signal.unit, at="intervals")  # fmt: skip
             self.slewed.append(label)
 
     def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:

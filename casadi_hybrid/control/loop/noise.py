@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.control.loop.table import Places
+from casadi_hybrid.control.loop.table import Places, size_of
 from casadi_hybrid.control.signals import Array, column, known
 
 
@@ -20,7 +20,7 @@ def covariance(value: Any, places: Places, what: str) -> Array:
     The value is a standard deviation for all entries, one an entry, a dictionary of them by name
     (names left out have none), or a covariance matrix; None is no noise.
     """
-    size = sum(where.stop - where.start for where in places.values())
+    size = size_of(places)
     if isinstance(value, Mapping):
         deviations = np.zeros(size)
         for name, number in value.items():

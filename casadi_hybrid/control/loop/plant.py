@@ -12,7 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.table import Places
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column, known, places_of
+from casadi_hybrid.control.signals import Array, column, known, numbers, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, plain_step, step_of
 
 
@@ -47,11 +47,8 @@ class Sensors:
         if y is None:
             return values
         if isinstance(y, dict):
-            strange = [name for name in y if name not in self.places]
-            if strange:
-                raise InputError(f"{what} has {strange[0]!r}; measured are {', '.join(self.names)}")
             for name, value in y.items():
-                where = self.places[name]
+                where = known(name, self.places, "measured quantity")
                 if value is not None:
                     values[where] = _numbers(value, where.stop - where.start, f"{what}[{name!r}]")
             return values
@@ -60,14 +57,10 @@ class Sensors:
 
 def _numbers(value: Any, size: int, what: str) -> Array:
     """One column in which NaN is allowed."""
-    try:
-        numbers = np.asarray(value, dtype=float).ravel()
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be numbers, got {value!r}") from None
-    if numbers.size != size or np.isinf(numbers).any():
+    found = numbers(value, what).ravel()
+    if found.size != size or np.isinf(found).any():
         raise InputError(f"{what} must have {size} finite entries, or NaN for what was lost")
-    lost = np.isnan(numbers)
-    return np.where(lost, np.nan, column(np.where(lost, 0.0, numbers), size, what))
+    return found
 
 
 class Plant:

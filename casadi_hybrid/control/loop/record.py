@@ -16,7 +16,7 @@ from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.loop.table import Places, Table
+from casadi_hybrid.control.loop.table import Places, Table, size_of
 from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places_of
 
 Move = Callable[[Array, Array, float], Array]
@@ -197,7 +197,9 @@ class Recorder:
             outputs=outputs,
             controls=tables[1],
             commanded=Table(controls, _matrix(rows["command"], K, applied.size), begins),
-            measured=Table(wiring.measured, _matrix(rows["arrived"], K, _size(wiring)), begins),
+            measured=Table(
+                wiring.measured, _matrix(rows["arrived"], K, size_of(wiring.measured)), begins
+            ),
             estimates=Table(of_states if estimates.shape[0] else {}, estimates, begins),
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             violations=_violations(tables, self.limits, times),
@@ -209,10 +211,6 @@ class Recorder:
             stopped=self.stopped,
             time_unit=wiring.time_unit,
         )
-
-
-def _size(wiring: Wiring) -> int:
-    return sum(where.stop - where.start for where in wiring.measured.values())
 
 
 def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:

@@ -16,6 +16,7 @@ from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
 from casadi_hybrid.control.loop.record import Recorder, Wiring, costs_of, limits_of, wire
 from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.loop.table import size_of
 from casadi_hybrid.control.signals import Array, by_name, column
 
 
@@ -104,6 +105,11 @@ def simulate(
     ask = _asker(controller)
     if estimator is not None and not hasattr(estimator, "step"):
         raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
+    told = getattr(getattr(estimator, "sensors", None), "places", wiring.measured)
+    ordered = set(told) != set(wiring.measured) or list(told) == list(wiring.measured)
+    if size_of(told) != size_of(wiring.measured) or not ordered:
+        raise InputError(f"the plant measures {', '.join(wiring.measured)} and the estimator takes "
+                         f"{', '.join(told)}; give both the same outputs=")  # fmt: skip
     of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
     root = factor(covariance(process_noise, wiring.states, "process_noise"))

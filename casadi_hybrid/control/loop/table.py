@@ -13,6 +13,11 @@ from casadi_hybrid.control.signals import Array, known, plain
 Places = Mapping[str, slice]
 
 
+def size_of(places: Places) -> int:
+    """Return the number of rows of all names."""
+    return sum(where.stop - where.start for where in places.values())
+
+
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
     """Return rows of words as lines, columns aligned; with ``right`` to the right but the first."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
