@@ -42,7 +42,7 @@ def cart(method=None, held=0.0, **more):
     speed = model.state("cart speed", 1, lower=-1.5, upper=1.5, scale=2.0, unit="m/s")
     force = model.control("double", lower=-8, upper=6, scale=10.0, unit="N")
     mass = model.parameter("mass", 1.0, unit="kg")
-    goal = model.reference("goal", unit="m")
+    goal = model.reference("goal", 0.0, unit="m")
     model.rates({"place": speed, "cart speed": (force - held) / mass - 0.1 * speed**3})
     ocp = OptimalControl(
         model, **{"duration": 1.0, "intervals": 10, **more}, method=method, name="The cart"

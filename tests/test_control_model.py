@@ -37,7 +37,7 @@ def problem(**options: Any) -> OptimalControl:
 def stated() -> OptimalControl:
     """With a reference ``r``, a parameter ``k`` and a fixed start of ``x`` only."""
     ocp = problem()
-    r, k = ocp.reference("r"), ocp.parameter("k", [1.0, 2.0])
+    r, k = ocp.reference("r", 0.0), ocp.parameter("k", [1.0, 2.0])
     ocp.initial(x=0)
     ocp.minimize("cost", sum=(ocp.model.symbol("u") - r) ** 2 * k[0])
     return ocp

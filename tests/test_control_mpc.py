@@ -445,7 +445,9 @@ def test_a_few_iterations_a_step_follow_a_goal_that_jumps():
         ocp.initial()
         ocp.minimize("error", integral=10 * (angle - goal) ** 2 + 0.1 * rate**2 + 1e-3 * torque**2)
         ocp.path("jump", torque - ocp.previous("torque"), lower=-3, upper=3)
-        mpc = MPC(ocp, iterations=iterations, tolerance=tolerance)
+        mpc = MPC(ocp, iterations=iterations, tolerance=tolerance, deadline=9.0, default=0.0)
+        with pytest.raises(InputError, match="not given the reference 'goal'; give it as goal="):
+            mpc.step([0.0, 0.0])
         wanted = {"goal": lambda t: 1.0 if t < 1.5 else -2.5}
         run = simulate(Plant(model, 0.05), mpc, steps=60, x0=[0, 0], parameters=wanted)
         away = run["angle"] - [wanted["goal"](t) for t in run.times]

@@ -137,12 +137,14 @@ class Model:
         self.values[name] = column(values, values.size, f"value of {name!r}")
         return self._declare("parameter", signal)
 
-    def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
+    def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Declare a parameter with a value for each grid point, held over the interval after it.
 
         Args:
             name: of it.
             value: a number, a column, a matrix with a column a grid point, or a function of time.
+                Without one, every solve that depends on it takes one by name; a plant and an
+                estimator take zero.
             size: number of entries.
             unit: of it.
 
@@ -151,8 +153,9 @@ class Model:
         """
         if size == 1 and isinstance(value, list | tuple) and len(value) > 1:
             raise InputError(f"reference {name!r} has {len(value)} numbers; give size={len(value)}")
-        self.values[name] = value
-        return self._declare("parameter", Signal.of(name, size, unit=unit, varying=True))
+        self.values[name] = 0.0 if value is None else value
+        signal = Signal.of(name, size, unit=unit, varying=True, needed=value is None)
+        return self._declare("parameter", signal)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say dx/dt of states by name; names that are no Python words come in a dictionary.
@@ -236,7 +239,8 @@ class Model:
         other = copy.copy(self)
         controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
                     for name, s in self.signals["control"].items()}  # fmt: skip
-        other.signals = {kind: {name: replace(s, moved=(None, None)) for name, s in signals.items()}
+        other.signals = {kind: {name: replace(s, moved=(None, None), needed=False)
+                                for name, s in signals.items()}
                          for kind, signals in self.signals.items()}  # fmt: skip
         other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}

@@ -32,6 +32,7 @@ class Signal:
         unit: for axes and tables, as ``"m/s"``.
         linear: of controls, whether they run linearly between grid points instead of being held.
         varying: of parameters, whether they have a value at each grid point.
+        needed: of these, whether a solve has to be given them, for none was declared.
         moved: expressions of the model's parameters in the place of lower and of upper; None for
             one that is a number.
     """
@@ -45,6 +46,7 @@ class Signal:
     unit: str = ""
     linear: bool = False
     varying: bool = False
+    needed: bool = False
     moved: tuple[Any, Any] = (None, None)
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
@@ -123,9 +123,22 @@ class Statement:
         values = numbers(value, f"value of {name!r}").ravel()
         return self._declare(Signal.of(name, values.size, unit=unit), values)
 
-    def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
+    def lacking(self, given: Collection[str]) -> list[str]:
+        """Return the references without a value, on which dynamics, costs or constraints depend."""
+        names = [n for n, signal in self.given.items() if signal.needed and n not in given]
+        if not names:
+            return names
+        moves, arguments = self.model.moves, self.model.arguments
+        said = [moves.rate(*arguments), moves.equations(*arguments)]
+        said += [ca.vertcat(c.integral, c.sum, c.start, c.end) for c in self.costs]
+        said += [constraint.expression for constraint in self.constraints]
+        return [n for n in names if ca.depends_on(ca.vertcat(*said),
+                self._symbols[n] if n in self.signals else self.model.symbol(n))]  # fmt: skip
+
+    def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
-        return self._declare(Signal.of(name, size, unit=unit, varying=True), value)
+        signal = Signal.of(name, size, unit=unit, varying=True, needed=value is None)
+        return self._declare(signal, 0.0 if value is None else value)
 
     def previous(self, control: str) -> Any:
         """Return a control as it is on the interval before, to price or to limit its changes.

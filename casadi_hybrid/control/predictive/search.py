@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
@@ -15,7 +15,7 @@ from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
-from casadi_hybrid.control.predictive.problem import Problem
+from casadi_hybrid.control.predictive.problem import Problem, nominal
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.result.result import Result
@@ -104,12 +104,12 @@ class Search:
 
     def used_once(self, until: float) -> Found:
         """Solve from the declared start, and from what that comes to; return the former."""
-        program = self.problem.numbers()
-        found = self.run(Question(program, until=until))
+        zeros = dict.fromkeys(nominal(self.problem).lacking(()), 0.0)
+        question = Question(self.problem.numbers(**zeros), parameters=zeros, until=until)
+        found = self.run(question)
         if found.plan is not None:
             later = float(found.plan.times[1])
-            self.run(Question(program, found.plan.state(later), later, before=found.plan,
-                              until=until))  # fmt: skip
+            self.run(replace(question, state=found.plan.state(later), at=later, before=found.plan))
         return found
 
     def run(self, asked: Question) -> Found:
