@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -125,6 +126,20 @@ class Estimator:
             self._start = np.asarray(self.model.vector("state", x0, "x0", self._start))
         self._mean = np.append(self._start, self._stacked("guess"))
         self.records: list[Record] = []
+
+    def prepare(
+        self, y: Any = None, u: Any = None, time: float | None = None, **parameters: Any
+    ) -> None:
+        """Make functions, solver and memory before the loop, by a step that is forgotten.
+
+        The arguments are those of a step; the estimator stays as it was.
+
+        Raises:
+            InputError: for numbers that do not fit.
+        """
+        twin: Any = copy(self)
+        twin.records = self.records.copy()
+        twin.step(y, u, time, **parameters)
 
     @property
     def record(self) -> Record:
