@@ -205,7 +205,7 @@ class Way:
                "over": 1e3 * over["speed"]}  # fmt: skip
         row |= _work([step.record for step in run.steps])
         if self.estimator is not None:
-            error = np.sqrt(np.mean(run.estimation_error() ** 2, axis=1))
+            error = np.sqrt(np.mean(np.square(run.estimation_error()), axis=1))
             row |= {"speed": 1e3 * error[1], "angle": np.degrees(error[2])}
             row |= {f"of {key}": value for key, value in _work(self.estimator.records).items()}
             if self.estimator.parameters:

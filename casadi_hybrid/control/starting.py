@@ -63,7 +63,7 @@ def _limited(ocp: Statement, program: Program) -> Program:
     model = ocp.model
     moving, function = model.limiting
     if moving:
-        p = _stacked(program, model.signals["parameter"], 0)  # what is free is in no limit
+        p = stacked(program, model.signals["parameter"], 0)  # what is free is in no limit
         sides = [side.full().ravel() for side in function.call([p])]
         for (name, signal), lower, upper in zip(
             moving.items(), sides[::2], sides[1::2], strict=True
@@ -74,8 +74,8 @@ def _limited(ocp: Statement, program: Program) -> Program:
     return program
 
 
-def _stacked(program: Program, signals: Mapping[str, Signal], column: int) -> Array:
-    """A column of these parameters as they are, zeros for those that the solver chooses."""
+def stacked(program: Program, signals: Mapping[str, Signal], column: int) -> Array:
+    """Return a column of parameters as they are, zeros for those that the solver chooses."""
     return np.concatenate([np.zeros(0), *(
         program.parameters[name].read(program.p)[:, column] if name in program.parameters
         else np.zeros(signal.size) for name, signal in signals.items()
@@ -106,6 +106,11 @@ def _parameters(
     """The values by block; functions of time at the grid points, also those that were declared."""
     signals, declared, values = ocp.given, ocp.declared, {}
     times = time + ocp.length * ocp.fractions
+    for name in ocp.lacking(given):
+        raise InputError(
+            f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "
+            "with the value that it is to have without"
+        )
     for name, signal in signals.items():
         if signal.varying and callable(declared[name]) and name not in given:
             values[name] = spread(declared[name], signal.size, times, f"value of {name!r}")
@@ -160,7 +165,7 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
         return found
     model = ocp.model
     rows = ocp.expression_function([c.expression for c in wanted])
-    numbers = np.append(_stacked(program, ocp.given, -1), ocp.length)
+    numbers = np.append(stacked(program, ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
     values = rows.call([*zero, numbers, ocp.length], False, False)
     for constraint, value in zip(wanted, values, strict=True):

@@ -5,7 +5,7 @@ A :class:`Plant` and a plain function look the same to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,9 @@ from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Places, Table, size_of
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.predictive.paths import judged
+from casadi_hybrid.control.reading.measures import Limits
 from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places_of
 
 Move = Callable[[Array, Array, float], Array]
@@ -32,6 +35,7 @@ class Wiring:
         move, show, measure: the state one period later, all outputs, what the sensors show.
         control: a control as a column, from a column or by name.
         u0: the control before any was computed; None where it is not known.
+        model: of a :class:`Plant`.
     """
 
     period: float
@@ -45,7 +49,7 @@ class Wiring:
     control: Callable[[Any, str], Array]
     x0: Array
     u0: Array | None
-    time_unit: str = ""
+    model: Any = None
 
 
 def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
@@ -106,7 +110,7 @@ def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
         control=lambda value, what: np.asarray(model.vector("control", value, what)),
         x0=np.asarray(model.vector("state", x0, "x0")),
         u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
-        time_unit=model.time_unit,
+        model=model,
     )
 
 
@@ -123,6 +127,26 @@ def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
         lower, upper = pair_of(name, old.size, pair)
         found[name] = replace(old, lower=lower, upper=upper)
     return found
+
+
+def estimated(estimator: Any, wiring: Wiring) -> dict[str, Signal]:
+    """Return the parameters that an estimator finds, by name; of one without a model none.
+
+    Raises:
+        InputError: for an estimator that cannot step, or whose sensors are not the plant's.
+    """
+    if estimator is not None and not hasattr(estimator, "step"):
+        raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
+    told = getattr(getattr(estimator, "sensors", None), "places", wiring.measured)
+    ordered = set(told) != set(wiring.measured) or list(told) == list(wiring.measured)
+    if size_of(told) != size_of(wiring.measured) or not ordered:
+        raise InputError(
+            f"the plant measures {', '.join(wiring.measured)} and the estimator takes "
+            f"{', '.join(told)}; give both the same outputs="
+        )
+    model = getattr(estimator, "model", None)
+    known = model.signals["parameter"] if isinstance(model, Model) else {}
+    return {name: known[name] for name in getattr(estimator, "parameters", ()) if name in known}
 
 
 def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
@@ -160,18 +184,27 @@ WITHOUT_PLAN = ("last plan", "fallback", "default")
 
 
 class Recorder:
-    """The steps of a loop, and what they are measured by."""
+    """The steps of a loop, and what they are measured by.
+
+    Of the limits those in ``fixed`` are the user's, which no controller changes.
+    """
 
     def __init__(
-        self, wiring: Wiring, limits: Mapping[str, Signal], costs: Mapping[str, Move]
-    ) -> None:
-        self.wiring, self.limits, self.costs = wiring, limits, costs
+        self, wiring: Wiring, limits: Mapping[str, Signal], fixed: Collection[str],
+        costs: Mapping[str, Move], estimator: Any,
+    ) -> None:  # fmt: skip
+        self.wiring, self.limits, self.fixed, self.costs = wiring, limits, fixed, costs
+        self.estimator, self.free = estimator, estimated(estimator, wiring)
         self.stopped = ""
         self._steps: list[dict[str, Any]] = []
 
-    def step(self, time: float, x: Array, applied: Array, before: Array, **rest: Any) -> None:
+    def step(
+        self, time: float, x: Array, applied: Array, before: Array, heard: Any, **rest: Any
+    ) -> None:
         """Note one step, ``before`` being the control that held until then."""
         shown = self.wiring.show(x, before, time)
+        found = [self.estimator.parameters[name] for name in self.free]
+        rest["estimate"] = None if self.estimator is None else np.hstack([heard, *found])
         costs = {name: np.ravel(cost(x, applied, time))[0] for name, cost in self.costs.items()}
         self._steps.append({"time": time, "x": x, "applied": applied, "outputs": shown, **rest,
                             "costs": costs})  # fmt: skip
@@ -180,37 +213,49 @@ class Recorder:
         """Return the run that ends at the state x."""
         wiring, K = self.wiring, len(self._steps)
         rows = {key: [step[key] for step in self._steps] for key in self._steps[0]}
-        applied, end = rows["applied"][-1], time + K * wiring.period
+        applied, end = rows["applied"], time + K * wiring.period
         rows["x"].append(None if self.stopped else x)
-        rows["outputs"].append(None if self.stopped else wiring.show(x, applied, end))
+        rows["outputs"].append(None if self.stopped else wiring.show(x, applied[-1], end))
         begins = np.array(rows["time"])
         times = np.append(begins, end)
-        controls = wiring.controls or {"u": slice(0, applied.size)}
-        estimates = _matrix(rows["estimate"], K)
+        controls = wiring.controls or {"u": slice(0, applied[-1].size)}
         states = Table(wiring.states, _matrix(rows["x"], K + 1), times)
-        of_states = wiring.states if estimates.shape[0] == x.size else {
-            "estimate": slice(0, estimates.shape[0])}  # fmt: skip
-        outputs = Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times)
-        tables = [states, Table(controls, _matrix(rows["applied"], K), begins), outputs]
+        estimates = _matrix(rows["estimate"], K)
+        free = {name: signal.size for name, signal in self.free.items()}
+        size = estimates.shape[0] - sum(free.values())
+        named = _sizes(wiring.states) if size == x.size else {"estimate": size}
+        first = applied[0] if wiring.u0 is None else wiring.u0
+        held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
+        paths = judged(rows["answer"], states, held, by_name=wiring.model is not None)
         return Run(
             states=states,
-            outputs=outputs,
-            controls=tables[1],
-            commanded=Table(controls, _matrix(rows["command"], K, applied.size), begins),
-            measured=Table(
-                wiring.measured, _matrix(rows["arrived"], K, size_of(wiring.measured)), begins
-            ),
-            estimates=Table(of_states if estimates.shape[0] else {}, estimates, begins),
+            outputs=Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times),
+            controls=Table(controls, _matrix(applied, K), begins),
+            commanded=Table(controls, _matrix(rows["command"], K, applied[-1].size), begins),
+            measured=Table(wiring.measured, _matrix(rows["arrived"], K, size_of(wiring.measured)),
+                           begins),
+            estimates=Table(places_of({**named, **free}) if size else {}, estimates, begins),
+            constraints=Table(places_of({name: part.shape[0] for name, part in paths.rows.items()}),
+                              np.vstack([np.zeros((0, K + 1)), *paths.rows.values()]), times),
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
-            violations=_violations(tables, self.limits, times),
-            limits=self.limits,
+            limits={name: self._limit(name, limit, paths.changed) for name, limit in
+                    {**self.free, **self.limits, **paths.constraints}.items()},
+            hidden=paths.hidden,
             status=tuple(map(_status, rows["answer"])),
             success=np.array([_succeeded(answer) for answer in rows["answer"]]),
             seconds=np.array(rows["seconds"]),
             steps=tuple(rows["answer"]),
             stopped=self.stopped,
-            time_unit=wiring.time_unit,
-        )
+            time_unit="" if wiring.model is None else wiring.model.time_unit,
+        )  # fmt: skip
+
+    def _limit(self, name: str, limit: Any, changed: Sequence[Mapping[str, Any]]) -> Limits:
+        """The limits of a quantity, with a column a time where the controller's have changed."""
+        sides = [(limit.lower, limit.upper)]
+        if name not in self.fixed and any(name in at for at in changed):
+            sides = [at.get(name, sides[0]) for at in changed]
+        lower, upper = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
+        return Limits(lower, upper, limit.scale, limit.unit)
 
 
 def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
@@ -222,16 +267,8 @@ def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
     return np.array(full, dtype=float).T.reshape(rows, count)
 
 
-def _violations(tables: list[Table], limits: Mapping[str, Signal], times: Array) -> Table:
-    found: dict[str, Array] = {}
-    for name, limit in limits.items():
-        if np.isfinite([limit.lower, limit.upper]).any():
-            values = next(table.rows(name) for table in tables if name in table)
-            outside = np.maximum(limit.lower[:, None] - values, values - limit.upper[:, None])
-            found[name] = np.full((values.shape[0], times.size), np.nan)
-            found[name][:, : values.shape[1]] = np.maximum(outside, 0.0)
-    places = places_of({name: rows.shape[0] for name, rows in found.items()})
-    return Table(places, np.vstack([np.zeros((0, times.size)), *found.values()]), times)
+def _sizes(places: Places) -> dict[str, int]:
+    return {name: where.stop - where.start for name, where in places.items()}
 
 
 def _status(answer: Any) -> str:

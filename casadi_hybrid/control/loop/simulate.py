@@ -16,7 +16,6 @@ from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
 from casadi_hybrid.control.loop.record import Recorder, Wiring, costs_of, limits_of, wire
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.loop.table import size_of
 from casadi_hybrid.control.signals import Array, by_name, column
 
 
@@ -103,20 +102,14 @@ def simulate(
     steps = count(steps, "steps", at_least=1)
     wiring = wire(plant, period, x0, u0)
     ask = _asker(controller)
-    if estimator is not None and not hasattr(estimator, "step"):
-        raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
-    told = getattr(getattr(estimator, "sensors", None), "places", wiring.measured)
-    ordered = set(told) != set(wiring.measured) or list(told) == list(wiring.measured)
-    if size_of(told) != size_of(wiring.measured) or not ordered:
-        raise InputError(f"the plant measures {', '.join(wiring.measured)} and the estimator takes "
-                         f"{', '.join(told)}; give both the same outputs=")  # fmt: skip
     of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
     rng = np.random.default_rng(of_process)
     pushed = _pusher(push, plant, wiring, steps)
     given = parameters if callable(parameters) else lambda time: parameters or {}
-    record = Recorder(wiring, limits_of(plant, limits), costs_of(plant, cost))
+    own, priced = limits_of(plant, limits), costs_of(plant, cost)
+    record = Recorder(wiring, own, limits or (), priced, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
@@ -144,8 +137,8 @@ def simulate(
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
         record.step(
-            t, x, applied, applied if before is None else before, command=command, arrived=arrived,
-            estimate=None if estimator is None else heard, answer=answer, seconds=seconds,
+            t, x, applied, applied if before is None else before, heard, command=command,
+            arrived=arrived, answer=answer, seconds=seconds,
         )  # fmt: skip
         after = wiring.move(x, applied, t) + draw(rng, root)
         before = applied

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.control.reading.measures import Excess, in_unit
 from casadi_hybrid.control.signals import Array, known, plain
 
 Places = Mapping[str, slice]
@@ -81,3 +82,20 @@ class Table:
             size = where.stop - where.start
             labels += [f"{name}[{i}]" for i in range(size)] if size > 1 else [name]
         return labels
+
+
+@dataclass(frozen=True, repr=False)
+class EstimationError(Table):
+    """The estimate minus the true state, a column a step; printed, the largest by its scale.
+
+    Attributes:
+        worst: of which state that is, by how much and when.
+    """
+
+    worst: Excess
+
+    def __repr__(self) -> str:
+        """The largest error, of which state, and when."""
+        at, unit = self.worst, self.worst.unit
+        return (f"largest error {at.scaled:.2g} of the scale: {at.name} by "
+                f"{in_unit(at.amount, unit)} at {in_unit(at.time, at.time_unit)}")  # fmt: skip

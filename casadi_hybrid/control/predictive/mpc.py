@@ -256,7 +256,9 @@ class MPC:
         self.records.append(record)
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})
-        return Step(control, status, reason, answer.violated, record, plan, stats, self._places)
+        asked = self.ocp, question.program
+        return Step(control, status, reason, answer.violated, record, asked, plan, stats,
+                    self._places)  # fmt: skip
 
     def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Change limits for the steps from now on, without rebuilding: they are numbers.
