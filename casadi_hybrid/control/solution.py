@@ -148,20 +148,9 @@ class Solution(Ended):
         values |= {name: P[where] for name, where in places(ocp.given).items()}
         values |= {name: Y[where] for name, where in model.places("output").items()}
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
-        return cls(
-            ocp,
-            laid,
-            program,
-            x,
-            lam_x,
-            lam_g,
-            sum(found.values()),
-            T.ravel(),
-            values,
-            found,
-            stats,
-            explanation,
-        )
+        objective = sum(found.values())
+        return cls(ocp, laid, program, x, lam_x, lam_g, objective, T.ravel(), values, found, stats,
+                   explanation)  # fmt: skip
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""

@@ -5,7 +5,7 @@ A :class:`Plant` and a plain function look the same to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from casadi_hybrid.control.loop.table import Places, Table, size_of
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.paths import judged
 from casadi_hybrid.control.reading.measures import Limits
-from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places_of
+from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places
 
 Move = Callable[[Array, Array, float], Array]
 
@@ -63,7 +63,7 @@ def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
     if period is None:
         raise InputError("period is needed where the plant is a function")
     start = column(x0, np.size(x0), "x0")
-    places = {"x": slice(0, start.size)}
+    rows = {"x": slice(0, start.size)}
     before = None if u0 is None else column(u0, np.size(u0), "u0")
 
     def move(x: Array, u: Array, time: float) -> Array:
@@ -76,22 +76,11 @@ def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
         return after
 
     return Wiring(
-        period=positive(period, "period"),
-        states=places,
-        outputs={},
-        measured=places,
-        controls=None if before is None else {"u": slice(0, before.size)},
-        move=move,
-        show=lambda x, u, time: np.zeros(0),
-        measure=lambda x, u, time: x,
-        control=_plain,
-        x0=start,
-        u0=before,
-    )
-
-
-def _plain(value: Any, what: str) -> Array:
-    return column(value, np.size(value), what)
+        period=positive(period, "period"), states=rows, outputs={}, measured=rows,
+        controls=None if before is None else {"u": slice(0, before.size)}, move=move,
+        show=lambda x, u, time: np.zeros(0), measure=lambda x, u, time: x,
+        control=lambda value, what: column(value, np.size(value), what), x0=start, u0=before,
+    )  # fmt: skip
 
 
 def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
@@ -99,19 +88,14 @@ def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
     if period is not None and not np.isclose(period, plant.period, rtol=1e-12, atol=0.0):
         raise InputError(f"period is {period:g}, the plant's is {plant.period:g}; leave it out")
     return Wiring(
-        period=plant.period,
-        states=model.places("state"),
-        outputs=model.places("output"),
-        measured=plant.sensors.places,
-        controls=model.places("control"),
-        move=plant.step,
-        show=plant.outputs,
-        measure=plant.measure,
+        period=plant.period, states=model.places("state"), outputs=model.places("output"),
+        measured=plant.sensors.places, controls=model.places("control"), move=plant.step,
+        show=plant.outputs, measure=plant.measure,
         control=lambda value, what: np.asarray(model.vector("control", value, what)),
         x0=np.asarray(model.vector("state", x0, "x0")),
         u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
         model=model,
-    )
+    )  # fmt: skip
 
 
 def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
@@ -137,12 +121,12 @@ def estimated(estimator: Any, wiring: Wiring) -> dict[str, Signal]:
     """
     if estimator is not None and not hasattr(estimator, "step"):
         raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
-    told = getattr(getattr(estimator, "sensors", None), "places", wiring.measured)
-    ordered = set(told) != set(wiring.measured) or list(told) == list(wiring.measured)
-    if size_of(told) != size_of(wiring.measured) or not ordered:
+    seen, told = wiring.measured, getattr(getattr(estimator, "sensors", None), "places", {})
+    alike = list(told) == list(seen) if set(told) == set(seen) else size_of(told) == size_of(seen)
+    if told and not alike:
         raise InputError(
-            f"the plant measures {', '.join(wiring.measured)} and the estimator takes "
-            f"{', '.join(told)}; give both the same outputs="
+            f"the plant measures {', '.join(seen)} and the estimator takes {', '.join(told)}; "
+            "give both the same outputs="
         )
     model = getattr(estimator, "model", None)
     known = model.signals["parameter"] if isinstance(model, Model) else {}
@@ -184,16 +168,11 @@ WITHOUT_PLAN = ("last plan", "fallback", "default")
 
 
 class Recorder:
-    """The steps of a loop, and what they are measured by.
+    """The steps of a loop, and what they are measured by; limits as of :func:`limits_of`."""
 
-    Of the limits those in ``fixed`` are the user's, which no controller changes.
-    """
-
-    def __init__(
-        self, wiring: Wiring, limits: Mapping[str, Signal], fixed: Collection[str],
-        costs: Mapping[str, Move], estimator: Any,
-    ) -> None:  # fmt: skip
-        self.wiring, self.limits, self.fixed, self.costs = wiring, limits, fixed, costs
+    def __init__(self, plant: Any, wiring: Wiring, limits: Any, cost: Any, estimator: Any) -> None:
+        self.wiring, self.costs = wiring, costs_of(plant, cost)
+        self.limits, self.fixed = limits_of(plant, limits), limits or {}
         self.estimator, self.free = estimator, estimated(estimator, wiring)
         self.stopped = ""
         self._steps: list[dict[str, Any]] = []
@@ -221,12 +200,14 @@ class Recorder:
         controls = wiring.controls or {"u": slice(0, applied[-1].size)}
         states = Table(wiring.states, _matrix(rows["x"], K + 1), times)
         estimates = _matrix(rows["estimate"], K)
-        free = {name: signal.size for name, signal in self.free.items()}
-        size = estimates.shape[0] - sum(free.values())
-        named = _sizes(wiring.states) if size == x.size else {"estimate": size}
+        free = places(self.free)
+        n = estimates.shape[0] - size_of(free)
+        found = dict(wiring.states) if n == x.size else {"estimate": slice(0, n)} if n else {}
+        found |= {name: slice(n + where.start, n + where.stop) for name, where in free.items()}
         first = applied[0] if wiring.u0 is None else wiring.u0
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
-        paths = judged(rows["answer"], states, held, by_name=wiring.model is not None)
+        named = wiring.model is not None
+        paths, constraints, changed, hidden = judged(rows["answer"], states, held, named=named)
         return Run(
             states=states,
             outputs=Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times),
@@ -234,13 +215,12 @@ class Recorder:
             commanded=Table(controls, _matrix(rows["command"], K, applied[-1].size), begins),
             measured=Table(wiring.measured, _matrix(rows["arrived"], K, size_of(wiring.measured)),
                            begins),
-            estimates=Table(places_of({**named, **free}) if size else {}, estimates, begins),
-            constraints=Table(places_of({name: part.shape[0] for name, part in paths.rows.items()}),
-                              np.vstack([np.zeros((0, K + 1)), *paths.rows.values()]), times),
+            estimates=Table(found, estimates, begins),
+            constraints=Table.of(paths, times),
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
-            limits={name: self._limit(name, limit, paths.changed) for name, limit in
-                    {**self.free, **self.limits, **paths.constraints}.items()},
-            hidden=paths.hidden,
+            limits={name: self._limit(name, limit, changed) for name, limit in
+                    {**self.free, **self.limits, **constraints}.items()},
+            hidden=hidden,
             status=tuple(map(_status, rows["answer"])),
             success=np.array([_succeeded(answer) for answer in rows["answer"]]),
             seconds=np.array(rows["seconds"]),
@@ -265,10 +245,6 @@ def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
     lost = np.full(rows, np.nan)
     full = [lost if column is None else column for column in columns]
     return np.array(full, dtype=float).T.reshape(rows, count)
-
-
-def _sizes(places: Places) -> dict[str, int]:
-    return {name: where.stop - where.start for name, where in places.items()}
 
 
 def _status(answer: Any) -> str:

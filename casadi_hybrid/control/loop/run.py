@@ -17,7 +17,7 @@ from casadi_hybrid.control.loop.table import EstimationError, Table
 from casadi_hybrid.control.reading.checking import FEASIBLE
 from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, worst_excess
 from casadi_hybrid.control.reading.storing import packed, unpacked
-from casadi_hybrid.control.signals import Array, known, places_of, plain
+from casadi_hybrid.control.signals import Array, known, plain
 
 FORMAT = "casadi_hybrid run 2"
 TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints")
@@ -73,22 +73,18 @@ class Run:
     def __str__(self) -> str:
         """How many steps of each status, between what all was, what it cost, what was exceeded."""
         counts, end = Counter(self.status), in_unit(self.times[-1], self.time_unit)
+        said = f"largest violation {self.violation:.3g} of the scale: {self.worst}"
+        if not self.worst:
+            said = f"no limit of {', '.join(self._beyond) or 'anything'} is exceeded"
+        hidden = f"not looked at, for the record does not decide them: {', '.join(self.hidden)}"
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
             f"states: {self._ranges(self.states)}",
             f"controls: {self._ranges(self.controls)}",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),
-            f"largest violation {self.violation:.3g} of the scale: {self.worst}"
-            if self.worst
-            else f"no limit of {', '.join(self._beyond)} is exceeded"
-            if self._beyond
-            else "",
-            f"not looked at, for the record does not decide them: {', '.join(self.hidden)}"
-            if self.hidden
-            else "",
-            self.stopped,
-        ]
+            said, hidden if self.hidden else "", self.stopped,
+        ]  # fmt: skip
         return "\n".join(filter(None, lines))
 
     def __getitem__(self, name: str) -> Array:
@@ -132,26 +128,17 @@ class Run:
     @property
     def violations(self) -> Table:
         """How far what has limits is outside at each time; of controls NaN at the last."""
-        rows = {name: np.full((beyond.shape[0], self.times.size), np.nan)
+        rows = {name: np.maximum(beyond, 0.0) * self.limits[name].scale[:, None]
                 for name, (beyond, _) in self._beyond.items()}  # fmt: skip
-        for name, (beyond, _) in self._beyond.items():
-            excess = np.maximum(beyond, 0.0) * self.limits[name].scale[:, None]
-            rows[name][:, : beyond.shape[1]] = excess
-        places = places_of({name: part.shape[0] for name, part in rows.items()})
-        return Table(
-            places, np.vstack([np.zeros((0, self.times.size)), *rows.values()]), self.times
-        )
+        return Table.of(rows, self.times)
 
     @cached_property
     def _beyond(self) -> dict[str, tuple[Array, Excess]]:
         """Of all that has limits how far it is beyond them, in its scale, and where most."""
-        found = {}
-        for name, (lower, upper, scale, unit) in self.limits.items():
-            if np.isfinite([lower, upper]).any():
-                rows = self._rows(name)
-                own = Limits(lower[:, : rows.shape[1]], upper[:, : rows.shape[1]], scale, unit)
-                found[name] = worst_excess(name, rows, own, self.times, self.time_unit)
-        return found
+        return {
+            name: worst_excess(name, self._rows(name), limit, self.times, self.time_unit)
+            for name, limit in self.limits.items() if np.isfinite([limit.lower, limit.upper]).any()
+        }  # fmt: skip
 
     @property
     def failed(self) -> int:
@@ -197,9 +184,8 @@ class Run:
             (self.measured, " measured"), (self.estimates, " estimated"),
         ):  # fmt: skip
             for label, row in zip(table.labels, table.values, strict=True):
-                full = np.full(self.times.size, np.nan)
-                full[: row.size] = row
-                columns[label + suffix] = full
+                rest = np.full(self.times.size - row.size, np.nan)
+                columns[label + suffix] = np.append(row, rest)
         for name, values in self.costs.items():
             columns[f"cost {name}"] = np.append(values, np.nan)
         return pd.DataFrame(columns, index=pd.Index(self.times, name="time"))
@@ -236,13 +222,10 @@ class Run:
             if head["format"] != FORMAT:
                 raise InputError(f"{path} has the format {head['format']!r}, not {FORMAT!r}")
             parts: dict[str, Any] = {
-                name: Table(
-                    {key: slice(*place) for key, place in head["tables"][name].items()},
-                    arrays[f"{name} values"],
-                    arrays[f"{name} times"],
-                )
+                name: Table({key: slice(*place) for key, place in head["tables"][name].items()},
+                            arrays[f"{name} values"], arrays[f"{name} times"])
                 for name in TABLES
-            }
+            }  # fmt: skip
             parts["costs"] = {name: arrays[f"cost {i}"] for i, name in enumerate(head["costs"])}
             parts["limits"] = {name: Limits._make([*map(np.array, limit[:3]), limit[3]])
                                for name, limit in head["limits"].items()}  # fmt: skip

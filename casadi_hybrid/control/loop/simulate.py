@@ -14,7 +14,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder, Wiring, costs_of, limits_of, wire
+from casadi_hybrid.control.loop.record import Recorder, Wiring, wire
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, by_name, column
 
@@ -84,8 +84,8 @@ def simulate(
         seed: of the random numbers.
         cost: of a step, an expression of the plant's model or a function (x, u, time) → number;
             or a dictionary of them by name. The costs are sums over the steps.
-        limits: (lower, upper) by name, for :attr:`Run.violations`, in place of those that the
-            model has for states and controls; outputs too.
+        limits: (lower, upper) by name of a state, control or output, for :attr:`Run.violations`,
+            in place of the model's, and of those that an :class:`MPC` has changed at a step.
         progress: whether a line on stderr tells how far it is.
 
     Raises:
@@ -108,8 +108,7 @@ def simulate(
     rng = np.random.default_rng(of_process)
     pushed = _pusher(push, plant, wiring, steps)
     given = parameters if callable(parameters) else lambda time: parameters or {}
-    own, priced = limits_of(plant, limits), costs_of(plant, cost)
-    record = Recorder(wiring, own, limits or (), priced, estimator)
+    record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
@@ -164,12 +163,9 @@ def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
     """The control of this period: what is due, else what was applied before, else zeros."""
-    if due is not None:
-        return due
-    if before is not None:
-        return before
-    if command is not None:
-        return np.zeros(command.size)
+    for control in (due, before, None if command is None else np.zeros(command.size)):
+        if control is not None:
+            return control
     raise InputError("u0 is needed: nothing was measured yet and the plant is a plain function")
 
 

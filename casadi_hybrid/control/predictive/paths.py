@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import casadi as ca
@@ -16,61 +16,46 @@ from casadi_hybrid.control.signals import Array, places
 from casadi_hybrid.control.starting import stacked
 from casadi_hybrid.control.terms import Constraint
 
-
-@dataclass(frozen=True)
-class Judged:
-    """What the record of a loop says of the problem that its controller solved.
-
-    Attributes:
-        constraints, rows: by name those that the record decides, and their values, a column a time.
-        changed: for each time the limits that were not as declared, by name.
-        hidden: names of path constraints that the record does not decide.
-    """
-
-    constraints: Mapping[str, Constraint] = field(default_factory=dict)
-    rows: Mapping[str, Array] = field(default_factory=dict)
-    changed: Sequence[Mapping[str, tuple[Array, Array]]] = ()
-    hidden: tuple[str, ...] = ()
+Changes = Sequence[Mapping[str, tuple[Array, Array]]]
 
 
-def judged(answers: Sequence[Any], states: Table, held: Table, *, by_name: bool) -> Judged:
+def judged(
+    answers: Sequence[Any], states: Table, held: Table, *, named: bool
+) -> tuple[dict[str, Array], dict[str, Constraint], Changes, tuple[str, ...]]:
     """Return the path constraints of the steps of an :class:`MPC` along K + 1 states.
 
-    ``held`` are controls: before the first step, in the K steps, and the last once more. Without
-    ``by_name`` states and controls are in the controller's order, the plant being a function.
+    ``held`` are controls: before the first step, in the K steps, and the last once more. Where they
+    are not ``named`` as in the model, the order is the same.
+
+    Returns:
+        Values by name, a column a time, and what they are of; for each time the limits that were
+        not as declared, by name; the names of those that the record does not decide.
     """
-    asked: list[Any] = [getattr(answer, "asked", None) for answer in answers]
-    begin = next((k for k, pair in enumerate(asked) if pair), None)
-    if begin is None:
-        return Judged()
-    for k in range(begin + 1, len(asked)):
-        asked[k] = asked[k] or asked[k - 1]
-    problem = asked[begin][0]
-    ocp, model, prefix = nominal(problem), problem.model, next(iter(parts(problem)))
+    asked = [getattr(answer, "asked", None) for answer in answers]
+    first = next(filter(None, asked), None)
+    if first is None:
+        return {}, {}, (), ()
+    ocp, model, prefix = nominal(first[0]), first[0].model, next(iter(parts(first[0])))
+    *_, last = lasting = list(accumulate(asked, lambda old, new: new or old, initial=first))[1:]
+    programs = [program.part(prefix) for _, program in [*lasting, last]]
     own = {f"limits of {name}" for name in ocp.softened}  # judged as those of the states
     paths = {c.name: c for c in ocp.constraints if c.place == "path" and c.name not in own}
     chosen = [*map(model.symbol, ocp.freed)] + [ocp.duration] * bool(ocp.free_duration)
     unseen = ca.vertcat(model.stacked("algebraic"), *chosen)
     seen = {name: c for name, c in paths.items() if not ca.depends_on(c.expression, unseen)}
-    programs = [program.part(prefix) for _, program in [*asked[begin:], asked[-1]]]
+    X, W = states.values, held.values
     P = np.array([np.append(stacked(part, ocp.given, 0), ocp.length) for part in programs]).T
     try:
-        X, W = (
-            np.vstack([table.rows(name) for name in model.signals[kind]])
-            if by_name
-            else table.values
-            for kind, table in (("state", states), ("control", held))
-        )
+        if named:
+            X, W = (np.vstack([table.rows(name) for name in model.signals[kind]])
+                    for kind, table in (("state", states), ("control", held)))  # fmt: skip
         for name, control in ocp.lagged.items():
-            P[places(ocp.given)[name]] = W[model.places("control")[control], begin:-1]
+            P[places(ocp.given)[name]] = W[model.places("control")[control], :-1]
         function = ocp.expression_function([c.expression for c in seen.values()])
-        z, t = np.zeros((model.size("algebraic"), len(programs))), states.times[None, begin:]
-        found = function.map(len(programs)).call([X[:, begin:], z, W[:, begin + 1 :], P, t])
+        z = np.zeros((model.size("algebraic"), len(programs)))
+        found = function.map(len(programs)).call([X, z, W[:, 1:], P, states.times[None]])
     except (InputError, RuntimeError):  # the plant has other states or controls
-        return Judged(hidden=tuple(paths))
-    rows = {
-        name: np.pad(value.full(), ((0, 0), (begin, 0)), constant_values=np.nan)
-        for name, value in zip(seen, found, strict=True)
-    }
-    changed = [programs[0].limits] * begin + [program.limits for program in programs]
-    return Judged(seen, rows, changed, tuple(name for name in paths if name not in seen))
+        return {}, {}, (), tuple(paths)
+    rows = {name: value.full() for name, value in zip(seen, found, strict=True)}
+    hidden = tuple(name for name in paths if name not in seen)
+    return rows, seen, [program.limits for program in programs], hidden

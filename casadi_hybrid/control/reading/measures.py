@@ -113,10 +113,11 @@ def worst_excess(
 ) -> tuple[Array, Excess]:
     """Return by how much rows, a column a time, are beyond limits in their scale, and the worst.
 
-    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have.
+    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have; columns
+    after the last time are left out.
     """
     lower, upper, scale = (
-        np.broadcast_to(part.reshape(rows.shape[0], -1), rows.shape)
+        np.broadcast_to(part.reshape(rows.shape[0], -1)[:, : rows.shape[1]], rows.shape)
         for part in (limited.lower, limited.upper, limited.scale)
     )
     below, above = (lower - rows) / scale, (rows - upper) / scale
