@@ -331,7 +331,7 @@ def test_summary_of_monte_carlo():
         ({"steps": 0}, "steps"),
         ({"x0": [1.0]}, "x0 has 1 entries"),
         ({"noise": -1.0}, "noise must be standard deviations"),
-        ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, "positive semidefinite"),
+        ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, "noise has the eigenvalue -1; a covariance has none"),
         ({"noise": {"y": 1.0}}, "no entry of noise 'y'"),
         ({"dropout": 1.5}, "dropout"),
         ({"delay": -1}, "delay"),

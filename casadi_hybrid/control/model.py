@@ -33,6 +33,13 @@ class Moves:
     equations: ca.Function
     outputs: ca.Function
 
+    @property
+    def algebraic(self) -> ca.Function:
+        """(z near, x, u, p, t) → z with 0 = equations(x, z, u, p, t)."""
+        x, z, u, p, t = self.equations.sx_in()
+        rows = ca.Function("equations", [z, x, u, p, t], [self.equations(x, z, u, p, t)])
+        return ca.rootfinder("algebraic", "newton", rows, {"abstol": 1e-12})
+
 
 class Model:
     """A plant: dx/dt = rate(x, z, u, p, t) with 0 = equations(x, z, u, p, t), or x⁺ = next(…).

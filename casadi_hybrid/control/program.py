@@ -131,13 +131,9 @@ class Program:
             return {name.removeprefix(prefix): block for name, block in blocks.items()
                     if name.startswith(prefix)}  # fmt: skip
 
-        return replace(
-            self,
-            variables=own(self.variables),
-            parameters=own(self.parameters),
-            constraints=own(self.constraints),
-            limits=own(self.limits),
-        )
+        kinds = ("variables", "parameters", "constraints", "limits")
+        changed: dict[str, Any] = {kind: own(getattr(self, kind)) for kind in kinds}
+        return replace(self, **changed)
 
     def with_x0(self, x0: Any) -> Program:
         """Return the program with another start, in its own unknowns."""

@@ -111,7 +111,7 @@ class Plant:
                 column(value, signal.size, f"parameters[{name!r}]")
             self.parameters[name] = value
         self._step = plain_step(step_of(model, step, Integrator()), model)
-        self._algebraic = _algebraic(model) if model.size("algebraic") else None
+        self._algebraic = model.moves.algebraic if model.size("algebraic") else None
         self.reset()
 
     def reset(self) -> None:
@@ -190,13 +190,6 @@ def first_guess(model: Model, kind: str) -> Array:
             value = value[:1]
         parts.append(column(value, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)
-
-
-def _algebraic(model: Model) -> ca.Function:
-    """(z near, x, u, p, t) → z with 0 = equations(x, z, u, p, t)."""
-    x, z, u, p, t = model.arguments
-    equations = ca.Function("equations", [z, x, u, p, t], [model.moves.equations(x, z, u, p, t)])
-    return ca.rootfinder("algebraic", "newton", equations, {"abstol": 1e-12})
 
 
 def _column(value: Any) -> Array:

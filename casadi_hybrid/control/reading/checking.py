@@ -166,11 +166,7 @@ def _inside(dense: Dense, n: int) -> tuple[Array, Array]:
 def _explicit(dense: Dense, fractions: Array) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
-    rate = model.moves.rate
-    buffer, evaluate = rate.buffer()
-    own = model.size("parameter")
-    slope = np.zeros(model.size("state"))
-    buffer.set_res(0, slope.data)
+    rate, own = Buffered(model.moves.rate), model.size("parameter")
     scale = model.limits("state", "scale")
 
     def flow(k: int, start: Array) -> Array:
@@ -184,13 +180,8 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
             if not left[0]:
                 raise _StuckError
             w = u + s * (v - u)
-            for i, values in enumerate((y, np.zeros(0), w, p, np.array([t0 + s * dt]))):
-                kept[i] = np.ascontiguousarray(values, dtype=float)
-                buffer.set_arg(i, kept[i].data)
-            evaluate()
-            return np.asarray(dt * slope)
+            return np.asarray(dt * rate(y, np.zeros(0), w, p, t0 + s * dt))
 
-        kept: dict[int, Array] = {}
         nothing = np.full((start.size, fractions.size), np.nan)
         if not np.isfinite(start).all():
             return nothing
@@ -206,6 +197,25 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
 
 class _StuckError(Exception):
     """Too many evaluations of the rates."""
+
+
+class Buffered:
+    """A function behind fixed places for its inputs and first output: a call takes a tenth."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._kept, self._evaluate = function.buffer()
+        self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        self._output = np.zeros(function.nnz_out(0))
+        for i, array in enumerate(self._inputs):
+            self._kept.set_arg(i, array.data)
+        self._kept.set_res(0, self._output.data)
+
+    def __call__(self, *values: Any) -> Array:
+        """Return a fresh array of the output at numbers for each input."""
+        for target, value in zip(self._inputs, values, strict=True):
+            target[:] = value
+        self._evaluate()
+        return self._output.copy()
 
 
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:

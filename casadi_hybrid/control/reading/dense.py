@@ -230,10 +230,7 @@ class Dense:
 
     @cached_property
     def _root(self) -> ca.Function:
-        """(near z, x, u, p, t) → z that solves the equations."""
-        x, z, u, p, t = self.ocp.model.arguments
-        rows = self.ocp.model.moves.equations(x, z, u, p, t)
-        return ca.rootfinder("root", "newton", ca.Function("rows", [z, x, u, p, t], [rows]))
+        return self.ocp.model.moves.algebraic
 
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:

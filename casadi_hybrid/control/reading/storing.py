@@ -61,19 +61,11 @@ class Saved(ByName):
         costs: Mapping[str, float],
     ) -> Saved:
         """Return what a file says of a solution of one horizon or of several."""
-        return cls(
-            name,
-            solution.times,
-            rows,
-            {key: np.atleast_2d(values) for key, values in multipliers.items()},
-            units,
-            costs,
-            solution.stats,
-            {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
-            | {name: getattr(solution.program, name) for name in _NUMBERS},
-            identity(solution.program),
-            solution.explanation,
-        )
+        matrices = {key: np.atleast_2d(values) for key, values in multipliers.items()}
+        point = {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
+        point |= {name: getattr(solution.program, name) for name in _NUMBERS}
+        return cls(name, solution.times, rows, matrices, units, costs, solution.stats, point,
+                   identity(solution.program), solution.explanation)  # fmt: skip
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
