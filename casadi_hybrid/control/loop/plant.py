@@ -129,7 +129,7 @@ class Plant:
         """
         x, u, p = self._arguments(x, u, time)
         z = self._solved(x, u, p, time)
-        return _column(self._step(x, z, u, u, p, time, period or self.period)[0])
+        return np.array(self._step(x, z, u, u, p, time, period or self.period)[0]).ravel()
 
     def motion(self, x0: Any, controls: Any, time: float = 0.0) -> Array:
         """Return the states under controls that are known before, without feedback.
@@ -166,7 +166,7 @@ class Plant:
     def evaluate(self, function: ca.Function, x: Any, u: Any, time: float = 0.0) -> Array:
         """Return a function (x, z, u, p, t) with the plant's algebraic states and parameters."""
         x, u, p = self._arguments(x, u, time)
-        return _column(function(x, self._solved(x, u, p, time), u, p, time))
+        return np.array(function(x, self._solved(x, u, p, time), u, p, time)).ravel()
 
     def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array]:
         x = self.model.vector("state", x, "x")
@@ -175,7 +175,7 @@ class Plant:
 
     def _solved(self, x: Array, u: Array, p: Array, time: float) -> Array:
         if self._algebraic is not None:
-            self._z = _column(self._algebraic(self._z, x, u, p, time))
+            self._z = np.array(self._algebraic(self._z, x, u, p, time)).ravel()
         return self._z
 
 
@@ -190,9 +190,3 @@ def first_guess(model: Model, kind: str) -> Array:
             value = value[:1]
         parts.append(column(value, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)
-
-
-def _column(value: Any) -> Array:
-    if isinstance(value, ca.DM):
-        value = value.full()
-    return np.array(value, dtype=float).ravel()

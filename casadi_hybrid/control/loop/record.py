@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -67,8 +68,7 @@ def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
     before = None if u0 is None else column(u0, np.size(u0), "u0")
 
     def move(x: Array, u: Array, time: float) -> Array:
-        after = plant(x, u)
-        after = np.array(after.full() if isinstance(after, ca.DM) else after, dtype=float).ravel()
+        after = np.array(plant(x, u), dtype=float).ravel()
         if after.size != start.size:
             raise InputError(
                 f"plant returned {after.size} entries; the state has {start.size}, as x0"
@@ -153,12 +153,8 @@ def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
             ) from None
         if function.numel_out(0) != 1:
             raise InputError(f"cost {name!r} must be a scalar, it has {function.numel_out(0)}")
-        found[name] = _cost(plant, function)
+        found[name] = partial(plant.evaluate, function)
     return found
-
-
-def _cost(plant: Plant, function: ca.Function) -> Move:
-    return lambda x, u, time: plant.evaluate(function, x, u, time)
 
 
 NOT_ASKED = "no measurement yet"

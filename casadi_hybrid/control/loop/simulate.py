@@ -106,7 +106,7 @@ def simulate(
     channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
     rng = np.random.default_rng(of_process)
-    pushed = _pusher(push, plant, wiring, steps)
+    pushed = _pusher(push, wiring, steps)
     given = parameters if callable(parameters) else lambda time: parameters or {}
     record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
@@ -169,17 +169,15 @@ def _applied(due: Array | None, before: Array | None, command: Array | None) -> 
     raise InputError("u0 is needed: nothing was measured yet and the plant is a plain function")
 
 
-def _pusher(
-    push: Any, plant: Any, wiring: Wiring, steps: int
-) -> Callable[[int, float, Array], Array]:
+def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
     """The function (k, time, x) → x pushed."""
     size = wiring.x0.size
 
     def numbers(value: Any, what: str) -> Array:
         if isinstance(value, Mapping):
-            if set(wiring.states) == {"x"} and not hasattr(plant, "model"):
+            if wiring.model is None:
                 raise InputError(f"{what} must be a column; the plant is a plain function")
-            return np.asarray(plant.model.vector("state", value, what, np.zeros(size)))
+            return np.asarray(wiring.model.vector("state", value, what, np.zeros(size)))
         return column(value, size, what)
 
     table: dict[int, Array] = {}

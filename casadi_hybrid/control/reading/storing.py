@@ -15,6 +15,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import npz_path, pandas
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Samples
+from casadi_hybrid.control.reading.measures import entry_name
 from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 1
@@ -156,10 +157,8 @@ def renumbered(program: Program, solved: Program) -> Program:
 def table(samples: Samples) -> Any:
     """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, …."""
     pd = pandas()
-    columns = {}
-    for name, rows in samples.rows.items():
-        for i, row in enumerate(rows):
-            columns[f"{name}[{i}]" if rows.shape[0] > 1 else name] = row
+    columns = {entry_name(name, i, rows): row
+               for name, rows in samples.rows.items() for i, row in enumerate(rows)}  # fmt: skip
     return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
 
 
