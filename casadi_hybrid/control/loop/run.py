@@ -38,8 +38,8 @@ class Run:
         commanded: what the controller said at these times; NaN where it was not asked.
         measured: what arrived at these times; NaN where nothing did.
         estimates: states, and parameters, that the estimator said; without one no rows.
-        constraints: path constraints of an :class:`MPC` at the true states and the control applied
-            from there on, with the parameters that it was given; NaN before it was asked.
+        constraints: path constraints of an :class:`MPC` at the true states and the controls applied
+            from there on, with the parameters that it had.
         costs: by name, one number a step.
         limits: by name, each side with a column, or with one a time where they have changed.
         hidden: names of path constraints that are not in the record: they depend on algebraic
