@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.estimation.arrival import Filter
 from casadi_hybrid.control.loop.noise import covariance
@@ -197,11 +197,10 @@ def _unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknow
         if signal.varying:
             raise InputError(f"free[{name!r}] is a reference; only a parameter can be free")
         if isinstance(value, Mapping):
-            strange = [key for key in value if key not in keys]
-            if strange or "std" not in value:
-                hint = suggest(str(strange[0]), keys) if strange else ""
-                said = f"has {strange[0]!r}{hint or '.'}" if strange else "lacks 'std'."
-                raise InputError(f"free[{name!r}] {said} It takes {', '.join(keys)}")
+            for key in value:
+                known(key, dict.fromkeys(keys), f"entry of free[{name!r}],")
+            if "std" not in value:
+                raise InputError(f"free[{name!r}] lacks 'std'. It takes {', '.join(keys)}")
             value = Unknown(**value)
         if not isinstance(value, Unknown):
             raise InputError(f"free[{name!r}] must be a dictionary with 'std', got {value!r}")

@@ -15,12 +15,12 @@ from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import Problem, parts
+from casadi_hybrid.control.predictive.problem import parts
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.problem import Problem as NonlinearProgram
+from casadi_hybrid.problem.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Gains:
         """
         program, model = plan.program, plan.ocp.model
         if plan.problem is not self._problem:
-            self._sensitivities = Sensitivities(NonlinearProgram.from_nlp(dict(program.nlp)))
+            self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
             self._problem = plan.problem
         bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
         found = Point(plan.x, plan.lam_x, plan.lam_g)
@@ -159,7 +159,7 @@ class Step:
     reason: str
     violated: Mapping[str, float]
     record: Record
-    asked: tuple[Problem, Program] = field(repr=False)
+    asked: tuple[Any, Program] = field(repr=False)
     _plan: Plan | None = field(repr=False)
     _stats: Mapping[str, Any] = field(repr=False)
     _places: Mapping[str, slice] = field(repr=False)
