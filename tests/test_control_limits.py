@@ -137,7 +137,7 @@ def test_a_run_judges_path_constraints_and_the_limits_of_each_step(tmp_path):
     assert run.violations["v"][5] == pytest.approx(run["v"][5] - 0.4)
     said = str(Run.load(run.save(tmp_path / "run")))
     assert f"largest violation {outside.max():.3g} of the scale: room is" in said
-    assert said.endswith("not looked at, for the record does not decide them: felt")
+    assert said.endswith("not checked, for the record does not determine them: felt")
     other = simulate(lambda x, u: x, mpc, steps=2, x0=[1, 0], period=0.2)
     assert "no limit of room, moves of force is exceeded" in str(other)
     assert len(run.plot(["v", "room"]).axes) == 2

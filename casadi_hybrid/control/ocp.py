@@ -135,10 +135,8 @@ class OptimalControl(Statement):
             InputError: as :meth:`NlpSolver.export`, and where a state is free at the start.
             OSError: where the folder cannot be written to.
         """
-        from casadi_hybrid.control.controller.writing import (  # noqa: PLC0415 - only for this
-            Law,
-            export_law,
-        )
+        # only for this
+        from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
         from casadi_hybrid.control.predictive.limits import Limits  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)

@@ -269,10 +269,9 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
 def lagrange(nodes: Array, s: Array) -> Array:
     """Return the Lagrange polynomials on the nodes at s, one row a point."""
     rows = np.ones((s.size, nodes.size))
-    for i in range(nodes.size):
-        for j in range(nodes.size):
-            if j != i:
-                rows[:, i] *= (s - nodes[j]) / (nodes[i] - nodes[j])
+    for i, node in enumerate(nodes):
+        for other in np.delete(nodes, i):
+            rows[:, i] *= (s - other) / (node - other)
     return rows
 
 

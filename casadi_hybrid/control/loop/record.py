@@ -114,11 +114,7 @@ def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
 
 
 def estimated(estimator: Any, wiring: Wiring) -> dict[str, Signal]:
-    """Return the parameters that an estimator finds, by name; of one without a model none.
-
-    Raises:
-        InputError: for an estimator that cannot step, or whose sensors are not the plant's.
-    """
+    """Return the parameters that an estimator finds; its sensors must be the plant's."""
     if estimator is not None and not hasattr(estimator, "step"):
         raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
     seen, told = wiring.measured, getattr(getattr(estimator, "sensors", None), "places", {})
@@ -203,7 +199,7 @@ class Recorder:
         first = applied[0] if wiring.u0 is None else wiring.u0
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
         named = wiring.model is not None
-        paths, constraints, changed, hidden = judged(rows["answer"], states, held, named=named)
+        paths, constraints, changed, unchecked = judged(rows["answer"], states, held, named=named)
         return Run(
             states=states,
             outputs=Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times),
@@ -216,7 +212,7 @@ class Recorder:
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             limits={name: self._limit(name, limit, changed) for name, limit in
                     {**self.free, **self.limits, **constraints}.items()},
-            hidden=hidden,
+            unchecked=unchecked,
             status=tuple(map(_status, rows["answer"])),
             success=np.array([_succeeded(answer) for answer in rows["answer"]]),
             seconds=np.array(rows["seconds"]),

@@ -21,7 +21,7 @@ from casadi_hybrid.control.signals import Array, known, plain
 
 FORMAT = "casadi_hybrid run 2"
 TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints")
-WORDS = ("status", "stopped", "time_unit", "hidden")
+WORDS = ("status", "stopped", "time_unit", "unchecked")
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Run:
             from there on, with the parameters that it had.
         costs: by name, one number a step.
         limits: by name, each side with a column, or with one a time where they have changed.
-        hidden: names of path constraints that are not in the record: they depend on algebraic
-            states, on what the solver chooses, or on states that the plant does not have.
+        unchecked: names of path constraints that the record does not determine: they depend on
+            algebraic states, on what the solver chooses, or on states that the plant does not have.
         status: what the controller said of each step; a plain function says "computed".
         success: whether its solver found what to act on: ``success`` of what it returned; without
             that, a status that is none of "last plan", "fallback" and "default".
@@ -68,7 +68,7 @@ class Run:
     steps: tuple[Any, ...] = field(repr=False, default=())
     stopped: str = ""
     time_unit: str = ""
-    hidden: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """How many steps of each status, between what all was, what it cost, what was exceeded."""
@@ -76,14 +76,14 @@ class Run:
         said = f"largest violation {self.violation:.3g} of the scale: {self.worst}"
         if not self.worst:
             said = f"no limit of {', '.join(self._beyond) or 'anything'} is exceeded"
-        hidden = f"not looked at, for the record does not decide them: {', '.join(self.hidden)}"
+        rest = f"not checked, for the record does not determine them: {', '.join(self.unchecked)}"
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
             f"states: {self._ranges(self.states)}",
             f"controls: {self._ranges(self.controls)}",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),
-            said, hidden if self.hidden else "", self.stopped,
+            said, rest if self.unchecked else "", self.stopped,
         ]  # fmt: skip
         return "\n".join(filter(None, lines))
 

@@ -24,7 +24,6 @@ from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, re
 from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Gain, Gains, Record, Step, arrays, table
-from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
@@ -369,7 +368,8 @@ class MPC:
         program = numbers(state, at, given)
         if self._delay.seconds and not flaw:
             try:
-                state = self._delay.ahead(state, at - self._delay.seconds, self._first(program))
+                one = program.part(next(iter(parts(self.ocp))))
+                state = self._delay.ahead(state, at - self._delay.seconds, one)
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"
             program = numbers(state, at, given)
@@ -378,10 +378,6 @@ class MPC:
         if (inside != state).any():
             state, program = inside, numbers(inside, at, given)
         return Question(program, state, at, parameters, far), flaw
-
-    def _first(self, program: Program) -> Program:
-        """The program itself, or its nominal scenario."""
-        return program.part(next(iter(parts(self.ocp))))
 
     def _keep(self, found: Found) -> None:
         if found.usable:

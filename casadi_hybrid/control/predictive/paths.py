@@ -25,11 +25,9 @@ def judged(
     """Return the path constraints of the steps of an :class:`MPC` along K + 1 states.
 
     ``held`` are controls: before the first step, in the K steps, and the last once more. Where they
-    are not ``named`` as in the model, the order is the same.
-
-    Returns:
-        Values by name, a column a time, and what they are of; for each time the limits that were
-        not as declared, by name; the names of those that the record does not decide.
+    are not ``named`` as in the model, the order is the same. What is returned: values by name, a
+    column a time; what they are of; for each time the limits that were not as declared, by name;
+    the names of those that the record does not determine.
     """
     asked = [getattr(answer, "asked", None) for answer in answers]
     first = next(filter(None, asked), None)
@@ -39,7 +37,8 @@ def judged(
     *_, last = lasting = list(accumulate(asked, lambda old, new: new or old, initial=first))[1:]
     programs = [program.part(prefix) for _, program in [*lasting, last]]
     own = {f"limits of {name}" for name in ocp.softened}  # judged as those of the states
-    paths = {c.name: c for c in ocp.constraints if c.place == "path" and c.name not in own}
+    paths = {f"path {c.name}" if c.name in states or c.name in held else c.name: c
+             for c in ocp.constraints if c.place == "path" and c.name not in own}  # fmt: skip
     chosen = [*map(model.symbol, ocp.freed)] + [ocp.duration] * bool(ocp.free_duration)
     unseen = ca.vertcat(model.stacked("algebraic"), *chosen)
     seen = {name: c for name, c in paths.items() if not ca.depends_on(c.expression, unseen)}
@@ -57,5 +56,5 @@ def judged(
     except (InputError, RuntimeError):  # the plant has other states or controls
         return {}, {}, (), tuple(paths)
     rows = {name: value.full() for name, value in zip(seen, found, strict=True)}
-    hidden = tuple(name for name in paths if name not in seen)
-    return rows, seen, [program.limits for program in programs], hidden
+    unchecked = tuple(name for name in paths if name not in seen)
+    return rows, seen, [program.limits for program in programs], unchecked
