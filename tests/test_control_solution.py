@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from nlp_cases import PEER
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid.basics.errors import InputError
@@ -23,6 +24,7 @@ from casadi_hybrid.control import (
     SingleShooting,
     Solution,
 )
+from casadi_hybrid.verify import verify
 
 METHODS = {
     "multiple shooting": MultipleShooting(),
@@ -271,12 +273,29 @@ def test_a_figure_has_a_panel_for_each_quantity(swung: Solution) -> None:
         "between grid points", "grid points", "limit", "limit active"]  # fmt: skip
 
 
-def test_panels_show_what_they_are_asked_for(swung: Solution) -> None:
-    fig = swung.plot(["torque", "height", "wind"])
-    assert [ax.get_ylabel() for ax in fig.axes] == ["torque (N m)", "height (m)", "wind"]
-    dashed = [line for line in fig.axes[0].get_lines()
-              if line.get_linestyle() == "--" and len(line.get_ydata())]  # fmt: skip
-    assert sorted(float(line.get_ydata()[0]) for line in dashed) == [-0.9, 0.9]
+def test_limits_are_active_and_ringed_where_verify_says_so() -> None:
+    """Of an interior-point solution that stays 2e-4 off its limits; each entry has its colour."""
+    ocp = swing(MultipleShooting())
+    pair = ca.vertcat(ocp.model.symbol("angle"), ocp.model.symbol("rate"))
+    ocp.path("pair", pair, lower=-9, upper=[8, 9])
+    program = ocp.numbers(time=0.5)
+    loose = ca.nlpsol("loose", "ipopt", dict(program.nlp), {**PEER, "ipopt.tol": 1e-4})
+    found = ocp.solution(program, loose(**program.arguments), loose.stats())
+    active = {name: np.flatnonzero(on).tolist() for name, on in found.active().items() if on.any()}
+    assert active == {"torque": [2, 3], "both": [4]}
+    held = verify(ocp, found, tol=1e-4, ipopt=False).active
+    assert held.names_of(held.strong) == ("torque[2] (in N m)", "torque[3] (in N m)", "both[4]")
+    assert not held.weak.size
+    fig = found.plot(["torque", "both", "pair", "height"])
+    assert [ax.get_ylabel() for ax in fig.axes] == ["torque (N m)", "both", "pair", "height (m)"]
+    drawn = [[li for li in ax.get_lines() if len(li.get_xdata())] for ax in fig.axes]
+    rings = [sum(len(li.get_xdata()) for li in of if li.get_marker() == "o") for of in drawn]
+    assert rings == [2, 1, 0, 0]
+    limits = [{li.get_ydata()[0]: li.get_color() for li in of if len(li.get_xdata()) == 2
+               and li.get_linestyle() == "--"} for of in drawn]  # fmt: skip
+    assert [sorted(of) for of in limits] == [[-0.9, 0.9], [-2.7], [-9, 8, 9], []]
+    assert limits[2][-9] == limits[0][0.9]  # of both entries
+    assert [limits[2][at] for at in (8, 9)] == [li.get_color() for li in drawn[2][:4:2]]
 
 
 def test_a_table_for_pandas(swung: Solution, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ class Ended:
     """How a solve ended, as the solver's ``stats`` say, and its figure."""
 
     stats: Mapping[str, Any]
-    _curves: Mapping[str, Dense]
+    _curves: Mapping[str, Solution]
 
     @property
     def success(self) -> bool:
@@ -56,14 +56,15 @@ class Ended:
         """Return a figure fit to publish, a panel for each quantity.
 
         Lines run between the grid points, dots are the grid points, held controls are stairs,
-        limits are dashed and marked where they are active; of several parts each has a colour.
+        limits are dashed, that of one entry alone in its colour, and marked where they are active;
+        of several parts each has a colour.
 
         Args:
             names: of quantities and path constraints; by default all states, algebraic states,
                 controls and path constraints.
             path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
             label: of the time axis; by default with the model's ``time_unit``.
-            tol: distance from a limit, divided by the scale, up to which it counts as active.
+            tol: of what counts as active, see :meth:`Solution.active`.
 
         Raises:
             InputError: for a name that is none.
@@ -211,8 +212,8 @@ class Solution(Ended):
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
 
     @property
-    def _curves(self) -> dict[str, Dense]:  # type: ignore[override]
-        return {"": self.dense}
+    def _curves(self) -> dict[str, Solution]:  # type: ignore[override]
+        return {"": self}
 
     @cached_property
     def dense(self) -> Dense:
@@ -323,13 +324,16 @@ class Solution(Ended):
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
 
-        Names are those of :attr:`multipliers`; equations are left out.
+        Names are those of :attr:`multipliers`; equations are left out. A limit is active within
+        10·tol·max(1, |limit|), and where its multiplier exceeds the distance to it, both in units
+        of the scale: the rule of :func:`casadi_hybrid.verify.verify`.
 
         Args:
-            tol: largest distance from the limit, divided by the scale.
+            tol: of the solve.
             side: ``"lower"``, ``"upper"`` or ``"either"``.
         """
-        return checking.active(self.program, self.x, self._rows(self.x), tol, side)
+        at, lam = (self.x, self._rows(self.x)), (self.lam_x, self.lam_g)
+        return checking.active(self.program, at, lam, tol, side)
 
     def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
         """Return d(trajectory)/d(parameter) by name, in units, at the solution.

@@ -17,6 +17,7 @@ from casadi_hybrid.control.signals import Array, Signal, plain
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import dae_of, nothing
 from casadi_hybrid.control.terms import Constraint
+from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
 TOLERANCE = 1e-11
 """Of the independent integrations, relative and in units of the scale."""
@@ -138,13 +139,15 @@ def units_of(ocp: Statement) -> dict[str, str]:
     return found
 
 
-def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[str, Array]:
-    """Return by name where limits hold with equality, within tol in units of the scale."""
+def active(
+    program: Program, at: tuple[Array, Array], lam: tuple[Array, Array], tol: float, side: str
+) -> dict[str, Array]:
+    """Return by name where limits hold with equality, from x and g and their multipliers."""
     one_of(side, "side", ("either", "lower", "upper"))
+    wanted = {"lower": (LOWER,), "upper": (UPPER,), "either": (LOWER, UPPER)}[side]
     found: dict[str, Array] = {}
-    for _, at, lower, upper, blocks in program.sides(x, g):
-        low, high = at - lower <= tol, upper - at <= tol
-        touched = {"lower": low, "upper": high, "either": low | high}[side] & (lower < upper)
+    for (_, value, lower, upper, blocks), pull in zip(program.sides(*at), lam, strict=True):
+        touched = np.isin(active_sides(value, lower, upper, pull, 10 * tol), wanted)
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
         for name, block in blocks.items():
             if limited[block.where].any():

@@ -22,8 +22,8 @@ MARGIN = 1e-7
 class ActiveSet:
     """Which rows hold with equality at x, by index into the stacked rows (x; g).
 
-    A row is active when it is an equation, within 10·tol·max(1, |bound|) of its bound, or closer
-    to it than its multiplier is large (the mark that interior-point methods leave).
+    A row is active when it is an equation, and by :func:`active_sides`, near to 10·tol, of the row
+    with a Jacobian of size one.
 
     Attributes:
         equations: rows with equal bounds, fixed variables among them.
@@ -60,8 +60,8 @@ def find_active(rows: Rows, multipliers: Vector, tol: float) -> ActiveSet:
     side = active_sides(rows.value, rows.lower, rows.upper, pull * rows.sizes, 10 * tol)
     signs = np.where(side == EQUAL, 0.0, side)
     strong = (signs != 0) & (np.abs(pull) > 10 * tol)
-    places = (side == EQUAL, strong, (signs != 0) & ~strong)
-    return ActiveSet(*map(np.flatnonzero, places), signs, rows.names)
+    equations, strong, weak = map(np.flatnonzero, (side == EQUAL, strong, (signs != 0) & ~strong))
+    return ActiveSet(equations, strong, weak, signs, rows.names)
 
 
 @dataclass(frozen=True, slots=True)
