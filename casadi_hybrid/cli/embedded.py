@@ -62,8 +62,14 @@ def add_arguments(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; its exit code: 1 where C does not answer as Python does."""
+    made = [path for path in (arguments.out, *arguments.out.parents) if not path.exists()]
     writable(arguments.out)
-    written = export(arguments)
+    try:
+        written = export(arguments)
+    finally:
+        for path in made:  # nothing stays of a refusal
+            if not any(path.iterdir()):
+                path.rmdir()
     if not arguments.json:
         print(written, flush=True)
     elif arguments.no_measure:

@@ -293,10 +293,15 @@ class Solution(Ended):
 
     @property
     def another_guess(self) -> str:
-        """What to try before a limit is relaxed where a nonlinear path constraint is violated.
+        """What to change first where a state is given outside of its limits, and what to try before
+        a limit is relaxed where a nonlinear path constraint is violated.
 
-        Empty where it does not, and where linear constraints alone contradict each other.
+        Empty for a solution, and where linear constraints alone contradict each other.
         """
+        from casadi_hybrid.control.starting import outside  # noqa: PLC0415 (it reads solutions)
+
+        if not self.success and (given := outside(self.ocp, self.program)):
+            return f"{given}: change what is given, or the limit."
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""
         contradiction = self.explanation.partition("Worst violations")[0]
@@ -316,10 +321,9 @@ class Solution(Ended):
 
     def _given_at(self, time: float) -> bool:
         """Whether all states are fixed there, at the start or at the end."""
-        states = self.ocp.model.signals["state"]
-        finals = {row.name for row in self.ocp.constraints}
-        first = time <= self.times[0] and states.keys() <= self.ocp.fixed.keys()
-        return first or (time >= self.times[-1] and {f"final {name}" for name in states} <= finals)
+        states = self.ocp.model.signals["state"].keys()
+        first = time <= self.times[0] and states <= self.ocp.fixed.keys()
+        return first or (time >= self.times[-1] and states <= self.ocp.ends.keys())
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.

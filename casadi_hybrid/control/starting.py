@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading.checking import FEASIBLE
+from casadi_hybrid.control.reading.measures import Limits, in_unit, worst_excess
 from casadi_hybrid.control.signals import (
     Array,
     Signal,
     between,
     by_name,
     column,
+    finite,
     known,
     matrix,
     spread,
@@ -54,8 +58,34 @@ def with_numbers(
         }
     if x0 is not None:
         initial |= _initial(ocp, x0)
-    values |= {f"initial {name}": value for name, value in initial.items()}
+    for name, value in initial.items():
+        values[f"initial {name}"] = finite(value, value.size, f"initial {name!r}")
     return _limited(ocp, program.with_parameters(values)), initial
+
+
+def outside(ocp: Statement, program: Program) -> str:
+    """Say which states are given outside of their limits at an end, as no solve can mend."""
+    given = [("start", 0, name, program.parameters[f"initial {name}"].read(program.p))
+             for name in ocp.fixed]  # fmt: skip
+    x, z, u, _, t = ocp.model.arguments
+    free = ca.vertcat(x, z, u, t, ocp.duration, *(ocp.model.symbol(name) for name in ocp.freed))
+    given += [("end", -1, name, value[:, None]) for name, value in _targets(ocp, program).items()
+              if f"final {name}" in program.constraints  # else it is soft
+              and not ca.depends_on(ocp.ends[name], free)]  # fmt: skip
+    said = []
+    for end, at, name, value in given:
+        blocks, lower, upper = program.variables, program.lbx, program.ubx
+        if at and blocks[name].shape[1] == 1:  # of single shooting, whose end is no unknown
+            blocks, lower, upper = program.constraints, program.lbg, program.ubg
+        if block := blocks.get(name):
+            low, high = (block.read(side)[:, at] for side in (lower, upper))
+            unit = ocp.model.signals["state"][name].unit
+            limits = Limits(low, high, block.scale[:, at], unit)
+            beyond, worst = worst_excess(name, value, limits, np.zeros(1), "")
+            if worst.scaled > FEASIBLE:
+                number = in_unit(value.ravel()[np.argmax(beyond)], unit)
+                said.append(f"{worst.name} is given as {number} at the {end}, {worst.beyond}")
+    return "; ".join(said)
 
 
 def _limited(ocp: Statement, program: Program) -> Program:
@@ -154,20 +184,15 @@ def _guess(
 
 def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
     """The final values of states that are fixed there, as the parameters say."""
-    found: dict[str, Array] = {}
-    wanted = [c for c in ocp.constraints if c.place == "end" and c.name.startswith("final ")]
-    if not wanted:
-        return found
     model = ocp.model
-    rows = ocp.expression_function([c.expression for c in wanted])
     numbers = np.append(_stacked(program, ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
+    rows = ocp.expression_function([*ocp.ends.values()])
     values = rows.call([*zero, numbers, ocp.length], False, False)
-    for constraint, value in zip(wanted, values, strict=True):
-        name = constraint.name.removeprefix("final ")
-        if name in model.signals["state"]:
-            found[name] = -np.array(value).ravel()
-    return found
+    return {
+        name: finite(value, model.signals["state"][name].size, f"final {name!r}")
+        for name, value in zip(ocp.ends, values, strict=True)
+    }
 
 
 def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array]]:

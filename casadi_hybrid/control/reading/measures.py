@@ -88,15 +88,14 @@ class Excess:
     unit: str
     time_unit: str
 
+    @property
+    def beyond(self) -> str:
+        """How far from which limit, in words."""
+        there = {"lower": "below its limit", "upper": "above its limit"}.get(self.side, "away from")
+        return f"{in_unit(self.amount, self.unit)} {there} {in_unit(self.limit, self.unit)}"
+
     def __str__(self) -> str:
-        if self.side == "equal":
-            there = f"{in_unit(self.amount, self.unit)} away from {in_unit(self.limit, self.unit)}"
-            return f"{self.name} is {there} at {in_unit(self.time, self.time_unit)}"
-        there = "below" if self.side == "lower" else "above"
-        return (
-            f"{self.name} is {in_unit(self.amount, self.unit)} {there} its limit "
-            f"{in_unit(self.limit, self.unit)} at {in_unit(self.time, self.time_unit)}"
-        )
+        return f"{self.name} is {self.beyond} at {in_unit(self.time, self.time_unit)}"
 
 
 class Limits(NamedTuple):

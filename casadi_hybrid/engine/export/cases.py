@@ -86,6 +86,7 @@ def _solved(solve: Callable[..., Any], arguments: Mapping[str, Any], label: str)
     if not result.success:
         raise InputError(
             f"{label} failed, and an export stores solutions: {result.explain()} "
-            "Give arguments (x0, p, bounds) that can be solved with"
+            "Give numbers that can be solved with: x0, p and bounds, of a controller the measured "
+            "state and parameters"
         )
     return result
