@@ -144,17 +144,8 @@ class OptimalControl(Statement):
         program = self.numbers(x0, **parameters)
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
-        law = Law(
-            self,
-            program,
-            {"": {}},
-            Limits(self),
-            none,
-            "zero, within the limits",
-            none,
-            1e-4,
-            False,
-        )
+        words = "zero, within the limits"
+        law = Law(self, program, {"": {}}, Limits(self), none, words, none, 1e-4, False)
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:

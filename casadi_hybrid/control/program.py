@@ -97,7 +97,7 @@ class Program:
         return int(self.lbg.size)
 
     @property
-    def arguments(self) -> dict[str, Array]:
+    def arguments(self) -> dict[str, Any]:
         """The arguments of a call of any solver made for :attr:`nlp`."""
         return {key: getattr(self, key) for key in ("x0", "p", "lbx", "ubx", "lbg", "ubg")}
 
@@ -126,18 +126,12 @@ class Program:
 
     def part(self, prefix: str) -> Program:
         """Return the program as one of its parts sees it: the blocks whose names begin so."""
-
-        def own(blocks: Mapping[str, Any]) -> dict[str, Any]:
-            return {name.removeprefix(prefix): block for name, block in blocks.items()
-                    if name.startswith(prefix)}  # fmt: skip
-
-        return replace(
-            self,
-            variables=own(self.variables),
-            parameters=own(self.parameters),
-            constraints=own(self.constraints),
-            limits=own(self.limits),
-        )
+        own: dict[str, Any] = {
+            kind: {name.removeprefix(prefix): block for name, block in getattr(self, kind).items()
+                   if name.startswith(prefix)}
+            for kind in ("variables", "parameters", "constraints", "limits")
+        }  # fmt: skip
+        return replace(self, **own)
 
     def with_x0(self, x0: Any) -> Program:
         """Return the program with another start, in its own unknowns."""

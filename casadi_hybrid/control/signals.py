@@ -275,12 +275,9 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
 
 def lagrange(nodes: Array, s: Array) -> Array:
     """Return the Lagrange polynomials on the nodes at s, one row a point."""
-    rows = np.ones((s.size, nodes.size))
-    for i in range(nodes.size):
-        for j in range(nodes.size):
-            if j != i:
-                rows[:, i] *= (s - nodes[j]) / (nodes[i] - nodes[j])
-    return rows
+    others = [np.delete(nodes, i) for i in range(nodes.size)]
+    rows = [np.prod((s[:, None] - o) / (n - o), axis=1) for n, o in zip(nodes, others, strict=True)]
+    return np.stack(rows, axis=1)
 
 
 def between(fractions: Array, taus: Array) -> Array:

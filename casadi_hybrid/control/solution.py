@@ -149,20 +149,8 @@ class Solution(Ended):
         values |= {name: P[where] for name, where in places(ocp.given).items()}
         values |= {name: Y[where] for name, where in model.places("output").items()}
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
-        return cls(
-            ocp,
-            laid,
-            program,
-            x,
-            lam_x,
-            lam_g,
-            sum(found.values()),
-            T.ravel(),
-            values,
-            found,
-            stats,
-            explanation,
-        )
+        return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
+                   found, stats, explanation)  # fmt: skip
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
@@ -184,14 +172,12 @@ class Solution(Ended):
     @property
     def states(self) -> Array:
         """All states, one below the other, a column a time."""
-        return self._stacked("state")
+        return self.dense.X.copy()
 
     @property
     def controls(self) -> Array:
         """All controls at the beginning of each interval, one below the other."""
-        rows = [self.values[name] for name in self.ocp.model.signals["control"]]
-        N = self.times.size - 1
-        return np.vstack([row[:, :N] for row in rows]) if rows else np.zeros((0, N))
+        return self.dense.U.copy()
 
     @property
     def multipliers(self) -> dict[str, Array]:
@@ -397,6 +383,3 @@ class Solution(Ended):
         nlp = self.program.nlp
         g = ca.Function("g", [nlp["x"], nlp["p"]], [nlp["g"]])
         return np.asarray(g(x, self.program.p).full(), dtype=float).ravel()
-
-    def _stacked(self, kind: str) -> Array:
-        return np.vstack([self.values[name] for name in self.ocp.model.signals[kind]])

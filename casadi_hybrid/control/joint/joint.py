@@ -253,10 +253,7 @@ class Joint:
             begin = x0 if self._begins(label) else None
             found = write(label, laid, begin, self._parameters(label, parameters))
             limits = {f"{label}/{name}": pair for name, pair in found.limits.items()}
-            program = replace(
-                program, x0=found.x0, p=found.p, lbx=found.lbx, ubx=found.ubx, lbg=found.lbg,
-                ubg=found.ubg, limits={**program.limits, **limits},
-            )  # fmt: skip
+            program = replace(program, **found.arguments, limits={**program.limits, **limits})
         return program
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:

@@ -38,9 +38,6 @@ class Errors(ByName):
     units: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
         """The largest error, of which state, and in which interval."""
         of_entry = np.maximum(self.ends, self.between)
         entry, k = np.unravel_index(int(np.argmax(of_entry)), of_entry.shape)
@@ -148,9 +145,6 @@ class Violations(ByName):
         rows: Array = known(name, self.rows, "limit")
         return rows
 
-    def __repr__(self) -> str:
-        return str(self)
-
     @property
     def by_interval(self) -> Array:
         """The largest excess in each interval over all limits, divided by their scale."""
@@ -161,7 +155,7 @@ class Violations(ByName):
         """The largest excess of all, divided by the scale."""
         return self.worst[0].scaled if self.worst else 0.0
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The largest excess, of what and when."""
         if not self.worst:
             return "no limit is exceeded between the grid points"
