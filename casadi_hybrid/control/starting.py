@@ -79,11 +79,10 @@ def outside(ocp: Statement, program: Program) -> str:
             blocks, lower, upper = program.constraints, program.lbg, program.ubg
         if block := blocks.get(name):
             low, high = (block.read(side)[:, at] for side in (lower, upper))
-            unit = ocp.model.signals["state"][name].unit
-            limits = Limits(low, high, block.scale[:, at], unit)
+            limits = Limits(low, high, block.scale[:, at], ocp.model.signals["state"][name].unit)
             beyond, worst = worst_excess(name, value, limits, np.zeros(1), "")
             if worst.scaled > FEASIBLE:
-                number = in_unit(value.ravel()[np.argmax(beyond)], unit)
+                number = in_unit(value.ravel()[np.argmax(beyond)], worst.unit)
                 said.append(f"{worst.name} is given as {number} at the {end}, {worst.beyond}")
     return "; ".join(said)
 
@@ -187,8 +186,7 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
     model = ocp.model
     numbers = np.append(_stacked(program, ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
-    rows = ocp.expression_function([*ocp.ends.values()])
-    values = rows.call([*zero, numbers, ocp.length], False, False)
+    values = ocp.expression_function([*ocp.ends.values()]).call([*zero, numbers, ocp.length])
     return {
         name: finite(value, model.signals["state"][name].size, f"final {name!r}")
         for name, value in zip(ocp.ends, values, strict=True)

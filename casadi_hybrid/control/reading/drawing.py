@@ -109,9 +109,8 @@ def stacked_axes(
 
 def _all(ocp: Statement) -> list[str]:
     """Everything the solver chose, and the path constraints that are not such a quantity."""
-    found = list(ocp.model.unknowns)
-    return found + [c.name for c in ocp.constraints
-                    if c.place == "path" and c.name not in found]  # fmt: skip
+    paths = (c.name for c in ocp.constraints if c.place == "path")
+    return list(dict.fromkeys([*ocp.model.unknowns, *paths]))
 
 
 def _panels(parts: Mapping[str, Solution], name: str, tol: float) -> dict[int, Panel]:
@@ -189,8 +188,7 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
     pairs = np.stack((panel.limited.lower, panel.limited.upper), axis=1)
     for limit in np.unique(pairs[np.isfinite(pairs)]):
         entries = np.flatnonzero((pairs == limit).any(axis=1))
-        alone = many and entries.size == 1
-        color = _COLOURS[entries[0] % len(_COLOURS)] if alone else PALETTE[1]
+        color = _COLOURS[entries[0] % len(_COLOURS)] if many and entries.size == 1 else PALETTE[1]
         ax.axhline(limit, **{**_LIMIT, "color": color})
     ax.margins(x=0.01)
     ax.yaxis.set_major_locator(MaxNLocator(4 if narrow else 5))

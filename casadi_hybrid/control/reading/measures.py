@@ -88,6 +88,8 @@ class Excess:
     @property
     def beyond(self) -> str:
         """How far from which limit, in words."""
+        if self.side == "equal" and not self.limit:
+            return f"off by {in_unit(self.amount, self.unit)}"
         there = {"lower": "below its limit", "upper": "above its limit"}.get(self.side, "away from")
         return f"{in_unit(self.amount, self.unit)} {there} {in_unit(self.limit, self.unit)}"
 

@@ -139,13 +139,11 @@ def unpacked(path: str | Path, key: str, what: str) -> tuple[Any, dict[str, Arra
 
 def identity(program: Program) -> dict[str, Any]:
     """Return what tells a program from another: names, shapes and scales of its blocks."""
-    parts = {}
-    for kind in ("variables", "parameters", "constraints"):
-        blocks = getattr(program, kind)
-        parts[kind] = [
-            [name, list(block.shape), float(np.sum(block.scale))] for name, block in blocks.items()
-        ]
-    return parts
+    return {
+        kind: [[name, list(block.shape), float(np.sum(block.scale))]
+               for name, block in getattr(program, kind).items()]
+        for kind in ("variables", "parameters", "constraints")
+    }  # fmt: skip
 
 
 def renumbered(program: Program, solved: Program) -> Program:
