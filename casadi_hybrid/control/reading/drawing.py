@@ -200,7 +200,7 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
 
 def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
     """Entries of the figure's legend, for what appears in some panel."""
-    for handle in ax.get_lines():
+    for handle in ax.get_legend_handles_labels()[0]:  # stairs are no lines
         handle.set_label("_" + str(handle.get_label()))
     grey: dict[str, Any] = {"color": "#444444"}
     if any(panel.joined and not panel.held for panel in panels):
