@@ -243,10 +243,8 @@ def test_a_start_or_an_end_outside_of_limits_is_said_first(method: Any) -> None:
     ocp.minimize("effort", integral=model.symbol("u") ** 2)
     head, first, *rest = str(ocp.solve()).splitlines()
     assert head.startswith("Not solved in ")
-    assert first == (
-        "x is given as -2 m at the start, 1 m below its limit -1 m; x is given as 1 m at the end, "
-        "0.5 m above its limit 0.5 m: change what is given, or the limit."
-    )
+    assert first.startswith("x is given as -2 m at the start, 1 m below its limit -1 m; x is given")
+    assert first.endswith("1 m at the end, 0.5 m above its limit 0.5 m: change that, or the limit.")
     assert "  gap to final x should be 0" in "\n".join(rest)
     assert ocp.solve([0, 0], wall=2)["x"][[0, -1]] == pytest.approx([0, 1], abs=1e-7)
     soft = ocp.reopened()
@@ -261,7 +259,6 @@ def test_a_model_says_what_it_has() -> None:
     assert model.size("state") == 2
     assert model.places("parameter") == {"k": slice(0, 2)}
     assert model.limits("control", "upper").tolist() == [2.0]
-    assert model.symbol("energy") is not None
     assert ca.is_equal(model.symbol("energy"), energy, 5)
     outputs = model.moves.outputs([3.0, 2.0], [], [0.0], [0.0, 10.0], 0.0)
     assert float(outputs) == 32.0
@@ -293,13 +290,10 @@ def test_every_row_and_unknown_has_a_name_and_a_stage(method: Any) -> None:
     ocp.path("speed", v, upper=1)
     ocp.minimize("effort", integral=u**2)
     program = ocp.program
-    for names, total in (
-        (program.variable_names, program.n),
-        (program.constraint_names, program.m),
-    ):
+    for kind, key, total in (("variable", "x", program.n), ("constraint", "g", program.m)):
+        names = getattr(program, f"{kind}_names")
         assert len(set(names)) == total
         assert all(names)
-    for key, total in (("x", program.n), ("g", program.m)):
         assert program.stages[key].size == total
         assert (np.diff(program.stages[key]) >= 0).all()
     names = np.array(program.constraint_names)

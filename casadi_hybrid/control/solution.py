@@ -287,7 +287,7 @@ class Solution(Ended):
         from casadi_hybrid.control.starting import outside  # noqa: PLC0415 (it reads solutions)
 
         if not self.success and (given := outside(self.ocp, self.program)):
-            return f"{given}: change what is given, or the limit."
+            return f"{given}: change that, or the limit."
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""
         contradiction = self.explanation.partition("Worst violations")[0]
