@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.signals import Array, known, matrix
+from casadi_hybrid.control.signals import Array, Signal, known, matrix
 
 _PLACES = "", " inside", " at begin", " at end"
 """What the names of the blocks of one quantity end with."""
@@ -132,6 +132,13 @@ class Program:
             for kind in ("variables", "parameters", "constraints", "limits")
         }  # fmt: skip
         return replace(self, **own)
+
+    def stacked(self, signals: Mapping[str, Signal], column: int) -> Array:
+        """Return a column of these parameters, zeros for those that the solver chooses."""
+        return np.concatenate([np.zeros(0), *(
+            self.parameters[name].read(self.p)[:, column] if name in self.parameters
+            else np.zeros(signal.size) for name, signal in signals.items()
+        )])  # fmt: skip
 
     def with_x0(self, x0: Any) -> Program:
         """Return the program with another start, in its own unknowns."""

@@ -284,9 +284,7 @@ class Solution(Ended):
 
         Empty for a solution, and where linear constraints alone contradict each other.
         """
-        from casadi_hybrid.control.starting import outside  # noqa: PLC0415 (it reads solutions)
-
-        if not self.success and (given := outside(self.ocp, self.program)):
+        if not self.success and (given := checking.outside(self.ocp, self.program)):
             return f"{given}: change that, or the limit."
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""

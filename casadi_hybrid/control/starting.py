@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.reading.checking import FEASIBLE
-from casadi_hybrid.control.reading.measures import Limits, in_unit, worst_excess
+from casadi_hybrid.control.reading.checking import targets
 from casadi_hybrid.control.signals import (
     Array,
-    Signal,
     between,
     by_name,
     column,
@@ -63,36 +60,12 @@ def with_numbers(
     return _limited(ocp, program.with_parameters(values)), initial
 
 
-def outside(ocp: Statement, program: Program) -> str:
-    """Say which states are given outside of their limits at an end, as no solve can mend."""
-    given = [("start", 0, name, program.parameters[f"initial {name}"].read(program.p))
-             for name in ocp.fixed]  # fmt: skip
-    x, z, u, _, t = ocp.model.arguments
-    free = ca.vertcat(x, z, u, t, ocp.duration, *(ocp.model.symbol(name) for name in ocp.freed))
-    given += [("end", -1, name, value[:, None]) for name, value in _targets(ocp, program).items()
-              if f"final {name}" in program.constraints  # else it is soft
-              and not ca.depends_on(ocp.ends[name], free)]  # fmt: skip
-    said = []
-    for end, at, name, value in given:
-        blocks, lower, upper = program.variables, program.lbx, program.ubx
-        if at and blocks[name].shape[1] == 1:  # of single shooting, whose end is no unknown
-            blocks, lower, upper = program.constraints, program.lbg, program.ubg
-        if block := blocks.get(name):
-            low, high = (block.read(side)[:, at] for side in (lower, upper))
-            limits = Limits(low, high, block.scale[:, at], ocp.model.signals["state"][name].unit)
-            beyond, worst = worst_excess(name, value, limits, np.zeros(1), "")
-            if worst.scaled > FEASIBLE:
-                number = in_unit(value.ravel()[np.argmax(beyond)], worst.unit)
-                said.append(f"{worst.name} is given as {number} at the {end}, {worst.beyond}")
-    return "; ".join(said)
-
-
 def _limited(ocp: Statement, program: Program) -> Program:
     """The program with the limits that are expressions of parameters, as these are now."""
     model = ocp.model
     moving, function = model.limiting
     if moving:
-        p = _stacked(program, model.signals["parameter"], 0)  # what is free is in no limit
+        p = program.stacked(model.signals["parameter"], 0)  # what is free is in no limit
         sides = [side.full().ravel() for side in function.call([p])]
         for (name, signal), lower, upper in zip(
             moving.items(), sides[::2], sides[1::2], strict=True
@@ -101,14 +74,6 @@ def _limited(ocp: Statement, program: Program) -> Program:
                 raise InputError(f"lower of {name!r} is {lower}, above its upper, {upper}")
             program = program.with_limits(name, signal, lower, upper)
     return program
-
-
-def _stacked(program: Program, signals: Mapping[str, Signal], column: int) -> Array:
-    """A column of these parameters as they are, zeros for those that the solver chooses."""
-    return np.concatenate([np.zeros(0), *(
-        program.parameters[name].read(program.p)[:, column] if name in program.parameters
-        else np.zeros(signal.size) for name, signal in signals.items()
-    )])  # fmt: skip
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:
@@ -160,12 +125,12 @@ def _guess(
     """Start values of the variables by block, in physical units."""
     given = {**ocp.guesses, **by_name(guess, "guess")}
     fractions = ocp.fractions
-    targets = _targets(ocp, program)
+    wanted = targets(ocp, program)
     rows: dict[str, Array] = {}
     for name, signal in ocp.model.unknowns.items():
         if name in initial and name not in given:
             begin = initial[name]
-            rows[name] = begin[:, None] + np.outer(targets.get(name, begin) - begin, fractions)
+            rows[name] = begin[:, None] + np.outer(wanted.get(name, begin) - begin, fractions)
         else:
             rows[name] = ocp.guessed(name, given.get(name, signal.guess))
     values = {
@@ -179,18 +144,6 @@ def _guess(
         if name not in values:
             known(name, {**ocp.model.unknowns, **ocp.freed}, "state, control or free one")
     return values
-
-
-def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
-    """The final values of states that are fixed there, as the parameters say."""
-    model = ocp.model
-    numbers = np.append(_stacked(program, ocp.given, -1), ocp.length)
-    zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
-    values = ocp.expression_function([*ocp.ends.values()]).call([*zero, numbers, ocp.length])
-    return {
-        name: finite(value, model.signals["state"][name].size, f"final {name!r}")
-        for name, value in zip(ocp.ends, values, strict=True)
-    }
 
 
 def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array]]:

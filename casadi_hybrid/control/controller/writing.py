@@ -25,8 +25,8 @@ from casadi_hybrid.control.controller.names import (
 from casadi_hybrid.control.controller.softened import Ahead, Softened
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.checking import outside
 from casadi_hybrid.control.signals import Array, Signal
-from casadi_hybrid.control.starting import outside
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
 from casadi_hybrid.engine.export.tables import listing, number, structure

@@ -14,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
-from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
 from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
@@ -50,7 +50,7 @@ class Panel:
 
 
 def draw(
-    parts: Mapping[str, Solution],
+    parts: Mapping[str, Any],
     names: Sequence[str] | None,
     label: str | None,
     tol: float,
@@ -113,7 +113,7 @@ def _all(ocp: Statement) -> list[str]:
     return list(dict.fromkeys([*ocp.model.unknowns, *paths]))
 
 
-def _panels(parts: Mapping[str, Solution], name: str, tol: float) -> dict[int, Panel]:
+def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
     """What a panel shows of each part that has the quantity, by the part's number."""
     found: dict[int, Panel] = {}
     for i, part in enumerate(parts.values()):
@@ -125,8 +125,8 @@ def _panels(parts: Mapping[str, Solution], name: str, tol: float) -> dict[int, P
     return found
 
 
-def _panel(solution: Solution, name: str, tol: float) -> Panel:
-    dense = solution.dense
+def _panel(solution: Any, name: str, tol: float) -> Panel:
+    dense: Dense = solution.dense
     ocp, model, N = dense.ocp, dense.ocp.model, dense.N
     quantities: dict[str, Signal] = {**model.unknowns, **ocp.given, **model.signals["output"]}
     constraints = {c.name: c for c in ocp.constraints if c.place == "path"}
