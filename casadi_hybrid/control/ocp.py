@@ -142,8 +142,8 @@ class OptimalControl(Statement):
         program = self.numbers(x0, **parameters)
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
-        said = "zero, within the limits"
-        law = Law(self, program, {"": {}}, Limits(self), none, said, none, 1e-4, False)
+        words = "zero, within the limits"
+        law = Law(self, program, {"": {}}, Limits(self), none, words, none, 1e-4, False)
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:

@@ -143,13 +143,22 @@ def column(value: Any, size: int, what: str) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
     values = numbers(value, what).ravel()
     if np.isnan(values).any():
-        raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
+        none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
+        raise InputError(f"{what} has a NaN; give numbers{none}")
     if values.size not in (1, size):
         needed = (
             f"one, or declare it with {values.size} entries" if size == 1 else f"one, or {size}"
         )
         raise InputError(f"{what} has {values.size} entries; give {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
+
+
+def finite(value: Any, size: int, what: str) -> Array:
+    """Return finite numbers as one column of the size."""
+    values = column(value, size, what)
+    if np.isinf(values).any():
+        raise InputError(f"{what} is infinite; give a finite number")
+    return values
 
 
 def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
@@ -268,11 +277,9 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
 
 def lagrange(nodes: Array, s: Array) -> Array:
     """Return the Lagrange polynomials on the nodes at s, one row a point."""
-    rows = np.ones((s.size, nodes.size))
-    for i, node in enumerate(nodes):
-        for other in np.delete(nodes, i):
-            rows[:, i] *= (s - other) / (node - other)
-    return rows
+    others = [np.delete(nodes, i) for i in range(nodes.size)]
+    rows = [np.prod((s[:, None] - o) / (n - o), axis=1) for n, o in zip(nodes, others, strict=True)]
+    return np.stack(rows, axis=1)
 
 
 def between(fractions: Array, taus: Array) -> Array:

@@ -26,6 +26,7 @@ from casadi_hybrid.control.controller.names import (
 from casadi_hybrid.control.controller.softened import Ahead, Softened
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.checking import outside
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
@@ -90,6 +91,12 @@ def export_law(
     """
     if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
+    if beyond := outside(law.ocp, law.program.part(law.first)):
+        key, kind = ("x", "mpc") if law.shifted else ("x0", "ocp")
+        raise InputError(
+            f"{beyond}. An export stores a solve: give a state within the limits, export(folder, "
+            f"{key}=…), for the command by a function that returns ({kind}, {{'{key}': …}})"
+        )
     if name is None:
         name = re.sub("[^A-Za-z0-9]+", "_", law.program.name).strip("_").lower()
     written: Export = solver.export(

@@ -13,7 +13,6 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.predictive.problem import nominal, parts
 from casadi_hybrid.control.signals import Array, places
-from casadi_hybrid.control.starting import stacked
 from casadi_hybrid.control.terms import Constraint
 
 Changes = Sequence[Mapping[str, tuple[Array, Array]]]
@@ -43,7 +42,7 @@ def judged(
     unseen = ca.vertcat(model.stacked("algebraic"), *chosen)
     seen = {name: c for name, c in paths.items() if not ca.depends_on(c.expression, unseen)}
     X, W = states.values, held.values
-    P = np.array([np.append(stacked(part, ocp.given, 0), ocp.length) for part in programs]).T
+    P = np.array([np.append(part.stacked(ocp.given, 0), ocp.length) for part in programs]).T
     try:
         if named:
             X, W = (np.vstack([table.rows(name) for name in model.signals[kind]])

@@ -21,8 +21,6 @@ from casadi_hybrid.control.signals import Array, ByName
 VERSION = 1
 """Of the layout of the file."""
 
-_NUMBERS = ("x0", "lbx", "ubx", "lbg", "ubg", "p")
-
 
 @dataclass(frozen=True)
 class Saved(ByName):
@@ -62,11 +60,19 @@ class Saved(ByName):
         costs: Mapping[str, float],
     ) -> Saved:
         """Return what a file says of a solution of one horizon or of several."""
-        matrices = {key: np.atleast_2d(values) for key, values in multipliers.items()}
-        point = {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
-        point |= {name: getattr(solution.program, name) for name in _NUMBERS}
-        return cls(name, solution.times, rows, matrices, units, costs, solution.stats, point,
-                   identity(solution.program), solution.explanation)  # fmt: skip
+        return cls(
+            name,
+            solution.times,
+            rows,
+            {key: np.atleast_2d(values) for key, values in multipliers.items()},
+            units,
+            costs,
+            solution.stats,
+            {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
+            | solution.program.arguments,
+            identity(solution.program),
+            solution.explanation,
+        )
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
@@ -133,13 +139,11 @@ def unpacked(path: str | Path, key: str, what: str) -> tuple[Any, dict[str, Arra
 
 def identity(program: Program) -> dict[str, Any]:
     """Return what tells a program from another: names, shapes and scales of its blocks."""
-    parts = {}
-    for kind in ("variables", "parameters", "constraints"):
-        blocks = getattr(program, kind)
-        parts[kind] = [
-            [name, list(block.shape), float(np.sum(block.scale))] for name, block in blocks.items()
-        ]
-    return parts
+    return {
+        kind: [[name, list(block.shape), float(np.sum(block.scale))]
+               for name, block in getattr(program, kind).items()]
+        for kind in ("variables", "parameters", "constraints")
+    }  # fmt: skip
 
 
 def renumbered(program: Program, solved: Program) -> Program:
@@ -150,24 +154,20 @@ def renumbered(program: Program, solved: Program) -> Program:
             "mesh: other quantities, constraints, scales or another method. Give the problem that "
             "was solved"
         )
-    numbers: dict[str, Any] = {name: getattr(solved, name) for name in (*_NUMBERS, "limits")}
-    return replace(program, **numbers)
+    return replace(program, **solved.arguments, limits=solved.limits)
 
 
 def table(samples: Samples) -> Any:
     """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, …."""
     pd = pandas()
-    columns = {entry_name(name, i, rows): row
-               for name, rows in samples.rows.items() for i, row in enumerate(rows)}  # fmt: skip
+    columns = {
+        entry_name(name, i, rows): row
+        for name, rows in samples.rows.items() for i, row in enumerate(rows)
+    }  # fmt: skip
     return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
 
 
 def _plain_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and texts of the solver's statistics; what else there is is left out."""
-    plain: dict[str, Any] = {}
-    for name, value in stats.items():
-        if isinstance(value, np.generic):
-            value = value.item()  # noqa: PLW2901
-        if isinstance(value, bool | int | float | str) or value is None:
-            plain[name] = value
-    return plain
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in stats.items()}
+    return {k: v for k, v in plain.items() if isinstance(v, int | float | str | None)}
