@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import real_array
+from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.engine import core
 from casadi_hybrid.problem.forms import expression_of
 
@@ -19,6 +18,17 @@ STARTS = ("x0", "lam_x0", "lam_g0")
 """A solution does not depend on them while they lead to it."""
 Solve = Callable[[list[ca.DM]], list[ca.DM]]
 """A solve in numbers: from the eight inputs to the six outputs, in columns."""
+
+
+def check_names(arguments: Iterable[str], others: tuple[str, ...] = ()) -> None:
+    """Refuse an argument that is none of :data:`INPUTS` or of the others.
+
+    Raises:
+        InputError: with the nearest one.
+    """
+    for word in arguments:
+        if word not in INPUTS:
+            raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, *others))}")
 
 
 def symbols_of(value: Any) -> Any:
@@ -50,34 +60,6 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     if columns <= 1 or rows == 0 or rows != wanted[0] or (columns, rows) == wanted:
         return 1
     return 1 if columns % wanted[1] else int(columns // wanted[1])
-
-
-def check_columns(given: Mapping[str, Any], solves: Sequence[int], most: int) -> None:
-    """Refuse arguments that do not have numbers for the same solves.
-
-    Raises:
-        InputError: where the numbers of columns do not fit.
-    """
-    for label, has in zip(given, solves, strict=True):
-        if most % has:
-            raise InputError(f"{label} has numbers for {has} solves, another argument for {most}")
-
-
-def each_solve(
-    given: Mapping[str, Any], solves: Sequence[int], most: int
-) -> Iterator[dict[str, Any]]:
-    """The arguments of each of ``most`` solves: what has fewer columns begins anew.
-
-    Raises:
-        InputError: where the numbers of columns do not fit.
-    """
-    check_columns(given, solves, most)
-    parts = {
-        label: ca.horzsplit_n(ca.DM(real_array(value, label)), has) if has > 1 else [value]
-        for (label, value), has in zip(given.items(), solves, strict=True)
-    }
-    for k in range(most):
-        yield {label: part[k % len(part)] for label, part in parts.items()}
 
 
 dense = lru_cache(256)(ca.Sparsity.dense)

@@ -151,29 +151,22 @@ class Runner:
                 held[i] = value
         core.begin_with(sides)
         found = self._solve(core)
-        return None if found is None else self._returned(*found)
+        return None if found is None else self.returned(*found)
 
-    def solve(self, given: Given, warm_start: Result | None) -> Outputs:
-        """The outputs of a solve with what a user gave.
+    def run(
+        self, given: Mapping[str, Any], warm_start: Result | None, own: Limits | None = None
+    ) -> tuple[Outputs, Run]:
+        """Solve for what a user gave; the run is not noted, and it keeps what was raised.
+
+        Args:
+            given: by the names of :data:`INPUTS`, None or nothing for what was left out.
+            own: limits of this solve, those of the options by default.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
-            SolveError: where the solve fails and ``error_on_fail`` is set.
-            Exception: what a user's callback or model function raised. The best point until then
-                is kept.
-        """
-        return self._returned(*self.run(given, warm_start))
-
-    def run(
-        self, given: Given, warm_start: Result | None, own: Limits | None = None
-    ) -> tuple[Outputs, Run]:
-        """The same with the run, which is not noted, and nothing raised but for bad arguments.
-
-        Args:
-            own: limits of this solve, those of the options by default.
         """
         problem = self.problem
-        numbers, warm = self.checked(dict(zip(INPUTS, given, strict=True)), warm_start)
+        numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
             _warn_outside(problem, numbers)
         engine = engine_of(problem)
@@ -193,7 +186,8 @@ class Runner:
             InputError: for a bad argument.
         """
         problem = self.problem
-        given = {**named, "p": as_column(named["p"], problem.shapes.get("p"))}
+        given = dict(zip(INPUTS, map(named.get, INPUTS), strict=True))
+        given["p"] = as_column(given["p"], problem.shapes.get("p"))
         if given["p"] is None and problem.p0 is None:
             given["p"] = 0.0
         if not self.options.warm:
@@ -219,7 +213,7 @@ class Runner:
         self.note(self._again(row))
         return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
 
-    def within(self, seconds: float, iterations: int | None, given: Given) -> Result:
+    def within(self, seconds: float, iterations: int | None, given: Mapping[str, Any]) -> Result:
         """Solve under limits of this call; see :meth:`NlpSolver.within`."""
         began, known = time.perf_counter(), self._limits
         own = changed(
@@ -290,7 +284,8 @@ class Runner:
         )  # fmt: skip
         return records.Watch(callback, int(options.log))
 
-    def _returned(self, outputs: Outputs, run: Run) -> Outputs:
+    def returned(self, outputs: Outputs, run: Run) -> Outputs:
+        """The outputs for who called the solver; raises what :meth:`complain` does."""
         self.note(run)
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)

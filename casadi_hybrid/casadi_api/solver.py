@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, overload
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
@@ -137,8 +137,7 @@ class NlpSolver(Signature):
                 return found
         values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
         given = {label: symbols_of(v) for label, v in zip(INPUTS, values, strict=True)}
-        for word in unknown:
-            raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
+        check_names(unknown, ("warm_start",))
         if in_order:
             if any(value is not None for value in given.values()):
                 raise InputError("give all arguments by position, or all by name")
@@ -147,28 +146,19 @@ class NlpSolver(Signature):
             if warm_start is not None:
                 raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
             return self._in_graph(given)
-        solves = [solves_in(value, self._shapes[label]) for label, value in given.items()]
-        if max(solves) > 1:
+        if any(solves_in(value, self._shapes[label]) > 1 for label, value in given.items()):
             from casadi_hybrid.casadi_api.batch import complain, solve_many  # noqa: PLC0415 (threads)
 
-            batch = solve_many(self._runner, given, solves, [warm_start] * max(solves))
+            batch = solve_many(self._runner, given, warm_start)
             complain(self._runner, batch)
             return batch.outputs()
-        return self._runner.solve(values, warm_start)
+        return self._runner.returned(*self._runner.run(given, warm_start))
 
     def within(
         self,
         seconds: float = np.inf,
         iterations: int | None = None,
-        *,
-        x0: Any = None,
-        p: Any = None,
-        lbx: Any = None,
-        ubx: Any = None,
-        lbg: Any = None,
-        ubg: Any = None,
-        lam_x0: Any = None,
-        lam_g0: Any = None,
+        **given: Any,
     ) -> Result:
         """Solve under limits of this call, and return the best point until then.
 
@@ -178,7 +168,7 @@ class NlpSolver(Signature):
         Args:
             seconds: of wall-clock time from the call on.
             iterations: at most so many; those of the options by default.
-            x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0: as in :meth:`__call__`.
+            **given: CasADi's arguments x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0, by name.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
@@ -188,7 +178,8 @@ class NlpSolver(Signature):
             positive(seconds, "seconds")
         if iterations is not None:
             count(iterations, "iterations")
-        return self._runner.within(seconds, iterations, (x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0))
+        check_names(given)
+        return self._runner.within(seconds, iterations, given)
 
     def batch(
         self,
@@ -225,9 +216,9 @@ class NlpSolver(Signature):
             >>> found.x.round(6).tolist(), found.result(2).success
             ([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]], True)
         """
-        from casadi_hybrid.casadi_api.batch import batch_of  # noqa: PLC0415 (threads)
+        from casadi_hybrid.casadi_api.batch import solve_many  # noqa: PLC0415 (threads)
 
-        return batch_of(self._runner, self._shapes, given, warm_start, threads)
+        return solve_many(self._runner, given, warm_start, threads)
 
     def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:
         """Solve as ``Function.call`` does: a dictionary or a list in, the same kind out.

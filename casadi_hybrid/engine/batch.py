@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.threads import share_out
-from casadi_hybrid.engine.core import Engine, places_of
+from casadi_hybrid.engine.core import Engine
 from casadi_hybrid.engine.externals import buffer_of
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.plan import plan_of
@@ -84,8 +84,6 @@ class Workers:
     def __init__(self, engine: Engine, bounds: Bounds, limits: Limits) -> None:
         self._engine, self._bounds, self._limits = engine, bounds, limits
         self.plan = plan_of(engine.library, engine.problem, bounds)
-        data = self.plan.data
-        self.places, self.width = places_of(data.n_x, data.n_g, data.n_p, data.nnz_J)
         self._idle: list[Any] = []
 
     def solve(self, rows: Rows, threads: int) -> None:

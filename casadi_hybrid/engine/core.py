@@ -99,7 +99,7 @@ class Core:
         data = plan.data
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
         self._kept: list[Any] = []
-        self.places, width = places_of(data.n_x, data.n_g, data.n_p, data.nnz_J)
+        self.places, width = places_of(data)
         self.numbers = np.zeros(width)
         views = {name: self.numbers[place] for name, place in self.places.items()}
         self.inputs = {name: views[name] for name in INPUTS}
@@ -325,8 +325,9 @@ class Core:
         return 0
 
 
-def places_of(n: int, m: int, n_p: int, J: int) -> tuple[dict[str, slice], int]:
-    """Where the numbers of a solve lie, and how many these are."""
+def places_of(plan: Any) -> tuple[dict[str, slice], int]:
+    """Where the numbers of a solve of a ``hybrid_plan`` lie, and how many these are."""
+    n, m, n_p, J = plan.n_x, plan.n_g, plan.n_p, plan.nnz_J
     sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
     names = (*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined")
     ends = pairwise([0, *accumulate(sizes)])
