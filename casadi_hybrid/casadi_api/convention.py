@@ -13,9 +13,7 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.engine import core
 from casadi_hybrid.problem.forms import expression_of
 
-INPUTS, OUTPUTS = core.INPUTS, core.OUTPUTS
-STARTS = ("x0", "lam_x0", "lam_g0")
-"""A solution does not depend on them while they lead to it."""
+INPUTS, OUTPUTS, STARTS = core.INPUTS, core.OUTPUTS, core.STARTS
 Solve = Callable[[list[ca.DM]], list[ca.DM]]
 """A solve in numbers: from the eight inputs to the six outputs, in columns."""
 
@@ -68,10 +66,12 @@ dense = lru_cache(256)(ca.Sparsity.dense)
 class Columns(ca.Callback):  # type: ignore[misc]
     """A callback from columns to columns with directional derivatives, which a subclass gives."""
 
-    def __init__(self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...]) -> None:
+    def __init__(
+        self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...], **options: Any
+    ) -> None:
         ca.Callback.__init__(self)
         self._rows_in, self._rows_out = rows_in, rows_out
-        self.construct(name, {})
+        self.construct(name, options)
 
     def get_n_in(self) -> int:
         """Number of inputs."""
@@ -100,7 +100,3 @@ class Columns(ca.Callback):  # type: ignore[misc]
     def has_reverse(self, _directions: int) -> bool:
         """There is one."""
         return True
-
-    def get_jac_sparsity(self, output: int, wrt: int, _symmetric: bool) -> ca.Sparsity:
-        """Nothing: asked for only where the output does not depend on the input."""
-        return ca.Sparsity(self._rows_out[output], self._rows_in[wrt])

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+STARTS = ("x0", "lam_x0", "lam_g0")
+"""A solution does not depend on them while they lead to it."""
 MORE = ("gradient", "J", "gradient0", "J0")
 """What the core says beside CasADi's outputs: first derivatives at x and at the start."""
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN

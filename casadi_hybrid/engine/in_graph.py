@@ -14,7 +14,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.core import INPUTS, Core, Engine
+from casadi_hybrid.engine.core import INPUTS, STARTS, Core, Engine
 from casadi_hybrid.engine.externals import adapter, function_of, shapes_of
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.header import C
@@ -88,7 +88,7 @@ class Pool:
         These have CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
         """
         options = {
-            "is_diff_in": [False, *(name not in ("x0", "lam_x0", "lam_g0") for name in INPUTS)],
+            "is_diff_in": [False, *(name not in STARTS for name in INPUTS)],
             "cache": {each.name(): each for each in derivatives},
         }
         adapter()[0].hybrid_attach_pool(ct.byref(self._data))

@@ -48,7 +48,8 @@ class _SolveCallback(Columns):
 
     def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
         self._solve, self._derivatives = solve, _late(problem, INPUTS)
-        super().__init__(name, *columns_of(problem))
+        slopes = [label not in STARTS for label in INPUTS]
+        super().__init__(name, *columns_of(problem), is_diff_in=slopes)
 
     def get_name_in(self, i: int) -> str:
         return INPUTS[i]
@@ -64,9 +65,6 @@ class _SolveCallback(Columns):
 
     def get_reverse(self, directions: int, *names: Any) -> ca.Function:
         return self._derivatives().reverse(directions, *names[:3])
-
-    def has_jac_sparsity(self, _output: int, wrt: int) -> bool:
-        return INPUTS[wrt] in STARTS  # no solution depends on where its search began
 
 
 class _Derivative(Columns):
