@@ -51,8 +51,8 @@ WITHOUT_EFFECT = _by_name({
     "a list": "equality is_diff_in is_diff_out",
     "anything": "user_data",
 })  # fmt: skip
-# Functions that CasADi takes from its option "cache", by the names they have as options.
-_CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
+CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
+"""Functions that CasADi takes from its option "cache", by the names they have as options."""
 # How CasADi derives, in its "common_options".
 _HELPER = "helper_options"
 # What looks at a solve without changing its answer, or steers the way to it: left out, with a
@@ -173,7 +173,7 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
             if not isinstance(value, Mapping):
                 raise InputError(f"cache must be a dictionary, got {value!r}")
             # CasADi looks there for a function before it derives one.
-            flat += [(_CACHED[key], entry) for key, entry in value.items() if key in _CACHED]
+            flat += [(CACHED[key], entry) for key, entry in value.items() if key in CACHED]
         elif name == "common_options" and isinstance(value, Mapping) and [*value] == [_HELPER]:
             flat.append((_HELPER, value[_HELPER]))
         elif name not in ("ipopt", "hybrid"):

@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.casadi_api.foreign import CACHED
 from casadi_hybrid.problem.problem import Problem
 
 # Name: inputs and outputs in the words of CasADi's factory; gamma = lam_f·f + lam_gᵀg.
@@ -43,16 +44,11 @@ class ProblemFunctions:
         f, g = problem.graph.call([ca.vec(x), ca.vec(p)], True, False)
         g = ca.reshape(g, shapes.get("g", (problem.m, 1)))
         self.nlp = ca.Function("nlp", [x, p], [f, g], ["x", "p"], ["f", "g"])
-        self._made: dict[str, ca.Function] = {"nlp": self.nlp}
         self._scalar = scalar
-        given = problem.derivatives
-        for label, function in (
-            ("nlp_hess_l", given.hess_lag),
-            ("nlp_jac_g", given.jac_g),
-            ("nlp_grad_f", given.grad_f),
-        ):
-            if function is not None:
-                self._made[label] = function
+        given = ((label, getattr(problem.derivatives, own)) for label, own in CACHED.items())
+        self._made: dict[str, ca.Function] = {
+            "nlp": self.nlp, **{label: function for label, function in given if function},
+        }  # fmt: skip
 
     def __getitem__(self, name: str) -> ca.Function:
         """One of them by its name.
