@@ -10,6 +10,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine.blocks.serving import for_machine_code
 from casadi_hybrid.problem.problem import Problem
@@ -135,7 +136,7 @@ def nlpsol(
         chosen = replace(chosen, compile=True)
     if chosen.machine_code:
         problem = for_machine_code(problem)
-    return NlpSolver(name, problem, chosen)
+    return NlpSolver(Runner(name, problem, chosen))
 
 
 def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:

@@ -96,9 +96,6 @@ class Runner:
         self._plain = self._silent and options.warm and not checks
         self.compiled = machine_code(problem, options.machine_code)
         """The functions as machine code, where they were asked for."""
-        self._anew()
-
-    def _anew(self) -> None:
         self._last, self._calls = _Last(), 0
         self._run: Run | None = None
         self.pool: Pool | None = None
@@ -106,14 +103,8 @@ class Runner:
         self.workers: Workers | None = None
         """Those who did the last of many solves at once."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        own = ("_last", "_run", "_calls", "pool", "workers", "compiled")
-        return {name: value for name, value in self.__dict__.items() if name not in own}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept)
-        self.compiled = machine_code(self.problem, self.options.machine_code)
-        self._anew()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.problem, self.options)
 
     # --- solves -----------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -19,7 +18,6 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
 from casadi_hybrid.problem.numbers import by_block
-from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,9 +63,9 @@ class NlpSolver(Signature):
     memory until the process ends: a graph built from it may outlive it.
     """
 
-    def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
-        super().__init__(name, problem)
-        self._runner = Runner(name, problem, options)
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner.name, runner.problem)
+        self._runner = runner
 
     @cached_property
     def this(self) -> Any:
@@ -395,8 +393,7 @@ class NlpSolver(Signature):
         runner = stored.runner_of(text) if isinstance(text, str) else None
         if runner is None:
             raise InputError("text must be what NlpSolver.serialize returned")
-        kept = {"_name": runner.name, "_problem": runner.problem, "_runner": runner}
-        return _remade(NlpSolver, kept)
+        return NlpSolver(runner)
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
         """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
@@ -412,17 +409,13 @@ class NlpSolver(Signature):
         with open(fname, encoding="ascii", errors="replace") as file:
             return NlpSolver.deserialize(file.read())
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_name": self._name, "_problem": self._problem, "_runner": self._runner}
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (type(self), self.__getstate__())
-
-    def __copy__(self) -> NlpSolver:
-        return _remade(type(self), self.__getstate__())
+        return type(self), (self._runner,)
 
     def __deepcopy__(self, _memo: Any = None) -> NlpSolver:
-        return copy.copy(self)  # nothing of a solver changes but its last result, as in CasADi
+        return type(self)(self._runner)  # nothing of it changes but its last result, as in CasADi
+
+    __copy__ = __deepcopy__
 
     def __hash__(self) -> int:
         return id(self)
@@ -466,9 +459,3 @@ class Made(ca.Function):  # type: ignore[misc]
         return type(self)(*self._recipe)
 
     __copy__ = __deepcopy__
-
-
-def _remade(kind: type[NlpSolver], kept: dict[str, Any]) -> NlpSolver:
-    made = kind.__new__(kind)
-    made.__dict__.update(kept)
-    return made
