@@ -154,12 +154,7 @@ def _columns(given: Mapping[str, Any], solves: Mapping[str, int], most: int) -> 
 
 
 def complain(runner: Runner, batch: Batch) -> None:
-    """Raise what the first of the failed solves would have raised alone.
-
-    Raises:
-        SolveError: where ``error_on_fail`` is set.
-        Exception: what a user's callback or model function raised.
-    """
+    """Raise what the first of the failed solves would have raised alone."""
     # What runs on threads has no callback, so that nothing was raised where there is a solution.
     failed = np.flatnonzero(~batch.success).tolist()
     for k in failed if runner.in_threads else range(len(batch)):
@@ -167,11 +162,7 @@ def complain(runner: Runner, batch: Batch) -> None:
 
 
 def _checked(runner: Runner, one: Mapping[str, Any], k: int, warm: Warm) -> Numbers:
-    """The numbers of solve k.
-
-    Raises:
-        InputError: for bad ones; it says of which solve, where there are several.
-    """
+    """The numbers of solve k; what is refused says of which solve, where there are several."""
     try:
         return runner.checked(one, warm[k])[0]
     except InputError as error:

@@ -19,11 +19,7 @@ Solve = Callable[[list[ca.DM]], list[ca.DM]]
 
 
 def check_names(arguments: Iterable[str], others: tuple[str, ...] = ()) -> None:
-    """Refuse an argument that is none of :data:`INPUTS` or of the others.
-
-    Raises:
-        InputError: with the nearest one.
-    """
+    """Refuse an argument that is none of :data:`INPUTS` or of the others."""
     for word in arguments:
         if word not in INPUTS:
             raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, *others))}")

@@ -159,11 +159,7 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
 
 
 def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None.
-
-    Raises:
-        InputError: where options of a plugin are no dictionary.
-    """
+    """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None."""
     flat: list[tuple[str, Any]] = []
     for label, value in options.items():
         name = str(label).replace("__", ".", 1)  # as in dict(ipopt__tol=1e-6)
@@ -186,11 +182,7 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _put(into: dict[str, Any], name: str, value: Any, label: str) -> None:
-    """Keep a value.
-
-    Raises:
-        InputError: where the same option has another value already.
-    """
+    """Keep a value, unless the same option has another one already."""
     if name in into and not _same(into[name], value):
         raise InputError(f"{label} is given twice, {into[name]!r} and {value!r}; give it once")
     into[name] = value
@@ -229,11 +221,7 @@ def _meant(name: str) -> str:
 def _from_ipopt(
     options: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The package's options for IPOPT's, and the names of those that are not used.
-
-    Raises:
-        InputError: see :func:`translate`.
-    """
+    """The package's options for IPOPT's, and the names of those that are not used."""
     translated: dict[str, Any] = {}
     unused = []
     for name, value in options.items():

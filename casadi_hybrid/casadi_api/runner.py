@@ -171,11 +171,7 @@ class Runner:
     def checked(
         self, named: Mapping[str, Any], warm_start: Result | None
     ) -> tuple[Numbers, WarmStart | None]:
-        """The numbers of a solve, and what it tries first.
-
-        Raises:
-            InputError: for a bad argument.
-        """
+        """The checked numbers of a solve, and what it tries first."""
         problem = self.problem
         given = dict(zip(INPUTS, map(named.get, INPUTS), strict=True))
         given["p"] = as_column(given["p"], problem.shapes.get("p"))
@@ -290,12 +286,7 @@ class Runner:
         return self._plain and engine_of(self.problem).evaluate is not None
 
     def complain(self, run: Run) -> None:
-        """Raise what a run has left to be raised.
-
-        Raises:
-            SolveError: where it failed and ``error_on_fail`` is set.
-            Exception: what a user's callback or model function raised.
-        """
+        """Raise what a run has left to be raised: a user's own, or :class:`SolveError`."""
         if run.raised is not None:
             raise run.raised
         if self.options.error_on_fail and not run.result.success:
@@ -323,8 +314,7 @@ class Runner:
     def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
         """Whether an argument has no number, which a warning says.
 
-        Raises:
-            InputError: for arguments that are bad otherwise, or at all with ``error_on_fail``.
+        What is bad otherwise is refused, and with ``error_on_fail`` this too.
         """
         missing = None if self.options.error_on_fail else _missing(row)
         if missing is None:
@@ -360,9 +350,6 @@ class Runner:
         """The last run of the asking thread, or of any where that has made none.
 
         What was solved in a graph is solved once more.
-
-        Raises:
-            RuntimeError: before the first.
         """
         last, pool = self._last, self.pool
         run = last.run or self._run
@@ -383,11 +370,7 @@ class Runner:
 
 
 def _settle(run: Run, lost: bool) -> None:
-    """Say in the run what of all that was raised comes out.
-
-    Raises:
-        KeyboardInterrupt: before the first iterate.
-    """
+    """Say in the run what of all that was raised comes out; Ctrl-C does where nothing is known."""
     if run.callback is not None and run.callback.raised is not None:
         run.raised = run.callback.raised
     if isinstance(run.raised, KeyboardInterrupt):

@@ -265,11 +265,7 @@ class Core:
 
     @cached_property
     def ready(self) -> ca.Function:
-        """The method as a Function of CasADi, to be called with :attr:`named`.
-
-        Raises:
-            BuildError: where the adapter cannot be loaded.
-        """
+        """The method as a Function of CasADi, to be called with :attr:`named`."""
         self.differentiate()
         self._columns = [ca.DM.zeros(one.size) for one in self.ordered]
         self.matrix_type = ca.DM if is_known() else None
@@ -412,11 +408,7 @@ _engines = _Engines()
 
 
 def engine_of(problem: Problem) -> Engine:
-    """The engine of the asking thread for a problem.
-
-    Raises:
-        BuildError: where the core cannot be loaded.
-    """
+    """The engine of the asking thread for a problem."""
     known = _engines.of.get(problem)
     if known is None:
         known = _engines.of[problem] = Engine(problem)

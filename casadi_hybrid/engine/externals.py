@@ -37,11 +37,7 @@ def adapter() -> tuple[ct.CDLL, ca.Importer]:
 
 
 def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:
-    """A function of the adapter as a ``ca.Function`` of these shapes.
-
-    Raises:
-        BuildError: where the adapter cannot be loaded.
-    """
+    """A function of the adapter as a ``ca.Function`` of these shapes."""
     library, importer = adapter()
     with _describing.held:
         library.hybrid_describe(ct.byref(shapes))

@@ -71,12 +71,7 @@ class LookAhead(Automatic):
         return _refusal(problem, bounds, "look-ahead")
 
     def run(self, problem: Problem, call: Call) -> Result:
-        """Solve, with the course of the solve in the result.
-
-        Raises:
-            InputError: for an x_{−1}, and where there are no second derivatives.
-            Interrupted: with the best point, where Ctrl-C ended it.
-        """
+        """Solve, by second derivatives alone."""
         problem.functions.with_hessian("second")
         result = super().run(problem, call)
         return altered(result, mu=result.lam_g, effective_multipliers=result.lam_g)

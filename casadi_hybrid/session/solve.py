@@ -90,12 +90,7 @@ class Automatic:
         return ""
 
     def run(self, problem: Problem, call: Call) -> Result:
-        """Solve, with the course of the solve in the result.
-
-        Raises:
-            InputError: for an x_{−1}, which it has no use for.
-            Interrupted: with the best point, where Ctrl-C ended it.
-        """
+        """Solve, with the course of the solve in the result, also where Ctrl-C ended it."""
         if call.x_prev is not None:
             raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
         watch, recorder, reasons = Watch(log=call.log), Recorder(), list[StopReason]()

@@ -51,11 +51,7 @@ class ProblemFunctions:
         }  # fmt: skip
 
     def __getitem__(self, name: str) -> ca.Function:
-        """One of them by its name.
-
-        Raises:
-            InputError: for a name that is none.
-        """
+        """One of them by its name."""
         if name not in self._made:
             if name not in _DERIVED:
                 raise InputError(f"no function {name!r}{suggest(name, (*_DERIVED, 'nlp'))}")
@@ -65,12 +61,7 @@ class ProblemFunctions:
         return self._made[name]
 
     def generate(self, fname: str, options: Mapping[str, Any]) -> str:
-        """Write their C code to a file and return its name.
-
-        Args:
-            fname: name of the file.
-            options: those of ``ca.CodeGenerator``.
-        """
+        """Write their C code to a file and return its name; ``ca.CodeGenerator`` has options."""
         generator = ca.CodeGenerator(fname, dict(options))
         generator.add(self.nlp)
         for name in LISTED:

@@ -54,14 +54,6 @@ def text_of(runner: Runner, options: Mapping[str, Any] | None = None) -> str:
     """The solver as text, for ``ca.Function.deserialize`` and for :func:`runner_of`.
 
     Where no library can be built, it is for :func:`runner_of` alone.
-
-    Args:
-        runner: of the solver.
-        options: those of ``ca.Function.serialize``.
-
-    Raises:
-        InputError: where a function of the problem is Python code.
-        Exception: what pickle raises for an option that it cannot take.
     """
     word = _packed(runner)
     function = _function(runner, word)
@@ -95,22 +87,14 @@ def runner_of(text: str) -> Runner | None:
 
 
 def attach(address: int) -> None:
-    """Give a loaded library what it calls; it asks for that itself where CasADi has loaded it.
-
-    Args:
-        address: of its hooks.
-    """
+    """Give the hooks of a loaded library what it calls; one that CasADi has loaded asks itself."""
     hooks = _Hooks.from_address(address)
     hooks.evaluate = _EVALUATE
     hooks.configure = _CONFIGURE  # the last, since it says that both are there
 
 
 def _packed(runner: Runner) -> str:
-    """The pickle in letters, read once: CasADi writes callbacks down, and finds out when it reads.
-
-    Raises:
-        InputError: where it cannot be read.
-    """
+    """The pickle in letters, read once: CasADi writes callbacks down, but does not read them."""
     pickled = pickle.dumps(runner)
     word = f"{_BEGIN}{base64.b64encode(zlib.compress(pickled)).decode('ascii')}{_END}"
     try:
