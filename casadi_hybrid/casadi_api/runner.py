@@ -27,7 +27,7 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column, in_shape
-from casadi_hybrid.problem.evaluator import evaluating_until, evaluating_until_when
+from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.session.start import read_start, start_values
@@ -227,14 +227,7 @@ class Runner:
         """Solve for what a core has been given; None where that is not for it."""
         problem, limits = self.problem, own or self._limits
         watch = None if self._silent else self._watch(core.inputs["p"])
-        core.limit(limits)
-        core.begin(None if watch is None else watch.look, evaluating_until_when())
-        try:
-            found = core.call()
-        except SystemError as error:
-            raise _interrupt_in(error) from None
-        finally:
-            core.end()
+        found = core.solve(limits, None if watch is None else watch.look, matrices=True)
         if found is None:
             return None
         run = Run.of(core, problem, limits)
@@ -377,14 +370,6 @@ def _settle(run: Run, lost: bool) -> None:
         run.raised = sessions.halted(run.result, run.raised)
     elif lost and not run.result.success and run.result.error is not None:
         run.raised = run.result.error.__cause__  # None where it gave NaN
-
-
-def _interrupt_in(error: SystemError) -> BaseException:
-    """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
-        cause = cause.__cause__
-    return error if cause is None else cause
 
 
 def _copied(target: Vector, value: Any) -> bool:

@@ -33,6 +33,7 @@ from casadi_hybrid.engine.plan import Plan, options_of, plan_of, sizes_by
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.evaluator import evaluating_until_when
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.view import View
@@ -137,6 +138,8 @@ class Core:
         at_plan, functions, given, options, answer = map(ct.addressof, (
             data, self._functions, self._numbers, self.options, self.answer,
         ))  # fmt: skip
+        self._call = at_plan, functions, given, options, own, doubles, ints, answer
+        self._solve = library.hybrid_solve
         self._slopes = np.zeros(data.n_p)
         self._shapes = shapes_of([views[k].size for k in INPUTS], [views[k].size for k in OUTPUTS])
         self.data = C.hybrid_adapter(
@@ -148,8 +151,6 @@ class Core:
         self.matrices = self.data.matrix
         self.data.inputs[:] = [*map(address, self.ordered)]
         self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
-        self._call = at_plan, functions, given, options, own, doubles, ints, answer
-        self._solve = library.hybrid_solve
 
     def _bind(self, library: Any, problem: Problem) -> None:
         """Have C call the functions of the problem."""
@@ -217,30 +218,37 @@ class Core:
             tolerances.feasibility, tolerances.stationarity, tolerances.complementarity
         )  # fmt: skip
 
-    def begin(self, look: Look | None = None, until: float = np.inf) -> None:
-        """Before a solve. ``look`` is called with each iterate; True ends the solve. From ``until``
-        on, by :func:`time.perf_counter`, no function that runs Python is evaluated.
-        """
+    def begin(self, look: Look | None = None) -> None:
+        """Before a solve. ``look`` is called with each iterate; True ends the solve."""
         self.observer.count = 0
         if look is not self.look:
             self.look = look
             self.observer.look = None if look is None else self._at_see
         self.drained, self.raised, self.busy = [], None, True
         if self.python is not None:
-            self.python.begin(until)
+            self.python.begin(evaluating_until_when())
 
-    def solve(self) -> int:
-        """Solve for what the inputs hold; the status of ``hybrid.h``."""
-        status: int = self._solve(*self._call)
-        self.outputs["f"][:] = self.answer.end.f
-        return status
+    def solve(
+        self, limits: Limits, look: Look | None = None, matrices: bool = False
+    ) -> dict[str, ca.DM] | None:
+        """Solve for what the inputs hold; None where that was not begun, see :data:`REFUSED`.
 
-    def call(self) -> dict[str, ca.DM] | None:
-        """The same by CasADi, which makes its matrices of the outputs; None where it was not begun.
-
-        Inputs are read from the ``ca.DM`` to which :attr:`matrices` points, where it does.
+        With ``matrices`` it is called by CasADi, which makes its matrices of the outputs and reads
+        inputs from the ``ca.DM`` to which :attr:`matrices` points, where it does.
         """
-        outputs: dict[str, ca.DM] = self.ready.call(self.named)
+        self.limit(limits)
+        self.begin(look)
+        outputs: dict[str, ca.DM] = {}
+        try:
+            if matrices:
+                outputs = self.ready.call(self.named)
+            else:
+                self.data.status = self._solve(*self._call)
+                self.outputs["f"][:] = self.answer.end.f
+        except SystemError as error:
+            raise _interrupt_in(error) from None
+        finally:
+            self.end()
         return None if self.data.status in REFUSED else outputs
 
     def end(self) -> None:
@@ -330,6 +338,14 @@ def places_of(plan: Any) -> tuple[dict[str, slice], int]:
     names = (*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined")
     ends = pairwise([0, *accumulate(sizes)])
     return {name: slice(*one) for name, one in zip(names, ends, strict=True)}, sum(sizes)
+
+
+def _interrupt_in(error: SystemError) -> BaseException:
+    """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__
+    return error if cause is None else cause
 
 
 def _asking(keep: Callable[[BaseException], object]) -> Any:

@@ -44,7 +44,7 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import Evaluator, evaluating_until_when, patterns_of
+from casadi_hybrid.problem.evaluator import Evaluator, patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.answer import altered
@@ -96,12 +96,7 @@ class Automatic:
         watch, recorder, reasons = Watch(log=call.log), Recorder(), list[StopReason]()
         core = engine_of(problem).core(call.numbers.bounds, call.limits, self.alone)
         core.fill(call.numbers, call.warm)
-        core.limit(call.limits)
-        core.begin(_looks(call, watch, recorder, reasons), evaluating_until_when())
-        try:
-            core.solve()
-        finally:
-            core.end()
+        core.solve(call.limits, _looks(call, watch, recorder, reasons))
         run = Solved.of(core, problem, call.limits)
         run.numbers = call.numbers
         watch.hold(run.said.steps)
