@@ -117,10 +117,7 @@ class Pool:
     def _prepared(self, k: int, arguments: Any) -> int:
         """What C calls; nothing may be raised through it."""
         try:
-            row = [
-                copied(arguments[i], size) if arguments[i] else np.zeros(size)
-                for i, size in enumerate(self._sizes)
-            ]
+            row = [copied(arguments[i], size) for i, size in enumerate(self._sizes)]
             if self._no_numbers(row):
                 return int(C.HYBRID_NO_NUMBERS)
             self._fill(k, Bounds(*row[2:6]))
