@@ -41,11 +41,7 @@ def external_functions(
 
 
 def external_parameter_gradient(oracle: ca.Function) -> ca.Function:
-    """(x, λ, p) → ∂(f + λᵀg)/∂p, a column.
-
-    Raises:
-        InputError: where the derivative is neither there nor can be made.
-    """
+    """(x, λ, p) → ∂(f + λᵀg)/∂p, a column."""
     x, p = ca.MX.sym("x", oracle.numel_in("x")), ca.MX.sym("p", oracle.numel_in("p"))
     lam = ca.MX.sym("lam", oracle.numel_out("g"))
     outputs = ["f", "g", "grad:gamma:x", "grad:gamma:p"]
