@@ -155,6 +155,7 @@ def test_a_model_that_raises_harms_no_other() -> None:
     solver = nlpsol("solver", "hybrid", nlp, {"hessian_approximation": "limited-memory"})
     found = solver.batch(x0=[[0.0, 200.0, 0.5]], p=[[0.1, 0.1, 0.2]])
     assert found.success.tolist() == [True, False, True]
+    assert solver.result is found.result(2)
     with pytest.raises(RuntimeError, match="too hot"):
         solver(x0=[[0.0, 200.0, 0.5]], p=[[0.1, 0.1, 0.2]])
 
