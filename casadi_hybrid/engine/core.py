@@ -208,8 +208,6 @@ class Core:
             self.awaited = None
         elif awaited is not None:
             self.called = self.called[0], awaited.note or ARRIVED
-        if limits is self._limited:
-            return  # as nearly always
         self._limited = limits
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
@@ -236,7 +234,8 @@ class Core:
         With ``matrices`` it is called by CasADi, which makes its matrices of the outputs and reads
         inputs from the ``ca.DM`` to which :attr:`matrices` points, where it does.
         """
-        self.limit(limits)
+        if limits is not self._limited or self.awaited is not None:  # seldom
+            self.limit(limits)
         self.begin(look)
         outputs: dict[str, ca.DM] = {}
         try:

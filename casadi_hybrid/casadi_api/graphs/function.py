@@ -10,29 +10,20 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, dense
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
+    from casadi_hybrid.casadi_api.graphs import derivatives
     from casadi_hybrid.engine.in_graph import Pool
+else:
+    derivatives = LateModule("casadi_hybrid.casadi_api.graphs.derivatives")  # SciPy comes along
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
 _KEPT: list[ca.Callback] = []
-
-
-def _late(problem: Problem, inputs: Sequence[str]) -> Callable[[], Derivatives]:
-    """The derivatives of a solve by its inputs, made at their first use: SciPy comes along."""
-
-    @cache
-    def made() -> Derivatives:
-        from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
-
-        return Derivatives(problem, inputs)
-
-    return made
 
 
 class _SolveCallback(Columns):
@@ -47,7 +38,8 @@ class _SolveCallback(Columns):
     """
 
     def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
-        self._solve, self._derivatives = solve, _late(problem, INPUTS)
+        self._solve = solve
+        self._derivatives = cache(lambda: derivatives.Derivatives(problem))
         slopes = [label not in STARTS for label in INPUTS]
         super().__init__(name, *columns_of(problem), is_diff_in=slopes)
 
@@ -76,7 +68,7 @@ class _Derivative(Columns):
 
     def __init__(
         self,
-        of: Callable[[], Derivatives],
+        of: Callable[[], derivatives.Derivatives],
         name: str,
         mode: str,
         directions: int,
@@ -148,7 +140,8 @@ def callback(
         _KEPT.append(made)
         call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
         return call
-    of, rows = _late(problem, ("solver", *INPUTS)), columns_of(problem)
+    of = cache(lambda: derivatives.Derivatives(problem, ("solver", *INPUTS)))
+    rows = columns_of(problem)
     function = pool.function([
         _Derivative(of, pool.name, mode, k, rows) for mode in ("fwd", "adj") for k in pool.widths
     ])  # fmt: skip
