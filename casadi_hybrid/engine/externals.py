@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes as ct
 from ctypes import c_void_p
 from functools import cache
-from itertools import accumulate, pairwise
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.lock import Lock
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import of_casadi, path_of
 from casadi_hybrid.problem.building import BuildError
@@ -74,18 +73,11 @@ def buffer_of(function: ca.Function, evaluate: int) -> tuple[Any, Any]:
 
     And what has to be kept for as long as it is used.
     """
-    buffer, _ = function.buffer()
-    inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
-    out = np.zeros(function.nnz_out())
-    for i, array in enumerate(inputs):
-        buffer.set_arg(i, array.data)
-    sizes = (function.nnz_out(i) for i in range(function.n_out()))
-    for i, (begin, end) in enumerate(pairwise([0, *accumulate(sizes)])):
-        buffer.set_res(i, out[begin:end].data)
+    behind = Buffered(function)
     data = C.hybrid_buffer(
-        evaluate=evaluate, raw=address_of(buffer), out=address(out),
-        size=out.size,
+        evaluate=evaluate, raw=address_of(behind.buffer), out=address(behind.out),
+        size=behind.out.size,
     )  # fmt: skip
-    for i, array in enumerate(inputs):
+    for i, array in enumerate(behind.inputs):
         data.inputs[i], data.sizes[i] = address(array), array.size
-    return data, (buffer, inputs, out)
+    return data, behind

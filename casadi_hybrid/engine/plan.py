@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.sparse import Index, Layout, Pattern
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, partners, tables_of
@@ -161,16 +162,11 @@ def _sizes(problem: Problem) -> Vector:
 
     Not at the start of a solve: what was solved first would decide the last bits of all others.
     """
-    first = problem.functions.first
-    values = np.zeros(first.nnz_out(3))
+    first = Buffered(problem.functions.first)
+    values = first.out[first.parts[3]]
     if values.size:
-        point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
-        buffer, evaluate = first.buffer()
-        for i, numbers in enumerate(point):
-            buffer.set_arg(i, numbers.data)
-        buffer.set_res(3, values.data)
         with suppress(RuntimeError):  # of a function of the problem that raises
-            evaluate()
+            first(*((37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)))
     return np.where(np.isfinite(values), values, 1.0)
 
 

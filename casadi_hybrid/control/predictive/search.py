@@ -10,6 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
@@ -91,7 +92,7 @@ class Search:
         self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
         program, nlp = problem.program, problem.program.nlp
-        self._rows = _Buffer(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
+        self._rows = Buffered(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
         self._names: dict[str, Any] = {}  # of the block of each entry
         for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
             self._names[key] = np.empty(lower.size, dtype=object)
@@ -186,24 +187,6 @@ class Search:
             count, names = count + len(touched), names + [n for n in blocks if n in touched]
         worst = float(worst) if _finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
-
-
-class _Buffer:
-    """A function behind fixed places for its inputs and its output: a call takes a tenth."""
-
-    def __init__(self, function: ca.Function) -> None:
-        self._kept, self._evaluate = function.buffer()
-        self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
-        self._output = np.zeros(function.nnz_out(0))
-        for i, array in enumerate(self._inputs):
-            self._kept.set_arg(i, array.data)
-        self._kept.set_res(0, self._output.data)
-
-    def __call__(self, *values: Array) -> Array:
-        for target, value in zip(self._inputs, values, strict=True):
-            target[:] = value
-        self._evaluate()
-        return self._output.copy()
 
 
 def _finite(*arrays: Array) -> bool:

@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import Errors, Excess, Limits, Violations, worst_excess
@@ -166,11 +167,8 @@ def _inside(dense: Dense, n: int) -> tuple[Array, Array]:
 def _explicit(dense: Dense, fractions: Array) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
-    rate = model.moves.rate
-    buffer, evaluate = rate.buffer()
+    rate = Buffered(model.moves.rate)
     own = model.size("parameter")
-    slope = np.zeros(model.size("state"))
-    buffer.set_res(0, slope.data)
     scale = model.limits("state", "scale")
 
     def flow(k: int, start: Array) -> Array:
@@ -184,13 +182,9 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
             if not left[0]:
                 raise _StuckError
             w = u + s * (v - u)
-            for i, values in enumerate((y, np.zeros(0), w, p, np.array([t0 + s * dt]))):
-                kept[i] = np.ascontiguousarray(values, dtype=float)
-                buffer.set_arg(i, kept[i].data)
-            evaluate()
+            slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
             return np.asarray(dt * slope)
 
-        kept: dict[int, Array] = {}
         nothing = np.full((start.size, fractions.size), np.nan)
         if not np.isfinite(start).all():
             return nothing
