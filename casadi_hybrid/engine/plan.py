@@ -26,7 +26,6 @@ from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, 
 from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
-from casadi_hybrid.problem.evaluator import patterns_of, used_variables
 from casadi_hybrid.problem.problem import Problem
 
 OPEN: int = C.HYBRID_OPEN
@@ -60,9 +59,9 @@ class Plan:
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
         ints, first = self._ints, problem.functions.first
-        J, H = patterns_of(problem)
+        J, H = problem.functions.entries
         fixed = ~(bounds.lbx < bounds.ubx)
-        free = np.flatnonzero(~fixed & used_variables(problem))
+        free = np.flatnonzero(~fixed & problem.functions.used)
         rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
         slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
         n, m = free.size + slack_rows.size, rows.size

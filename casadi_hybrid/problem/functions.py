@@ -26,6 +26,7 @@ from casadi_hybrid.basics.errors import (
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.basics.matrices import Buffered
+from casadi_hybrid.basics.sparse import Pattern
 from casadi_hybrid.problem.derivatives import EXACT
 
 if TYPE_CHECKING:
@@ -123,6 +124,21 @@ class Functions:
     @cached_property
     def _patterns(self) -> tuple[ca.Sparsity, ca.Sparsity]:
         return self.jacobian_sparsity, self.hessian_sparsity
+
+    @cached_property
+    def entries(self) -> tuple[Pattern, Pattern]:
+        """Where the nonzeros of J_h and of ∇²ₓₓL lie."""
+        return Pattern.of(self.jacobian_sparsity), Pattern.of(self.hessian_sparsity)
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """Which variables stand in a row or in the objective."""
+        J = self.entries[0]
+        used = np.zeros(J.shape[1], dtype=bool)
+        used[J.cols] = True
+        if not used.all():
+            used[self.first.jac_sparsity(0, 0).T.row()] = True
+        return used
 
     @cached_property
     def blocks(self) -> Blocks:

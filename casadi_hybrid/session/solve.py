@@ -44,7 +44,7 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import Evaluator, patterns_of
+from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.answer import altered
@@ -225,7 +225,7 @@ def result_of(run: Solved) -> Result:
         start = _inside(bounds, clipped)
     x, first, last = run.array("x"), None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
-        pattern = patterns_of(run.problem)[0]
+        pattern = run.problem.functions.entries[0]
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
         last = Linearization(x, run.array("gradient"), Sparse(pattern, run.array("J")))
     return Result(
