@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
@@ -155,11 +155,8 @@ def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, 
             raise InputError(
                 f"options of opti.solver must be dictionaries, got {type(options).__name__}"
             )
-    known = {entry.name for entry in fields(NlpOptions)}
-    solver = dict(solver_options or {})
-    own = {name: value for name, value in solver.items() if name in known}
-    others = {name: value for name, value in solver.items() if name not in known}
-    return {**(plugin_options or {}), **({"ipopt": others} if others else {}), **own}
+    plugin = dict(plugin_options or {})
+    return {**plugin, "hybrid": {**plugin.get("hybrid", {}), **(solver_options or {})}}
 
 
 def shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
