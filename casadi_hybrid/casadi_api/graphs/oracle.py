@@ -9,18 +9,9 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.foreign import CACHED
+from casadi_hybrid.problem.external import DERIVED, derived
 from casadi_hybrid.problem.problem import Problem
 
-# Name: inputs and outputs in the words of CasADi's factory; gamma = lam_f·f + lam_gᵀg.
-_DERIVED = {
-    "nlp_f": (("x", "p"), ("f",)),
-    "nlp_g": (("x", "p"), ("g",)),
-    "nlp_fg": (("x", "p"), ("f", "g")),
-    "nlp_grad": (("x", "p", "lam:f", "lam:g"), ("f", "g", "grad:gamma:x", "grad:gamma:p")),
-    "nlp_grad_f": (("x", "p"), ("f", "grad:f:x")),
-    "nlp_hess_l": (("x", "p", "lam:f", "lam:g"), ("triu:hess:gamma:x:x",)),
-    "nlp_jac_g": (("x", "p"), ("g", "jac:g:x")),
-}
 # Those that IPOPT's plugin lists; it knows no nlp_fg, which others have.
 LISTED = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
@@ -53,10 +44,9 @@ class ProblemFunctions:
     def __getitem__(self, name: str) -> ca.Function:
         """One of them by its name."""
         if name not in self._made:
-            if name not in _DERIVED:
-                raise InputError(f"no function {name!r}{suggest(name, (*_DERIVED, 'nlp'))}")
-            inputs, outputs = _DERIVED[name]
-            made = self.nlp.factory(name, list(inputs), list(outputs), {"gamma": ["f", "g"]})
+            if name not in DERIVED:
+                raise InputError(f"no function {name!r}{suggest(name, (*DERIVED, 'nlp'))}")
+            made = derived(self.nlp, name)
             self._made[name] = made.expand() if self._scalar else made
         return self._made[name]
 
