@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.matrices import Buffered
-from casadi_hybrid.basics.sparse import Index, Layout, Pattern
+from casadi_hybrid.basics.sparse import Layout, Pattern, starts
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, partners, tables_of
 from casadi_hybrid.point.limits import Limits, floor_of
@@ -84,10 +84,10 @@ class Plan:
             n_free=free.size, n=n, m=m, n_slack=slack_rows.size,
             free_at=ints(free), row_at=ints(rows), slack_row=ints(slack_rows),
             kept_A=J_kept.size, nnz_A=A.rows.size, A_of_J=ints(J_kept),
-            A_rows=ints(A.rows), A_cols=ints(A.cols), A_starts=ints(_starts(A.cols, n)),
+            A_rows=ints(A.rows), A_cols=ints(A.cols), A_starts=ints(starts(A.cols, n)),
             nnz_W=W.rows.size, W_of_H=ints(H_kept), W_rows=ints(W.rows), W_cols=ints(W.cols),
-            W_starts=ints(_starts(W.cols, n)), W_by_row=ints(np.argsort(W.rows, kind="stable")),
-            row_starts=ints(_starts(W.rows, n)),
+            W_starts=ints(starts(W.cols, n)), W_by_row=ints(np.argsort(W.rows, kind="stable")),
+            row_starts=ints(starts(W.rows, n)),
             nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
             lower_of_W=ints(layout.of_W), K_of_W=ints(layout.at_W), K_of_A=ints(layout.at_A),
             K_diagonal=ints(layout.at_diagonal),
@@ -118,7 +118,7 @@ class Plan:
             "n_blocks": len(members),
             "block_starts": self._ints(np.cumsum([0, *(one.size for one in members)])),
             "members": self._ints(np.concatenate((*members, [0]))),
-            "H_starts": self._ints(_starts(H.cols, problem.n) if learned else [0]),
+            "H_starts": self._ints(starts(H.cols, problem.n) if learned else [0]),
         }  # fmt: skip
 
     def _ints(self, values: Any) -> int:
@@ -149,11 +149,6 @@ def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
     absent = np.isinf(bounds.lbg) & np.isinf(bounds.ubg)
     kinds = np.where(bounds.lbg < bounds.ubg, OPEN, EQUAL)
     return np.where(absent, ABSENT, kinds).astype(np.int8)
-
-
-def _starts(places: Index, size: int) -> NDArray[np.int64]:
-    """Where the entries of each of so many columns, or rows, begin, with the end of the last."""
-    return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=size))))
 
 
 def _sizes(problem: Problem) -> Vector:
