@@ -96,13 +96,12 @@ def solve_many(
     numbers = np.zeros((len(warm), width))
     _fill(numbers, places, given, columns, warm, start)
 
-    def checked(k: int) -> Numbers:
+    def given_of(k: int) -> dict[str, Vector]:
         row = {name: numbers[k, places[name]] for name in INPUTS}
-        row |= {name: row[name][problem.m_h :] for name in ("lbg", "ubg")}
-        return _checked(runner, row, k, warm)
+        return row | {name: row[name][problem.m_h :] for name in ("lbg", "ubg")}
 
     for k in _doubtful(numbers, places).tolist():
-        checked(k)
+        _checked(runner, given_of(k), k, warm)
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
     if runner.in_threads:
         workers = runner.workers
@@ -113,7 +112,7 @@ def solve_many(
         success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
     made: dict[int, Run] = {}
     for k in alone:
-        found, made[k] = _alone(runner, checked(k), warm[k])
+        found, made[k] = runner.run(given_of(k), warm[k])
         success[k] = made[k].result.success
         for name in OUTPUTS:
             numbers[k, places[name]] = array_of(found[name]).ravel(order="F")
@@ -169,16 +168,6 @@ def _checked(runner: Runner, one: Mapping[str, Any], k: int, warm: Warm) -> Numb
         if len(warm) == 1:
             raise
         raise InputError(f"column {k}: {error}") from None
-
-
-def _alone(runner: Runner, one: Numbers, warm: Result | None) -> tuple[dict[str, ca.DM], Run]:
-    """A solve by itself, for better or worse."""
-    bounds, m_h = one.bounds, runner.problem.m_h
-    given = {
-        "x0": one.x0, "p": one.p, "lam_x0": one.lam_x0, "lam_g0": one.lam_g0, "lbx": bounds.lbx,
-        "ubx": bounds.ubx, "lbg": bounds.lbg[m_h:], "ubg": bounds.ubg[m_h:],
-    }  # fmt: skip
-    return runner.run(given, warm)
 
 
 def _fill(
