@@ -101,7 +101,7 @@ class Workers:
 
     def _share(self, rows: Rows, piece: int, core: Core, begin: int) -> None:
         end = min(begin + piece, len(rows))
-        solve_rows = adapter()[0].hybrid_solve_rows
+        solve_rows = adapter().hybrid_solve_rows
         solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
         rows.keep(begin, core.rows())
         if core.raised is not None:  # Ctrl-C

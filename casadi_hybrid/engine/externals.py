@@ -13,7 +13,7 @@ from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import of_casadi, path_of
+from casadi_hybrid.engine.library import load, of_casadi
 from casadi_hybrid.problem.building import BuildError
 
 _pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
@@ -22,22 +22,28 @@ _describing = Lock()
 
 
 @cache
-def adapter() -> tuple[ct.CDLL, ca.Importer]:
-    """The adapter, loaded for Python and for CasADi.
+def adapter() -> ct.CDLL:
+    """The adapter, loaded for Python.
 
     Raises:
         BuildError: where it cannot be loaded.
     """
-    path = path_of("hybrid_adapter")
+    loaded: ct.CDLL = C.declare(load("hybrid_adapter"))
+    return loaded
+
+
+@cache
+def _for_casadi() -> ca.Importer:
+    """The same for CasADi."""
     try:
-        return C.declare(ct.CDLL(path)), ca.Importer(path, "dll")
-    except (OSError, RuntimeError) as error:
+        return ca.Importer(adapter()._name, "dll")
+    except RuntimeError as error:
         raise BuildError(f"the adapter of the core cannot be loaded: {error}") from None
 
 
 def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:
     """A function of the adapter as a ``ca.Function`` of these shapes."""
-    library, importer = adapter()
+    library, importer = adapter(), _for_casadi()
     with _describing.held:
         library.hybrid_describe(ct.byref(shapes))
         made = ca.external(name, importer, options or {})

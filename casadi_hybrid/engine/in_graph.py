@@ -91,7 +91,7 @@ class Pool:
             "is_diff_in": [False, *(name not in STARTS for name in INPUTS)],
             "cache": {each.name(): each for each in derivatives},
         }
-        adapter()[0].hybrid_attach_pool(ct.byref(self._data))
+        adapter().hybrid_attach_pool(ct.byref(self._data))
         _kept.append((self, options))
         return function_of(self.name, self._shapes, options)
 
@@ -109,7 +109,7 @@ class Pool:
         Of a thread, by :func:`threading.get_ident`, or 0 for any; None where it is not known.
         """
         row = np.empty(sum(self._sizes))
-        number = adapter()[0].hybrid_last_in_graph(
+        number = adapter().hybrid_last_in_graph(
             ct.addressof(self._data), after, thread, address(row)
         )
         return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
