@@ -97,11 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def export(arguments: argparse.Namespace) -> Export:
-    """Write what stands at a place, see :meth:`casadi_hybrid.casadi_api.solver.NlpSolver.export`.
-
-    Raises:
-        InputError: where there is nothing of the kind; and, as OSError, as there.
-    """
+    """Write what stands at a place, as :meth:`.NlpSolver.export` writes a solver."""
     from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
 
     place, name = arguments.problem, arguments.name

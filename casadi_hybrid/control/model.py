@@ -345,11 +345,7 @@ class Model:
         return self._symbols[signal.name]
 
     def _signal(self, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any) -> Any:
-        """A signal whose limits may be expressions of parameters, which are evaluated as declared.
-
-        Raises:
-            InputError: for symbols that are no parameters of the model, and as :meth:`Signal.of`.
-        """
+        """A signal; limits may be expressions of parameters, which are evaluated as declared."""
         values: list[Any] = [lower, upper]
         moved: list[Any] = [None, None]
         for k, (side, given) in enumerate((("lower", lower), ("upper", upper))):

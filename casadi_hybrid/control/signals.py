@@ -61,11 +61,7 @@ class Signal:
         unit: str = "",
         **rest: Any,
     ) -> Signal:
-        """Check and spread the numbers over the entries.
-
-        Raises:
-            InputError: for a bad name, size, limit or scale, which it names.
-        """
+        """Check and spread the numbers over the entries."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
         size = count(size, f"size of {name!r}", at_least=1)

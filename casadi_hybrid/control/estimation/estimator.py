@@ -170,11 +170,7 @@ class Estimator:
         return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self._unknowns.values())])
 
     def _now(self, time: float | None) -> float:
-        """The time of a step.
-
-        Raises:
-            InputError: where it is not one period after that of the step before.
-        """
+        """The time of a step."""
         if not self.records:
             return 0.0 if time is None else moment(time)
         expected = self.records[-1].time + self.period

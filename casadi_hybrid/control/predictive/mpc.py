@@ -357,11 +357,7 @@ class MPC:
         return {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
 
     def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
-        """What a step asks, and what is wrong with its numbers, if anything is.
-
-        Raises:
-            InputError: for wrong shapes and unknown names.
-        """
+        """What a step asks, and what is wrong with its numbers, if anything is."""
         state, given, flaw = measured(self._one, x, parameters)
         at += self._delay.seconds
         numbers = self._answers.search.numbers

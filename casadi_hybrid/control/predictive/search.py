@@ -10,6 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
@@ -17,7 +18,6 @@ from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
 from casadi_hybrid.control.predictive.problem import Problem, nominal
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.checking import Buffered
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.result.result import Result
 

@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import (
@@ -210,7 +211,8 @@ def _inside(dense: Dense, n: int) -> tuple[Array, Array]:
 def _explicit(dense: Dense, fractions: Array) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
-    rate, own = Buffered(model.moves.rate), model.size("parameter")
+    rate = Buffered(model.moves.rate)
+    own = model.size("parameter")
     scale = model.limits("state", "scale")
 
     def flow(k: int, start: Array) -> Array:
@@ -224,7 +226,8 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
             if not left[0]:
                 raise _StuckError
             w = u + s * (v - u)
-            return np.asarray(dt * rate(y, np.zeros(0), w, p, t0 + s * dt))
+            slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
+            return np.asarray(dt * slope)
 
         nothing = np.full((start.size, fractions.size), np.nan)
         if not np.isfinite(start).all():
@@ -241,25 +244,6 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
 
 class _StuckError(Exception):
     """Too many evaluations of the rates."""
-
-
-class Buffered:
-    """A function behind fixed places for its inputs and first output: a call takes a tenth."""
-
-    def __init__(self, function: ca.Function) -> None:
-        self._kept, self._evaluate = function.buffer()
-        self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
-        self._output = np.zeros(function.nnz_out(0))
-        for i, array in enumerate(self._inputs):
-            self._kept.set_arg(i, array.data)
-        self._kept.set_res(0, self._output.data)
-
-    def __call__(self, *values: Any) -> Array:
-        """Return a fresh array of the output at numbers for each input."""
-        for target, value in zip(self._inputs, values, strict=True):
-            target[:] = value
-        self._evaluate()
-        return self._output.copy()
 
 
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:

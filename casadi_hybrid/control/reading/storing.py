@@ -103,11 +103,7 @@ class Saved(ByName):
         return cls(times=arrays["times"], **parts, **texts)
 
     def point_for(self, program: Program) -> dict[str, Array]:
-        """Return the stacked numbers for a program, which must be the one that was solved.
-
-        Raises:
-            InputError: where its unknowns, rows or scales are others.
-        """
+        """Return the stacked numbers for a program, which must be the one that was solved."""
         if self.identity != identity(program):
             raise InputError(
                 f"the file is of {self.name!r} with {self.point['x'].size} unknowns and "
