@@ -12,14 +12,8 @@ from solving import Named
 
 from casadi_hybrid.plotting import PALETTE, legend_below, line_style
 
-LINE = {"color": PALETTE[0], "linewidth": 1.6}
-"""How our answer is drawn."""
-
 LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
 """How a limit is drawn."""
-
-BLACK = LIMIT | {"color": "#000000"}
-"""How a limit is drawn where the curves of several solvers have the colours."""
 
 TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
 """How a set point is drawn."""
@@ -38,13 +32,6 @@ def limits(ax: Axes, *values: float) -> None:
     """Draw limits of what the vertical axis shows; the first has a label for a legend."""
     for i, value in enumerate(values):
         ax.axhline(value, **LIMIT, label=None if i else "limit")
-
-
-def beyond(ax: Axes, times: np.ndarray, values: np.ndarray, low: float, high: float) -> float:
-    """Fill what a trajectory is outside of its limits; return the most of it."""
-    kept = np.clip(values, low, high)
-    ax.fill_between(times, kept, values, color=PALETTE[1], alpha=0.4, linewidth=0)
-    return float(np.abs(values - kept).max())
 
 
 def compare(
@@ -87,6 +74,8 @@ def draw_courses(courses: Sequence[Any], names: Sequence[str], event=None) -> Fi
     """
     fig = courses[0].run.plot(names)
     axes, instants = panels(fig), courses[0].run.times
+    for line in (line for ax in axes.values() for line in ax.lines):
+        line.set_label(str(line.get_label()).replace("true", courses[0].label))
     for i, course in enumerate(courses[1:], 1):
         for name, ax in axes.items():
             for row in np.atleast_2d(course.run[name]):

@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 from closed_loop import KktResiduals
-from drawing import BLACK, beyond
+from drawing import LIMIT
 from matplotlib.figure import Figure
 from reactor import (
     COOLING,
@@ -230,10 +230,11 @@ def draw(loops: Sequence[Loops]) -> Figure:
             style = {"color": PALETTE[1 if hot else 0], "linewidth": 1.0}
             label = "plant that exceeds the limit" if hot else "plant that keeps the limit"
             column[0].plot(run.times, run["T"], **style, label=None if label in told else label)
-            beyond(column[0], run.times, run["T"], 0.0, HOTTEST)
+            column[0].fill_between(run.times, HOTTEST, np.maximum(run["T"], HOTTEST),
+                                   color=PALETTE[1], alpha=0.4, linewidth=0)  # fmt: skip
             column[1].plot(run.times, run["Tc"], **style)
             told.add(label)
-        column[0].axhline(HOTTEST, **BLACK, label="limit")
+        column[0].axhline(HOTTEST, **LIMIT | {"color": "#000000"}, label="limit")
         title = f"{loop.label} controller, up to {loop.hottest.max():.0f} K"
         column[0].set_title(title, fontsize=10)
         column[1].set_xlabel("time (min)")

@@ -87,20 +87,10 @@ class Named:
         """Return a trajectory by name; see :class:`casadi_hybrid.control.Solution`."""
         return self.solution[name]
 
-    def signal(self, name: str) -> Any:
-        """Return what has the limits and the unit of a trajectory."""
-        kinds = self.solution.ocp.model.signals.values()
-        return next(kind[name] for kind in kinds if name in kind)
-
     @property
     def times(self) -> np.ndarray:
         """The grid points."""
         return self.solution.times
-
-    @property
-    def unpacked(self) -> dict[str, np.ndarray]:
-        """All blocks of unknowns by name, also those between the grid points."""
-        return self.solution.program.unpack(self.solution.x)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ The problem is the example of direct collocation that comes with CasADi (J. Ande
 import sys
 
 import numpy as np
-from drawing import LIMIT, LINE, compare
+from drawing import LIMIT, compare
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from solving import SLEQP, SQP, UNO, Answer, finish_answers, solve_with_all
@@ -49,7 +49,7 @@ def draw_plane(ours: Answer) -> Figure:
     ax = axes[0, 0]
     free = Plant(ours.solution.ocp.model, 0.05).motion(START, np.zeros(200))
     ax.plot(*free[::-1], "-.", color=PALETTE[6], label="no input")
-    ax.plot(ours["y"], ours["v"], **LINE | {"linewidth": 2.2}, label="hybrid")
+    ax.plot(ours["y"], ours["v"], color=PALETTE[0], linewidth=2.2, label="hybrid")
     ax.axhline(SLOWEST, label="limit", **LIMIT)
     ax.plot(*START[::-1], "s", color="#000000", markersize=6, label="start")
     ax.set(xlabel="position $y$", ylabel="speed $v$", aspect="equal")
