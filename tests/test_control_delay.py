@@ -14,7 +14,7 @@ def counter(**more):
     model = Model("counter")
     y, growth = model.state("y"), model.parameter("growth", 1.05)
     v = model.control("v", lower=-1, upper=1, guess=0.1)
-    goal = model.reference("goal")
+    goal = model.reference("goal", 0.0)
     model.next(y=growth * y + v + 0.1 * y**2)
     ocp = OptimalControl(model, duration=4.0, intervals=8, **more)
     ocp.initial()

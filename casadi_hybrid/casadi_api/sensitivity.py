@@ -31,7 +31,6 @@ from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds, checked
 from casadi_hybrid.problem.directions import few_directions, jacobian
-from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.result import Result
@@ -157,7 +156,7 @@ class Sensitivities:
         fused = Fused(program.functions.with_hessian("second"), program.functions)
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
-        of_J, of_W = patterns_of(program)
+        of_J, of_W = program.functions.entries
         J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
         self._check(solution, gradient, g, J, bounds)
         names = program.functions

@@ -50,9 +50,6 @@ def read(place: str) -> Own:
     NAME is a variable, or a function that is called: a Problem, CasADi's dictionary, a ca.Opti, a
     solver of nlpsol, or a tuple of one of these and a dictionary of numbers. Beside a dictionary
     or a solver the file's own variables x0, p, lbx, … are its numbers, or a dictionary of them.
-
-    Raises:
-        InputError: where there is no such file or name, or it is something else.
     """
     if place.endswith(".nl"):
         if not Path(place).is_file():
@@ -80,9 +77,6 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
     """The name of ``FILE.py:NAME`` or ``MODULE:NAME``, what it is, and the variables beside it.
 
     What a function returns stands for it. Without a name the first of ``names`` that is there.
-
-    Raises:
-        InputError: where there is none, or the module raises.
     """
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may have a colon of its own

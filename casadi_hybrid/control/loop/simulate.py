@@ -14,7 +14,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder, Wiring, costs_of, limits_of, wire
+from casadi_hybrid.control.loop.record import Recorder, Wiring, wire
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, by_name, column
 
@@ -84,8 +84,8 @@ def simulate(
         seed: of the random numbers.
         cost: of a step, an expression of the plant's model or a function (x, u, time) → number;
             or a dictionary of them by name. The costs are sums over the steps.
-        limits: (lower, upper) by name, for :attr:`Run.violations`, in place of those that the
-            model has for states and controls; outputs too.
+        limits: (lower, upper) by name of a state, control or output, for :attr:`Run.violations`,
+            in place of the model's, and of those that an :class:`MPC` has changed at a step.
         progress: whether a line on stderr tells how far it is.
 
     Raises:
@@ -102,15 +102,13 @@ def simulate(
     steps = count(steps, "steps", at_least=1)
     wiring = wire(plant, period, x0, u0)
     ask = _asker(controller)
-    if estimator is not None and not hasattr(estimator, "step"):
-        raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
     of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
     rng = np.random.default_rng(of_process)
-    pushed = _pusher(push, plant, wiring, steps)
+    pushed = _pusher(push, wiring, steps)
     given = parameters if callable(parameters) else lambda time: parameters or {}
-    record = Recorder(wiring, limits_of(plant, limits), costs_of(plant, cost))
+    record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
@@ -138,8 +136,8 @@ def simulate(
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
         record.step(
-            t, x, applied, applied if before is None else before, command=command, arrived=arrived,
-            estimate=None if estimator is None else heard, answer=answer, seconds=seconds,
+            t, x, applied, applied if before is None else before, heard, command=command,
+            arrived=arrived, answer=answer, seconds=seconds,
         )  # fmt: skip
         after = wiring.move(x, applied, t) + draw(rng, root)
         before = applied
@@ -165,26 +163,21 @@ def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
     """The control of this period: what is due, else what was applied before, else zeros."""
-    if due is not None:
-        return due
-    if before is not None:
-        return before
-    if command is not None:
-        return np.zeros(command.size)
+    for control in (due, before, None if command is None else np.zeros(command.size)):
+        if control is not None:
+            return control
     raise InputError("u0 is needed: nothing was measured yet and the plant is a plain function")
 
 
-def _pusher(
-    push: Any, plant: Any, wiring: Wiring, steps: int
-) -> Callable[[int, float, Array], Array]:
+def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
     """The function (k, time, x) → x pushed."""
     size = wiring.x0.size
 
     def numbers(value: Any, what: str) -> Array:
         if isinstance(value, Mapping):
-            if set(wiring.states) == {"x"} and not hasattr(plant, "model"):
+            if wiring.model is None:
                 raise InputError(f"{what} must be a column; the plant is a plain function")
-            return np.asarray(plant.model.vector("state", value, what, np.zeros(size)))
+            return np.asarray(wiring.model.vector("state", value, what, np.zeros(size)))
         return column(value, size, what)
 
     table: dict[int, Array] = {}

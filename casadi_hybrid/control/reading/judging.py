@@ -40,8 +40,12 @@ def labels(
     """
     units = {f"{prefix}{name}": unit for prefix, ocp in parts.items()
              for name, unit in checking.units_of(ocp).items()}  # fmt: skip
+    gaps = {f"{prefix}initial {name}" for prefix, ocp in parts.items() for name in ocp.fixed}
+    gaps |= {f"{prefix}final {name}" for prefix, ocp in parts.items() for name in ocp.ends}
+    names = program.constraint_names  # a gap to what is given is zero, not what is given
+    rows = [f"gap to {name}" if name.partition("[")[0] in gaps else name for name in names]
     return {
-        "constraint_names": _labels(program.constraint_names, program.constraints, units, scaled),
+        "constraint_names": _labels(rows, program.constraints, units, scaled),
         "variable_names": _labels(program.variable_names, program.variables, units, scaled),
     }
 
