@@ -1,14 +1,13 @@
 /* Which run is next after one that has found no solution.
  *
  * In this order, each at most once unless said otherwise:
- * - a point without multipliers: the least ones on its active set; then a KKT point of equations
- *   that are perturbed by less than the tolerances, since there are multipliers next to it;
+ * - a point without multipliers: a KKT point of equations that are perturbed by less than the
+ *   tolerances, since there are multipliers next to it;
  * - no feasible point, where any is a solution (no objective, or no freedom for one): least squares
  *   of the constraints first; by short steps, which stay in the basin of the start;
  * - a local minimum of the violation: least squares from other starts, up to three times, until one
  *   minimum is found twice, and then from x0. Where g is affine there is no other minimum; with an
  *   objective only small problems have these runs, by short steps;
- * - diverged along infeasible points: least squares first;
  * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
  *   first barrier parameter;
  * - at last: on from the best point, with the bounds as they are and scales taken there. */
@@ -110,24 +109,14 @@ static int escape(hybrid_solver *solver, int candidates) {
     return begin_at(solver, solver->work, run);
 }
 
-/* A run on from the present point, before one begins anew. Returns 0 where there is none. */
-static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
-    const hybrid_plan *plan = solver->plan;
-    const int degenerate = last->near || last->point == HYBRID_FRITZ_JOHN_POINT;
+/* On from beside the present point with equations that are perturbed. */
+static int perturb(hybrid_solver *solver) {
     hybrid_run_start run = run_of(solver, 1);
-    if (degenerate && !solver->tried_least && !solver->tried_perturbed) {
-        solver->tried_least = 1;
-        run.method = HYBRID_LEAST_MULTIPLIERS;
-        return begin_at(solver, solver->x, run);
-    }
-    if (last->near && !solver->tried_perturbed) {
-        solver->tried_perturbed = 1;
-        run.method = HYBRID_PERTURBED;
-        hybrid_set(plan->n_x, solver->near_lam_x, solver->lam_x);
-        hybrid_set(plan->n_g, solver->near_lam_g, solver->lam_g);
-        return begin_at(solver, solver->near_x, run);
-    }
-    return 0;
+    solver->tried_perturbed = 1;
+    run.method = HYBRID_PERTURBED;
+    hybrid_set(solver->plan->n_x, solver->near_lam_x, solver->lam_x);
+    hybrid_set(solver->plan->n_g, solver->near_lam_g, solver->lam_g);
+    return begin_at(solver, solver->near_x, run);
 }
 
 /* The run after a search for a root from x0: the same by short steps. Returns 0 where there is none. */
@@ -167,7 +156,7 @@ int hybrid_next_run(hybrid_solver *solver) {
     int most = solver->given->max_iter - HYBRID_PATIENCE_AT_FIRST - HYBRID_PATIENCE;
     if (most < HYBRID_PATIENCE) most = HYBRID_PATIENCE;
     if (solver->count >= HYBRID_RUNS) return 0;
-    if (go_on_there(solver, last)) return 1;
+    if (last->near && !solver->tried_perturbed) return perturb(solver);
     if (solver->before.last) return 0;
     if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
     if (after_root(solver)) return 1;
@@ -175,11 +164,6 @@ int hybrid_next_run(hybrid_solver *solver) {
         int any = any_root ||
                    (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO && !solver->options->linear);
         return escape(solver, any ? HYBRID_ESCAPES : 0);
-    }
-    if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
-        hybrid_run_start run = root_of(solver);
-        run.how.unscaled = 0;
-        return begin_at_x0(solver, run);
     }
     if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))
         return widen(solver, most);

@@ -73,7 +73,7 @@ typedef struct {
     hybrid_run_start runs[HYBRID_RUNS];
     hybrid_outcome outcomes[HYBRID_RUNS];
     int count;
-    int tried_least, tried_perturbed;         /* at that point */
+    int tried_perturbed;                      /* at that point */
     double *near_x, *near_lam_x, *near_lam_g; /* n_x, n_x, n_g: the start for perturbed equations */
     int equations, free; /* rows that are equations, and variables that are not fixed */
     int opening;         /* whether the run is one */

@@ -291,7 +291,7 @@ static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
 static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
     solver->before = solver->runs[solver->count] = solver->run;
     solver->outcomes[solver->count++] = *outcome;
-    solver->tried_least = solver->tried_perturbed = 0;
+    solver->tried_perturbed = 0;
     hybrid_set(solver->plan->n_x, solver->found.x, solver->x);
 }
 
@@ -309,12 +309,11 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         status = make_run(solver, &solver->found, outcome);
         solver->answer->runs++;
         if (is_refused(status)) return status;
-        if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
-            hybrid_keep_best(solver, outcome);
+        hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
         if (alone || hybrid_is_over(solver)) return 0;
         if (made < ahead) continue;
-        if (method != HYBRID_LEAST_MULTIPLIERS && method != HYBRID_PERTURBED)
+        if (method != HYBRID_PERTURBED)
             remember(solver, outcome);
         if (!hybrid_next_run(solver)) return 0;
     }
