@@ -253,9 +253,11 @@
 
 /* delta_w^max: the largest one [WB 3.1, "max_hessian_perturbation"] */
 #define HYBRID_INERTIA_LARGEST 1e40
-/* The largest far from feasibility, where a restoration does better [M] */
+/* The largest far from feasibility, where a restoration does better, and near it, where the line
+ * search finds no step [M] */
 #define HYBRID_INERTIA_FAR_LARGEST 1e12
-/* kappa_w^+ before any sigma has served [WB 3.1, "perturb_inc_fact_first"] */
+/* kappa_w^+ before any sigma has served, and where the line search finds no step [WB 3.1,
+ * "perturb_inc_fact_first"] */
 #define HYBRID_INERTIA_FIRST_GROWTH 100.0
 /* kappa_w^+ afterwards [WB 3.1, "perturb_inc_fact"] */
 #define HYBRID_INERTIA_GROWTH 8.0

@@ -13,9 +13,9 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it);
 int hybrid_visit(hybrid_run *run, hybrid_trial *trial);
 /* hybrid_solve_kkt for run->force, of the elastic problem too. */
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d);
-/* The inertia correction: the least shift that leaves m negative eigenvalues and solves for (dw, dy)
- * of run->direction accurately; the iterate remembers it. Returns a status. */
-int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it);
+/* The inertia correction: the least shift, `least` at least, that leaves m negative eigenvalues and
+ * solves for (dw, dy) of run->direction accurately; the iterate remembers it. Returns a status. */
+int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least);
 
 /* One step: run->next at *run->trial is the new iterate. Returns a status. */
 int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it);

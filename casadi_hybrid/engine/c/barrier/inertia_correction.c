@@ -5,10 +5,11 @@
 #include "barrier/barrier.h"
 
 /* The shift to try after one that did not serve. */
-static double larger(const hybrid_iterate *it, double shift) {
-    if (shift > 0.0)
+static double larger(const hybrid_iterate *it, double shift, double least) {
+    double next = it->shift == 0.0 ? HYBRID_INERTIA_FIRST : it->shift / HYBRID_INERTIA_DECAY;
+    if (shift != least)
         return shift * (it->shift == 0.0 ? HYBRID_INERTIA_FIRST_GROWTH : HYBRID_INERTIA_GROWTH);
-    return it->shift == 0.0 ? HYBRID_INERTIA_FIRST : it->shift / HYBRID_INERTIA_DECAY;
+    return next > least ? next : HYBRID_INERTIA_GROWTH * least;
 }
 
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d) {
@@ -17,7 +18,7 @@ int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d) 
                : hybrid_solve_kkt(run->plan, run->force, c, &run->kkt, d->dw, d->dy);
 }
 
-int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it) {
+int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -25,7 +26,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it) {
     const double plain_epsilon = dependent ? HYBRID_INERTIA_EPSILON : 0.0;
     const double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
                                                                      : HYBRID_INERTIA_LARGEST;
-    double shift = 0.0, epsilon = plain_epsilon;
+    double shift = least, epsilon = plain_epsilon;
     int singular = 0;
     hybrid_stiffness(form, at, it->z_lower, it->z_upper, run->D);
     for (int i = 0; i < plan->n && run->identity; i++) run->D[i] += 1.0;
@@ -36,17 +37,17 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it) {
         form->answer->factors++;
         if (found == 0) found = hybrid_direction_for(run, at->c, &run->direction);
         if (found == 0) {
-            it->indefinite = shift > 0.0 && !singular ? it->indefinite + 1 : 0;
+            it->indefinite = shift > least && !singular ? it->indefinite + 1 : 0;
             if (shift > 0.0) it->shift = shift;
             return HYBRID_SOLVED;
         }
-        singular |= found == 2 && shift == 0.0;
+        singular |= found == 2 && shift == least;
         if (epsilon == 0.0 && (found == 2 || run->kkt.inertia.negative < plan->m)) {
             epsilon = HYBRID_INERTIA_EPSILON;
             continue;
         }
-        if (shift == 0.0 && found == 2) epsilon = plain_epsilon; /* rows are not the reason */
-        shift = larger(it, shift);
+        if (shift == least && found == 2) epsilon = plain_epsilon; /* rows are not the reason */
+        shift = larger(it, shift, least);
         if (!(shift <= largest))
             return hybrid_no_way_on(run, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
     }

@@ -130,9 +130,17 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     return NONE;
 }
 
+/* How far the trial point is from the iterate, relative. */
+static double distance(const hybrid_run *run) {
+    const double *w = run->at->of.w, *new = run->trial->of.w;
+    double found = 0.0;
+    for (int i = 0; i < run->plan->n; i++) found = hybrid_max(found, fabs(new[i] - w[i]));
+    return found / (1.0 + hybrid_largest(run->plan->n, w));
+}
+
 int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
-    int status;
+    double least = 0.0;
     if (run->elastic.outer
             ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
                              HYBRID_ELASTIC_CURVATURE_OF_F, run->W)
@@ -140,9 +148,18 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         return HYBRID_UNDEFINED;
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     for (int i = 0; i < plan->n; i++) run->force[i] = run->Aty[i] + run->pair.gradient[i];
-    status = hybrid_factor_with_inertia(run, it);
-    if (status) return status;
-    complete(run, it, &run->direction);
-    status = search(run, it);
-    return status == NONE ? HYBRID_BLOCKED : status;
+    for (;;) {
+        int status = hybrid_factor_with_inertia(run, it, least);
+        if (status) return status;
+        complete(run, it, &run->direction);
+        status = search(run, it);
+        if (status == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_EXACT)
+            return HYBRID_BLOCKED;
+        if (status != NONE) return status;
+        /* Where only the objective counts its model fails: a shorter, steeper step. */
+        least *= HYBRID_INERTIA_FIRST_GROWTH;
+        if (least < HYBRID_INERTIA_FIRST) least = HYBRID_INERTIA_FIRST;
+        if (run->pair.theta > HYBRID_PROGRESS_FEASIBLE || least > HYBRID_INERTIA_FAR_LARGEST)
+            return HYBRID_BLOCKED;
+    }
 }

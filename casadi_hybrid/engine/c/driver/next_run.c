@@ -8,6 +8,7 @@
  * - a local minimum of the violation: least squares from other starts, up to three times, until one
  *   minimum is found twice, and then from x0. Where g is affine there is no other minimum; with an
  *   objective only small problems have these runs, by short steps;
+ * - diverged along infeasible points: least squares first;
  * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
  *   first barrier parameter;
  * - at last: on from the best point, with the bounds as they are and scales taken there. */
@@ -164,6 +165,11 @@ int hybrid_next_run(hybrid_solver *solver) {
         int any = any_root ||
                    (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO && !solver->options->linear);
         return escape(solver, any ? HYBRID_ESCAPES : 0);
+    }
+    if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
+        hybrid_run_start run = root_of(solver);
+        run.how.unscaled = 0;
+        return begin_at_x0(solver, run);
     }
     if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))
         return widen(solver, most);
