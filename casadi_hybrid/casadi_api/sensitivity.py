@@ -14,7 +14,7 @@ W definite on their kernel, and no active row with a zero multiplier.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,7 @@ from casadi_hybrid.result.result import Result
 sp = LateModule("scipy.sparse")
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
+_Names = Callable[[], tuple[Sequence[str], Sequence[str]]]
 
 
 class SensitivityError(ArithmeticError):
@@ -72,6 +73,8 @@ class Sensitivities:
         self.program = program = program.exact()
         program.functions.with_hessian("second")  # refused here where there is none
         self._weak, self._kkt_tol = weak, kkt_tol
+        of = program.functions
+        self.names: _Names = lambda: (of.variable_names, of.constraint_names)  # for the warning
 
     @cached_property
     def _mixed(self) -> ca.Function:
@@ -160,13 +163,15 @@ class Sensitivities:
         of_J, of_W = patterns_of(program)
         J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
         self._check(solution, gradient, g, J, bounds)
-        names = program.functions
-        at_x = self._active(
-            solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
-        )
-        at_g = self._active(g, bounds.lbg, bounds.ubg, solution.lam_g, names.constraint_names)
-        at_g = at_g[~self._idle(J.tocsr(), at_x, solution.lam_g)[at_g]]
-        active = sp.vstack((J.tocsr()[at_g], sp.eye_array(program.n, format="csr")[at_x]))
+        x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
+        # An equation of one variable gives it: limits of what is given say nothing more.
+        alone = (bounds.lbg == bounds.ubg) & (np.diff(rows.indptr) == 1)
+        loose = np.ones(program.n)
+        loose[rows.indices[rows.indptr[:-1][alone]]] = 0.0
+        at_x = self._active(x, bounds.lbx, bounds.ubx, lam_x, loose > 0.0, 0)
+        at_g = self._active(g, bounds.lbg, bounds.ubg, lam_g, abs(rows) @ loose > 0.0, 1)
+        at_g = at_g[~self._idle(rows, at_x, lam_g)[at_g]]
+        active = sp.vstack((rows[at_g], sp.eye_array(program.n, format="csr")[at_x]))
         return gradient, J, sp.block_array([[W, active.T], [active, None]]), at_x, at_g
 
     def _idle(self, J: Any, at_x: NDArray[np.intp], lam_g: Vector) -> NDArray[np.bool_]:
@@ -191,13 +196,15 @@ class Sensitivities:
             )
 
     def _active(
-        self, value: Vector, lower: Vector, upper: Vector, lam: Vector, names: tuple[str, ...]
-    ) -> NDArray[np.intp]:
+        self, value: Vector, lower: Vector, upper: Vector, lam: Vector,
+        loose: NDArray[np.bool_], kind: int,
+    ) -> NDArray[np.intp]:  # fmt: skip
         equal = lower == upper
         distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
-        weak = ~equal & (distance <= self._weak) & (np.abs(lam) <= self._weak)
+        weak = ~equal & loose & (distance <= self._weak) & (np.abs(lam) <= self._weak)
         if weak.any():
-            which = ", ".join(names[i] for i in np.flatnonzero(weak)[:4])
+            names = self.names()[kind]
+            which = ", ".join(names[i] or "another part's" for i in np.flatnonzero(weak)[:4])
             warn(
                 f"weakly active: {which} ({int(weak.sum())} in all) lies on a bound with a zero "
                 "multiplier, where the solution has a kink; the derivative returned treats it as "
@@ -206,7 +213,7 @@ class Sensitivities:
                 SensitivityWarning,
             )
         # By complementarity one of the two is zero up to the solver's tolerance.
-        return np.flatnonzero(equal | ((np.abs(lam) > distance) & ~weak))
+        return np.flatnonzero(equal | (loose & (np.abs(lam) > distance) & ~weak))
 
 
 def solution_sensitivity(

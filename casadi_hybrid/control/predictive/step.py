@@ -71,6 +71,7 @@ class Gains:
             self._problem = plan.problem
         bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
         found = Point(plan.x, plan.lam_x, plan.lam_g)
+        self._sensitivities.names = lambda: program.names_at(plan.times, model.time_unit)
         dx = self._sensitivities(found, program.p, bounds, ("p",))["jac_x_p"]
         prefixes = list(parts(plan.problem))
         rows, columns = [], []

@@ -11,7 +11,6 @@ import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.casadi_api.sensitivity import Solution as Point
-from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
@@ -61,7 +60,9 @@ def slopes(solution: Any, name: str, weak: float) -> Slopes:
     block = known(name, program.parameters, "parameter")
     bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
     point = Point(solution.x, solution.lam_x, solution.lam_g)
-    derivatives = Sensitivities(_problem(program), weak=weak)(point, program.p, bounds, ("p",))
+    of = Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak)
+    of.names = lambda: program.names_at(solution.times, model.time_unit)
+    derivatives = of(point, program.p, bounds, ("p",))
     read = solution.laid.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
@@ -85,10 +86,3 @@ def slopes(solution: Any, name: str, weak: float) -> Slopes:
     single = block.where.size == 1
     objective, duration = (float(part[0]) if single else part for part in totals)
     return Slopes(name, rows, objective, duration, units, single)
-
-
-def _problem(program: Program) -> Problem:
-    names = program.constraint_names, program.variable_names
-    if not all(map(all, names)):  # a part of several knows its own alone
-        return Problem.from_nlp(dict(program.nlp))
-    return Problem.from_nlp(dict(program.nlp), constraint_names=names[0], variable_names=names[1])
