@@ -224,7 +224,9 @@ def test_no_solution_has_a_code_of_its_own_and_is_explained(written, capsys):
         (NLP, ":x", "must be a Problem, CasADi's dictionary, a ca.Opti"),
         (NLP + "a = nlp, {'ubgs': 1}\n", ":a", "'ubgs' is no number of a solve; did you mean"),
         (NLP + "a = nlp, 3\n", ":a", "must be a dictionary"),
-        ("1 / 0\n", "", "raised ZeroDivisionError: division by zero"),
+        ("1 / 0\n", "", r"\.py:1: .* raised ZeroDivisionError: division by zero"),
+        ("def ocp():\n    {}['k']\n", "", r"\.py:2: ocp of .*\.py raised KeyError: 'k'"),
+        ("def ocp(n, m=1): 0\n", "", "ocp of .* needs n; write a function there that needs nothin"),
     ],
 )  # fmt: skip
 def test_a_file_without_a_problem_is_refused(written, text, name, message):
