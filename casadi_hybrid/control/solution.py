@@ -316,9 +316,10 @@ class Solution(Ended):
     def _given_at(self, time: float) -> bool:
         """Whether all states are fixed there, at the start or at the end."""
         states = self.ocp.model.signals["state"]
-        finals = {row.name for row in self.ocp.constraints}
         first = time <= self.times[0] and states.keys() <= self.ocp.fixed.keys()
-        return first or (time >= self.times[-1] and {f"final {name}" for name in states} <= finals)
+        return first or (
+            time >= self.times[-1] and {f"final {name}" for name in states} <= self.ocp.ends.keys()
+        )
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.

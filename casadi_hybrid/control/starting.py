@@ -155,7 +155,7 @@ def _guess(
 def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
     """The final values of states that are fixed there, as the parameters say."""
     found: dict[str, Array] = {}
-    wanted = [c for c in ocp.constraints if c.place == "end" and c.name.startswith("final ")]
+    wanted = [c for c in ocp.constraints if c.name in ocp.ends]
     if not wanted:
         return found
     model = ocp.model
@@ -164,9 +164,7 @@ def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
     values = rows.call([*zero, numbers, ocp.length], False, False)
     for constraint, value in zip(wanted, values, strict=True):
-        name = constraint.name.removeprefix("final ")
-        if name in model.signals["state"]:
-            found[name] = -np.array(value).ravel()
+        found[constraint.name.removeprefix("final ")] = -np.array(value).ravel()
     return found
 
 

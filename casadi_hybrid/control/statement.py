@@ -40,6 +40,7 @@ class Statement:
         signals, values: parameters and references of the problem by name.
         costs, constraints: in the order of declaration.
         fixed: states that are fixed at the start, with their numbers.
+        ends: constraints that fix states at the end, with their numbers; None of expressions.
         cycles: states that end as they began.
         freed: parameters of the model that the solver chooses.
         guesses: by name.
@@ -87,6 +88,7 @@ class Statement:
         self.costs: list[Cost] = []
         self.constraints: list[Constraint] = []
         self.fixed: dict[str, Any] = {}
+        self.ends: dict[str, Array | None] = {}
         self.cycles: list[str] = []
         self.freed: dict[str, Signal] = {}
         self.guesses: dict[str, Guess] = {}
@@ -197,12 +199,13 @@ class Statement:
         """Fix states at the end, to numbers or to expressions of parameters."""
         for name, value in {**by_name(values, "final"), **named}.items():
             signal = known(name, self.model.signals["state"], "state")
-            if not isinstance(value, ca.SX | ca.MX | str):
-                column(value, signal.size, f"final {name!r}")
+            symbolic = isinstance(value, ca.SX | ca.MX | str)
+            number = None if symbolic else column(value, signal.size, f"final {name!r}")
             difference = self.model.symbol(name) - self._expression(value, f"final {name!r}")
             self.at_end(
                 f"final {name}", difference, equal=0.0, scale=signal.scale, unit=signal.unit
             )
+            self.ends[f"final {name}"] = number
 
     def periodic(self, *names: str) -> None:
         """Let states end as they began, whatever that is; without names all of them."""
@@ -210,7 +213,7 @@ class Statement:
         states = self.model.signals["state"]
         for name in names or states:
             known(name, states, "state")
-            if name in self.fixed or any(c.name == f"final {name}" for c in self.constraints):
+            if name in self.fixed or f"final {name}" in self.ends:
                 raise InputError(f"{name!r} is fixed at an end already; it cannot be periodic too")
             if name not in self.cycles:
                 self.cycles.append(name)

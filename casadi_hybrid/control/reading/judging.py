@@ -31,34 +31,44 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
 
 
 def labels(
-    program: Program, parts: Mapping[str, Statement], *, scaled: bool = False
+    program: Program, parts: Mapping[str, Statement], *, less: bool = False
 ) -> dict[str, list[str]]:
     """Return the names of rows and unknowns with their units, as options of a solver.
 
-    ``parts`` are the statements by the prefix of their names. With ``scaled`` only of those whose
-    numbers are divided by a scale, as a message of the solver is to tell them.
+    ``parts`` are the statements by the prefix of their names. With ``less`` rows say what they
+    subtract from a state, as a message of the solver is to tell them.
     """
     units = {f"{prefix}{name}": unit for prefix, ocp in parts.items()
              for name, unit in checking.units_of(ocp).items()}  # fmt: skip
+    names, zeros = program.constraint_names, dict[int, float]()
+    for prefix, ocp in parts.items() if less else ():
+        for name, number in (dict.fromkeys(f"initial {n}" for n in ocp.fixed) | ocp.ends).items():
+            block = program.constraints.get(prefix + name)
+            for i, place in enumerate(block.where.tolist() if block else ()):
+                if number is None:
+                    names[place] += " − given"
+                else:
+                    zeros[place] = number[i]
     return {
-        "constraint_names": _labels(program.constraint_names, program.constraints, units, scaled),
-        "variable_names": _labels(program.variable_names, program.variables, units, scaled),
+        "constraint_names": _labels(names, program.constraints, units, zeros),
+        "variable_names": _labels(program.variable_names, program.variables, units, {}),
     }
 
 
 def _labels(
-    names: list[str], blocks: Mapping[str, Block], units: Mapping[str, str], scaled: bool
+    found: list[str],
+    blocks: Mapping[str, Block],
+    units: Mapping[str, str],
+    zeros: Mapping[int, float],
 ) -> list[str]:
-    """The names of entries, each with its unit and with what it is divided by."""
-    found = list(names)
+    """The names of entries, with their units, what they are divided by and what is subtracted."""
     for name, block in blocks.items():
         if name not in units:  # of rows of several quantities
             continue
         scales: Any = block.scale.ravel(order="F")
         for place, scale in zip(block.where.tolist(), scales.tolist(), strict=True):
-            if scaled and scale == 1.0:
-                continue
-            size = "" if scale == 1.0 else f"{scale:g}"
-            unit = " ".join(filter(None, (size, units[name])))
+            zero = f"from {zeros[place]:g}" if zeros.get(place) else ""
+            size = "" if scale == 1.0 and (units[name] or not zero) else f"{scale:g}"
+            unit = " ".join(filter(None, (size, units[name], zero)))
             found[place] = f"{found[place]} (in {unit})" if unit else found[place]
     return found

@@ -20,6 +20,7 @@ from casadi_hybrid.basics.sparse import general
 from casadi_hybrid.result.answer import Answer
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _AT_MOST = 6  # names in a sentence
 _SPREAD = 1e6  # sizes further apart than this are bad scaling
 
@@ -37,13 +38,24 @@ class Violation:
     excess: float
 
     def __str__(self) -> str:
-        size = f"{abs(self.excess):.3g}"
+        name, scale, zero, unit = physical(self.name)
+        value, lower, upper = (
+            f"{number * scale + zero:.6g}{unit}" for number in (self.value, self.lower, self.upper)
+        )
+        size = f"{abs(self.excess) * scale:.3g}{unit}"
         if self.lower == self.upper:
-            off = f" (off by {size})" if self.lower else ""
-            return f"{self.name} should be {self.lower + 0.0:.6g}, is {self.value:.6g}{off}"
-        low = self.excess < 0
-        side, bound = ("below its lower", self.lower) if low else ("above its upper", self.upper)
-        return f"{self.name} = {self.value:.6g}, {side} bound {bound:.6g} by {size}"
+            off = f" (off by {size})" if self.lower or zero else ""
+            return f"{name} should be {lower}, is {value}{off}"
+        side, bound = ("below its lower", lower) if self.excess < 0 else ("above its upper", upper)
+        return f"{name} = {value}, {side} bound {bound} by {size}"
+
+
+def physical(name: str) -> tuple[str, float, float, str]:
+    """What is named, and scale, zero and unit of its numbers: of ``place (in 10 m from 7)``."""
+    told = re.fullmatch(rf"(.*) \(in (?:{_NUMBER}(?= |\)))? ?(.*?)(?: ?from {_NUMBER})?\)", name)
+    if told is None:
+        return name, 1.0, 0.0, ""
+    return told[1], float(told[2] or 1), float(told[4] or 0), f" {told[3]}".rstrip()
 
 
 def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ...]:
