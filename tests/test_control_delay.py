@@ -49,13 +49,15 @@ def test_it_is_the_recursion_by_hand(delay):
 def test_with_it_the_late_loop_is_the_punctual_one_later():
     ocp = counter()
     plant = Plant(ocp.model, 0.5)
-    late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=3)
+    late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=1.5)  # seconds
     # Until the first control acts simulate applies the guess.
     start = late["y"][3]
     punctual = simulate(plant, MPC(ocp), steps=STEPS, x0=[start])
     np.testing.assert_allclose(late["y"][3:], punctual["y"], atol=1e-5)
     blind = simulate(plant, MPC(ocp), steps=STEPS + 3, x0=[0.8], delay=3)
     assert np.abs(blind["y"][-5:]).max() > 10 * np.abs(late["y"][-5:]).max()
+    with pytest.raises(InputError, match=r"delay is 0\.7 s; it must be a multiple of the period"):
+        simulate(plant, MPC(ocp), steps=1, x0=[0.8], delay=0.7)
 
 
 @pytest.mark.parametrize("method", [None, Collocation()], ids=str)

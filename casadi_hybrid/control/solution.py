@@ -16,7 +16,7 @@ from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, known, places, plain
+from casadi_hybrid.control.signals import Array, Named, known, places, plain
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Solution(Ended):
             sum(found.values()),
             T.ravel(),
             values,
-            found,
+            Named(found, "cost"),
             stats,
             explanation,
         )
@@ -198,11 +198,12 @@ class Solution(Ended):
 
         Positive where an upper limit holds the point back, negative where a lower one does.
         """
-        return {
+        found = {
             name: plain(block.read(stacked, dual=True))
             for _, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g)
             for name, block in blocks.items()
         }
+        return Named(found, "constraint or variable")
 
     @property
     def units(self) -> dict[str, str]:
@@ -330,7 +331,8 @@ class Solution(Ended):
             tol: largest distance from the limit, divided by the scale.
             side: ``"lower"``, ``"upper"`` or ``"either"``.
         """
-        return checking.active(self.program, self.x, self._rows(self.x), tol, side)
+        found = checking.active(self.program, self.x, self._rows(self.x), tol, side)
+        return Named(found, "limit")
 
     def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
         """Return d(trajectory)/d(parameter) by name, in units, at the solution.

@@ -344,6 +344,8 @@ class Statement:
         for name, value in {**by_name(values, "guess"), **named}.items():
             names = {**self.model.unknowns, **self.freed, "duration": None}
             known(name, names, "state, control or free one")
+            if name in self.model.unknowns and not callable(value):
+                self.guessed(name, value)  # refused here where its size is wrong
             self.guesses[name] = value
 
     def guessed(self, name: str, value: Any) -> Array:

@@ -31,8 +31,8 @@ def simulate(
     period: float | None = None,
     noise: Any = None,
     process_noise: Any = None,
-    delay: int = 0,
-    measurement_delay: int = 0,
+    delay: float | int = 0,
+    measurement_delay: float | int = 0,
     dropout: float = 0.0,
     push: Mapping[int, Any] | Callable[[int, float, Array], Any] | None = None,
     parameters: Mapping[str, Any] | Callable[[float], Mapping[str, Any]] | None = None,
@@ -71,8 +71,8 @@ def simulate(
         period: of a plant that is a function.
         noise: of what is measured: a standard deviation, one an entry, by name, or a covariance.
         process_noise: the same of the states, added in each step.
-        delay: whole periods from a computation to its effect.
-        measurement_delay: whole periods from a measurement to its arrival.
+        delay: from a computation to its effect: whole periods as an ``int``, or their seconds.
+        measurement_delay: from a measurement to its arrival, likewise.
         dropout: probability that a measurement is lost.
         push: what is added to the state at a step, by the number of the step, as a column or by
             name; or a function (k, time, x) → column, or None for nothing.
@@ -105,13 +105,15 @@ def simulate(
     if estimator is not None and not hasattr(estimator, "step"):
         raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
     of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
-    channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
+    old = _periods(measurement_delay, "measurement_delay", wiring.period)
+    channel = Channel(wiring.measured, noise, dropout, old, [of_noise, of_losses])
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
     rng = np.random.default_rng(of_process)
     pushed = _pusher(push, plant, wiring, steps)
     given = parameters if callable(parameters) else lambda time: parameters or {}
     record = Recorder(wiring, limits_of(plant, limits), costs_of(plant, cost))
-    waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
+    late = _periods(delay, "delay", wiring.period)
+    waiting: deque[Array | None] = deque([None] * late)
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
             part.reset()
@@ -149,6 +151,18 @@ def simulate(
             break
         x = after
     return record.run(x, time)
+
+
+def _periods(delay: float | int, name: str, period: float) -> int:
+    """A delay in periods."""
+    if not isinstance(delay, float):
+        return count(delay, name)
+    whole = round(delay / period)
+    if abs(delay - whole * period) > 1e-9 * period:
+        raise InputError(
+            f"{name} is {delay:g} s; it must be a multiple of the period, {period:g} s"
+        )
+    return count(whole, name)
 
 
 def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
