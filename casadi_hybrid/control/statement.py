@@ -266,6 +266,7 @@ class Statement:
     ) -> None:
         """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
 
+        One limit alone may be an expression: it is subtracted, so that zero limits the difference.
         These are the grid points, the points of a collocation, and the ``inner`` points of the
         method; ``at`` asks for fewer, see :class:`Constraint`.
         """
@@ -416,6 +417,9 @@ class Statement:
             raise InputError(f"name must be a non-empty text, got {name!r}")
         if any(constraint.name == name for constraint in self.constraints):
             raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
+        sides = [side for side in rest[:3] if side is not None]
+        if len(sides) == 1 and isinstance(sides[0], ca.SX) and not sides[0].is_constant():
+            expression, rest = expression - sides[0], tuple(0 if s is sides[0] else s for s in rest)
         expression = ca.vec(self._expression(expression, repr(name)))
         self.constraints.append(Constraint.of(name, place, expression, *rest))
 
