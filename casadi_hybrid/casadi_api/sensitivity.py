@@ -170,19 +170,13 @@ class Sensitivities:
         loose[rows.indices[rows.indptr[:-1][alone]]] = 0.0
         at_x = self._active(x, bounds.lbx, bounds.ubx, lam_x, loose > 0.0, 0)
         at_g = self._active(g, bounds.lbg, bounds.ubg, lam_g, abs(rows) @ loose > 0.0, 1)
-        at_g = at_g[~self._idle(rows, at_x, lam_g)[at_g]]
+        # Rows without a force in variables that all lie on bounds do not say how x moves: a factory
+        # that leaves the bounds out fixes all variables and all rows at zero.
+        free = np.ones(program.n)
+        free[at_x] = 0.0
+        at_g = at_g[(abs(rows) @ free > 0.0)[at_g] | (np.abs(lam_g[at_g]) > self._weak)]
         active = sp.vstack((rows[at_g], sp.eye_array(program.n, format="csr")[at_x]))
         return gradient, J, sp.block_array([[W, active.T], [active, None]]), at_x, at_g
-
-    def _idle(self, J: Any, at_x: NDArray[np.intp], lam_g: Vector) -> NDArray[np.bool_]:
-        """Rows without a force in variables that all lie on bounds: they do not say how x moves.
-
-        A factory that leaves the bounds out fixes all variables and all rows at zero.
-        """
-        free = np.ones(self.program.n)
-        free[at_x] = 0.0
-        idle: NDArray[np.bool_] = (abs(J) @ free == 0.0) & (np.abs(lam_g) <= self._weak)
-        return idle
 
     def _check(
         self, solution: Solution, gradient: Vector, g: Vector, J: Any, bounds: Bounds

@@ -100,12 +100,8 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
         raise InputError(f"{where} has no {looked}{near}; name what states it as FILE.py:NAME")
     found = there[name]
     if callable(found) and not isinstance(found, NlpSolver | ca.Function):
-        needed = [
-            str(p)
-            for p in signature(found).parameters.values()
-            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        ]
-        if needed:
+        needed = [str(p) for p in signature(found).parameters.values() if p.default is p.empty]
+        if needed := [said for said in needed if said[0] != "*"]:
             raise InputError(
                 f"{name} of {where} needs {', '.join(needed)}; write a function there that needs "
                 f"nothing, as def mine(): return {name}(…), and name that"
@@ -126,8 +122,8 @@ def _told(what: str) -> Iterator[None]:
         others = str(Path(__file__).parents[1]), sys.prefix, sys.base_prefix, "<frozen"
         own = [f"{part.filename}:{part.lineno}: " for part in extract_tb(error.__traceback__)
                if not part.filename.startswith(others)]  # fmt: skip
-        said = f"{what} raised {type(error).__name__}: {error}"
-        raise InputError(f"{own[-1] if own else ''}{said}") from error
+        at = own[-1] if own else ""
+        raise InputError(f"{at}{what} raised {type(error).__name__}: {error}") from error
 
 
 def module_at(where: str) -> ModuleType:

@@ -266,9 +266,9 @@ class Statement:
     ) -> None:
         """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
 
-        One limit alone may be an expression: it is subtracted, so that zero limits the difference.
         These are the grid points, the points of a collocation, and the ``inner`` points of the
-        method; ``at`` asks for fewer, see :class:`Constraint`.
+        method; ``at`` asks for fewer, see :class:`Constraint`. One limit alone may be an
+        expression: it is subtracted, and zero limits the difference.
         """
         self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
 

@@ -116,8 +116,8 @@ class Estimator:
         self.reset(x0)
 
     def __repr__(self) -> str:
-        measured = ", ".join(self.sensors.places)
-        return f"<{type(self).__name__} of {self.model.name!r}: {measured} every {self.period:g}>"
+        kind, measured = type(self).__name__, ", ".join(self.sensors.places)
+        return f"<{kind} of {self.model.name!r}: {measured} every {self.period:g}>"
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first.

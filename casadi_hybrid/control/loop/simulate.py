@@ -155,14 +155,10 @@ def simulate(
 
 def _periods(delay: float | int, name: str, period: float) -> int:
     """A delay in periods."""
-    if not isinstance(delay, float):
-        return count(delay, name)
-    whole = round(delay / period)
-    if abs(delay - whole * period) > 1e-9 * period:
-        raise InputError(
-            f"{name} is {delay:g} s; it must be a multiple of the period, {period:g} s"
-        )
-    return count(whole, name)
+    whole = delay / period if isinstance(delay, float) else delay
+    if isinstance(whole, float) and abs(whole - round(whole)) < 1e-9:
+        whole = round(whole)
+    return count(whole, f"{name}, in periods,")
 
 
 def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:

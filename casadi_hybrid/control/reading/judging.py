@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from casadi_hybrid.control.laying import Laid
-from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array
@@ -49,26 +49,18 @@ def labels(
                     names[place] += " − given"
                 else:
                     zeros[place] = number[i]
-    return {
-        "constraint_names": _labels(names, program.constraints, units, zeros),
-        "variable_names": _labels(program.variable_names, program.variables, units, {}),
-    }
-
-
-def _labels(
-    found: list[str],
-    blocks: Mapping[str, Block],
-    units: Mapping[str, str],
-    zeros: Mapping[int, float],
-) -> list[str]:
-    """The names of entries, with their units, what they are divided by and what is subtracted."""
-    for name, block in blocks.items():
-        if name not in units:  # of rows of several quantities
-            continue
-        scales: Any = block.scale.ravel(order="F")
-        for place, scale in zip(block.where.tolist(), scales.tolist(), strict=True):
-            zero = f"from {zeros[place]:g}" if zeros.get(place) else ""
-            size = "" if scale == 1.0 and (units[name] or not zero) else f"{scale:g}"
-            unit = " ".join(filter(None, (size, units[name], zero)))
-            found[place] = f"{found[place]} (in {unit})" if unit else found[place]
+    found = {"constraint_names": names, "variable_names": program.variable_names}
+    for labelled, blocks in zip(
+        found.values(), (program.constraints, program.variables), strict=True
+    ):
+        for name, block in blocks.items():
+            if name not in units:  # of rows of several quantities
+                continue
+            scales = block.scale.ravel(order="F").tolist()
+            for place, scale in zip(block.where.tolist(), scales, strict=True):
+                zero = zeros.get(place) if labelled is names else None
+                begin = f"from {zero:g}" if zero else ""
+                size = "" if scale == 1.0 and (units[name] or not zero) else f"{scale:g}"
+                if unit := " ".join(filter(None, (size, units[name], begin))):
+                    labelled[place] += f" (in {unit})"
     return found

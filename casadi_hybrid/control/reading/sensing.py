@@ -54,21 +54,25 @@ class Slopes(ByName):
         return "\n".join([f"largest slopes by {self.of}:", *lines])
 
 
+def of_unknowns(sensitivities: Sensitivities, at: Any) -> Array:
+    """Return d(unknowns)/d(parameters) at a solution or a plan."""
+    program = at.program
+    sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
+    bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
+    return sensitivities(Point(at.x, at.lam_x, at.lam_g), program.p, bounds, ("p",))["jac_x_p"]
+
+
 def slopes(solution: Any, name: str, weak: float) -> Slopes:
     """Return the slopes of a solution; see :meth:`Solution.sensitivity`."""
     program, model = solution.program, solution.ocp.model
     block = known(name, program.parameters, "parameter")
-    bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
-    point = Point(solution.x, solution.lam_x, solution.lam_g)
-    of = Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak)
-    of.names = lambda: program.names_at(solution.times, model.time_unit)
-    derivatives = of(point, program.p, bounds, ("p",))
+    of_x = of_unknowns(Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak), solution)
     read = solution.laid.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
     for place in block.where.tolist():
         dp = np.eye(1, program.p.size, place)[0]
-        dx = derivatives["jac_x_p"][:, place]
+        dx = of_x[:, place]
         moved = ahead.call([solution.x, program.p, *values, dx, dp])
         found.append([np.asarray(part.full()) for part in moved])
     X, Z, U, V, _, times, costs, Y = (

@@ -249,14 +249,13 @@ def _mere_links(members: Sequence[Member]) -> set[Member]:
 
 def _groups(members: Sequence[Member]) -> list[str]:
     """``a, b = 0``, ``u[0] … u[19] ≤ 1 (20 bounds)``: members with one relation in a line."""
-    by_side: dict[tuple[bool, str, int], dict[tuple[float, str], list[Member]]] = {}
+    by_side: dict[tuple[bool, str, int], dict[str, list[Member]]] = {}
     for m in sorted(members, key=lambda m: (m.side != 0, m.kind, m.side, m.index)):
-        _, scale, zero, unit = physical(m.name)
-        relation = m.bound * scale + zero, unit
-        by_side.setdefault((m.side != 0, m.kind, m.side), {}).setdefault(relation, []).append(m)
+        _, bound = physical(m.name, m.bound)
+        by_side.setdefault((m.side != 0, m.kind, m.side), {}).setdefault(bound, []).append(m)
     said = []
     for (_, kind, side), by_bound in by_side.items():
-        groups = [(f"{bound:.6g}{unit}", group) for (bound, unit), group in by_bound.items()]
+        groups = list(by_bound.items())
         if len(groups) > _FEW:
             which = {0: "equal", -1: "lower", 1: "upper"}[side]
             groups = [(f"their {which} bounds", [m for _, group in groups for m in group])]

@@ -38,24 +38,24 @@ class Violation:
     excess: float
 
     def __str__(self) -> str:
-        name, scale, zero, unit = physical(self.name)
-        value, lower, upper = (
-            f"{number * scale + zero:.6g}{unit}" for number in (self.value, self.lower, self.upper)
-        )
-        size = f"{abs(self.excess) * scale:.3g}{unit}"
+        name, value, lower, upper = physical(self.name, self.value, self.lower, self.upper)
+        _, size = physical(self.name, abs(self.excess), digits=3, zero=0.0)
         if self.lower == self.upper:
-            off = f" (off by {size})" if self.lower or zero else ""
+            off = "" if float(lower.split()[0]) == 0.0 else f" (off by {size})"
             return f"{name} should be {lower}, is {value}{off}"
         side, bound = ("below its lower", lower) if self.excess < 0 else ("above its upper", upper)
         return f"{name} = {value}, {side} bound {bound} by {size}"
 
 
-def physical(name: str) -> tuple[str, float, float, str]:
-    """What is named, and scale, zero and unit of its numbers: of ``place (in 10 m from 7)``."""
+def physical(name: str, *numbers: float, digits: int = 6, zero: float = 1.0) -> list[str]:
+    """What is named, and its numbers in their unit: of ``place (in 10 m from 7)``.
+
+    ``zero`` is the weight of the 7, which a difference does not have.
+    """
     told = re.fullmatch(rf"(.*) \(in (?:{_NUMBER}(?= |\)))? ?(.*?)(?: ?from {_NUMBER})?\)", name)
-    if told is None:
-        return name, 1.0, 0.0, ""
-    return told[1], float(told[2] or 1), float(told[4] or 0), f" {told[3]}".rstrip()
+    bare, scale, unit, begin = told.groups() if told else (name, None, "", None)
+    placed = (number * float(scale or 1) + zero * float(begin or 0) for number in numbers)
+    return [bare, *(f"{number:.{digits}g} {unit}".rstrip() for number in placed)]
 
 
 def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ...]:
