@@ -17,7 +17,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import ROD, film
-from drawing import LIMIT, Panel, compare
+from drawing import LIMIT, compare
 from reporting import parser
 from solving import FATROP, SQP, finish_answers, solve_with_all
 
@@ -78,8 +78,6 @@ def main(argv: list[str] | None = None) -> int:
     ocp = swing_up(25 if arguments.short else 60)
     answers = solve_with_all(ocp, FATROP, SQP, short=arguments.short)
     ours, ipopt = answers[:2]
-    angle = Panel("theta", "angle $\\theta$", target=np.pi)
-    panels = (Panel("q", "position $q$"), angle, Panel("u", "force $u$"))
     return finish_answers(
         arguments,
         answers,
@@ -87,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
             "largest force (N)": float(np.abs(ours["u"]).max()),
             "largest excursion (m)": float(np.abs(ours["q"]).max()),
         },
-        figures={"trajectory": compare(ours, ipopt, panels, height=1.7)},
+        figures={"trajectory": compare(ours, ipopt, ("q", "theta", "u"), targets={"theta": np.pi})},
         films={"motion": partial(animate, ours["q"], ours["theta"], ours.times[1])},
     )
 

@@ -29,7 +29,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import Panel, draw_panel, limits
+from drawing import compare, limits
 from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, Answer, finish_answers, solve_with_all
@@ -57,6 +57,8 @@ def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0, *, wall=WALL) -> Mod
     p = plant.state("p", 3 * masses + 3, lower=least, unit="m")
     v = plant.state("v", 3 * masses, unit="m/s")
     u = plant.control("u", 3, lower=-SPEED, upper=SPEED, unit="m/s")
+    plant.output("nearest to the wall", ca.mmin(p[1::3]), unit="m")
+    plant.output("end to goal", ca.norm_2(p[-3:] - GOAL), unit="m")
     places = [ca.SX(3, 1), *ca.vertsplit(p, 3)]
     springs = [b - a for a, b in pairwise(places)]
     forces = [stiffness * (1 - 0.033 / ca.norm_2(d)) * d for d in springs]
@@ -99,9 +101,9 @@ def shape(places: np.ndarray) -> np.ndarray:
     return np.append(np.zeros(3), places).reshape(-1, 3).T
 
 
-def draw(ours: Answer, ipopt: Answer) -> Figure:
-    """Plot the chain from the side and from above, its distance from the wall, and the input."""
-    fig, ((side, above), (wall, speeds)) = figure(2, 2, height=3.0, width=9.0)
+def draw(ours: Answer) -> Figure:
+    """Plot the chain from the side and from above."""
+    fig, ((side, above),) = figure(1, 2, height=3.0, width=9.0)
     for ax, row in ((side, 2), (above, 1)):
         for k, color in zip((0, 2, 5, -1), COLOURS, strict=True):
             points, label = shape(ours["p"][:, k]), f"{ours.times[k]:.1f} s"
@@ -110,12 +112,7 @@ def draw(ours: Answer, ipopt: Answer) -> Figure:
     side.set(ylabel="$z$ (m)", title="from the side")
     above.set(ylabel="$y$ (m)", title="from above")
     limits(above, WALL)
-    nearest = Panel(lambda a: a["p"][1::3].min(axis=0), "nearest to the wall, $y$ (m)", (WALL,))
-    draw_panel(wall, nearest, ours, ipopt, "time (s)")
-    velocity = Panel("u", "velocity of the end", entries=("$u_x$", "$u_y$", "$u_z$"))
-    draw_panel(speeds, velocity, ours, ipopt, "time (s)")
-    side.legend(fontsize=8)
-    legend_below(fig, wall)
+    legend_below(fig, above, columns=5)
     return fig
 
 
@@ -140,7 +137,6 @@ def main(argv: list[str] | None = None) -> int:
     plant = chain(masses)
     answers = solve_with_all(horizon(plant, masses, intervals), FATROP, short=arguments.short)
     ours, ipopt = answers[:2]
-    motion = Plant(plant, DT / 2).motion(ours.solution.states[:, 0], np.repeat(ours["u"], 2, 1))
     away = ours["p"][:, -1] - rest(plant, masses)["p"]
     return finish_answers(
         arguments,
@@ -149,8 +145,11 @@ def main(argv: list[str] | None = None) -> int:
             "masses": masses,
             "distance of the chain from rest at the end (m)": float(np.abs(away).max()),
         },
-        figures={"motion": draw(ours, ipopt)},
-        films={"motion": lambda path: animate(motion[: len(ours["p"])], DT / 2, path)},
+        figures={
+            "motion": draw(ours),
+            "trajectory": compare(ours, ipopt, ("nearest to the wall", "u")),
+        },
+        films={"motion": lambda path: animate(ours.solution.sample(2)["p"], DT / 2, path)},
     )
 
 

@@ -1,13 +1,12 @@
-"""Closed loops of :func:`casadi_hybrid.control.simulate` with the same steps for every solver.
+"""Closed loops of :func:`casadi_hybrid.control.simulate`: our predictive controller and others.
 
 At every sampling instant the controller gets a noisy measurement of the plant's state, solves its
-problem from the last solution shifted by one interval, and applies the first control. The plant
-differs from the model. Every solver controls a plant of its own under the same noise, so cost and
-violation can be compared; times are those of the solves alone. A user would take
-:class:`casadi_hybrid.control.MPC`, which has our solver only.
-
-One rule for every solver decides what is applied: the new plan, unless its rows are violated by
-more than :data:`USABLE`; then the next control of the last usable plan.
+problem from the last plan shifted by one interval, and applies the first control. Ours is
+:class:`casadi_hybrid.control.MPC`; what it is for other solvers stands here, with their own rule of
+what is applied: the new plan, unless its rows are violated by more than :data:`USABLE`; then the
+next control of the last usable plan. The plant differs from the model. Every solver controls a
+plant of its own under the same noise, so cost and violation can be compared. Times are those of the
+solves alone, of ours those of whole steps.
 """
 
 from __future__ import annotations
@@ -16,14 +15,24 @@ import argparse
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 from reporting import TOL, Check, finish, progress
-from solving import FATROP, IPOPT, SQP_CLIPPED, Peer, judge, make_solver
+from solving import FATROP, SQP_CLIPPED, STRICT, Peer, judge, make_solver
 
-from casadi_hybrid.control import OptimalControl, Plant, Program, Run, Solution, simulate
+from casadi_hybrid.control import (
+    MHE,
+    MPC,
+    OptimalControl,
+    Plant,
+    Program,
+    Record,
+    Run,
+    Solution,
+    simulate,
+)
 
 USABLE = 1e-3
 """Largest violation (scaled rows) of a plan that is still applied."""
@@ -32,7 +41,7 @@ WARM_IPOPT = Peer(
     "IPOPT",
     "ipopt",
     {
-        **IPOPT.options,
+        **STRICT.options,
         "ipopt.warm_start_init_point": "yes",
         "ipopt.warm_start_bound_push": 1e-8,
         "ipopt.warm_start_bound_frac": 1e-8,
@@ -40,45 +49,29 @@ WARM_IPOPT = Peer(
         "ipopt.warm_start_slack_bound_frac": 1e-8,
         "ipopt.warm_start_mult_bound_push": 1e-8,
         "ipopt.mu_init": 1e-4,
-        "ipopt.bound_relax_factor": 0.0,
     },
 )
-"""IPOPT with its options for warm starts; without its widening of bounds, which alone would leave
-KKT residuals above the tolerance of the table."""
+"""IPOPT with its options for warm starts."""
 
 PEERS = (WARM_IPOPT, FATROP, SQP_CLIPPED)
 """Who closes the loop besides the hybrid solver."""
 
 
-@dataclass(frozen=True)
-class Solved:
-    """A plan, the seconds it took, its largest violation and its largest KKT residual.
-
-    Attributes:
-        used: the plan in use: this one where it is usable, else the last that was.
-        control: what that has for now.
-    """
+class Answer(NamedTuple):
+    """What a peer's step comes to, read as a :class:`casadi_hybrid.control.Step`."""
 
     plan: Solution
-    seconds: float
-    feasibility: float
-    residual: float
-    used: Solution = field(repr=False)
     control: np.ndarray
-
-    @property
-    def status(self) -> str:
-        """Whether the plan is applied."""
-        return "solved" if self.used is self.plan else "last plan"
+    status: str
+    record: Record
 
 
 class Repeated:
-    """One solver, called again and again, each time from its last usable solution, shifted."""
+    """A peer, called again and again, each time from its last usable plan, shifted."""
 
-    def __init__(self, ocp: OptimalControl, peer: Peer | None = None) -> None:
-        self.ocp = ocp
+    def __init__(self, ocp: OptimalControl, peer: Peer) -> None:
         # The interface of FATROP takes no multipliers, and hands back those it was given.
-        self.primal = peer is not None and peer.plugin == "fatrop"
+        self.ocp, self.primal = ocp, peer.plugin == "fatrop"
         self.solver = make_solver(ocp.program, peer)
         self.residuals = KktResiduals(ocp.program)
         self.reset()
@@ -86,58 +79,59 @@ class Repeated:
     def reset(self) -> None:
         """Begin anew, from the problem's own guess."""
         self.warm: dict[str, Any] = {}
-        self.used: Solution | None = None
+        self.plan: Solution | None = None
         self.age = 0
 
-    def step(self, x: Any = None, time: float = 0.0, **parameters: Any) -> Solved:
+    def step(self, x: Any, time: float = 0.0, **parameters: Any) -> Answer:
         """Solve with these numbers."""
         program = self.ocp.numbers(x, time=time, **parameters)
-        if self.used is None:
+        if self.plan is None:
             self.solver(**program.arguments)  # untimed: the first call builds functions
         began = clock.perf_counter()
         found = self.solver(**{**program.arguments, **self.warm})
-        seconds = clock.perf_counter() - began
-        plan = self.ocp.solution(program, found, self.solver.stats())
-        feasibility, residual = self.residuals(plan)
-        self.age += 1
-        if feasibility <= USABLE or self.used is None:
-            self.used, self.age = plan, 0
+        seconds, stats = clock.perf_counter() - began, self.solver.stats()
+        plan = self.ocp.solution(program, found, stats)
+        usable = self.plan is None or self.residuals(plan)[0] <= USABLE
+        if usable:
+            self.plan, self.age = plan, 0
             warm = program.shifted(plan.x, plan.lam_x, plan.lam_g)
             self.warm = {"x0": warm["x0"]} if self.primal else warm
-        controls = self.used.controls
-        control = controls[:, min(self.age, controls.shape[1] - 1)]
-        return Solved(plan, seconds, feasibility, residual, self.used, control)
+        else:
+            self.age += 1
+        status = "solved" if usable else "last plan"
+        controls, iterations = self.plan.controls, int(stats.get("iter_count", -1))
+        record = Record(time, status, "", iterations, seconds, bool(self.warm))
+        return Answer(self.plan, controls[:, min(self.age, controls.shape[1] - 1)], status, record)
 
 
 @dataclass(frozen=True)
 class Solves:
-    """What the solves of one solver took, instant by instant."""
+    """What one solver came to, instant by instant.
+
+    Attributes:
+        label: of the solver.
+        plans: what it found.
+        residuals: largest KKT residual of every one, recomputed, with the solver's multipliers.
+        records: have ``seconds`` and ``iterations``.
+    """
 
     label: str
-    solves: Sequence[Solved] = field(repr=False)
-
-    @property
-    def residuals(self) -> np.ndarray:
-        """Largest KKT residual of every solve, recomputed, with the solver's multipliers."""
-        return np.array([solve.residual for solve in self.solves])
-
-    @property
-    def seconds(self) -> np.ndarray:
-        """Of every solve."""
-        return np.array([solve.seconds for solve in self.solves])
+    plans: Sequence[Solution] = field(repr=False)
+    residuals: np.ndarray = field(repr=False)
+    records: Sequence[Any] = field(repr=False)
 
     @property
     def worst(self) -> Solution:
         """The plan with the largest KKT residual."""
-        return self.solves[int(self.residuals.argmax())].plan
+        return self.plans[int(self.residuals.argmax())]
 
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values; times in ms."""
-        ms, solved = 1e3 * self.seconds, self.residuals <= TOL
-        iterations = [int(solve.plan.stats.get("iter_count", -1)) for solve in self.solves]
+        ms = 1e3 * np.array([record.seconds for record in self.records])
+        iterations = [record.iterations for record in self.records]
         return {
             "method": self.label,
-            "solved": f"{int(solved.sum())}/{solved.size}",
+            "solved": f"{int((self.residuals <= TOL).sum())}/{len(self.records)}",
             "worst_residual": float(self.residuals.max()),
             "mean_iterations": float(np.mean(iterations)),
             "worst_iterations": max(iterations),
@@ -147,12 +141,50 @@ class Solves:
         }
 
 
+class KeptMHE(MHE):
+    """A moving-horizon estimator that keeps its windows."""
+
+    def reset(self, x0: Any = None) -> None:
+        """Begin anew."""
+        super().reset(x0)
+        self.windows: list[Solution] = []
+
+    def step(self, y: Any, u: Any = None, time: float | None = None, **more: Any) -> np.ndarray:
+        """Return the state now."""
+        estimate = super().step(y, u, time, **more)
+        self.windows.append(self.solution)
+        return estimate
+
+    def solves(self, label: str) -> Solves:
+        """Return the windows, judged."""
+        residual = KktResiduals(self.ocp.program)
+        return Solves(label, self.windows, np.array([residual(found)[1] for found in self.windows]),
+                      self.records)  # fmt: skip
+
+
+def again(mhe: KeptMHE, peer: Peer) -> Solves:
+    """Return what a peer finds in the same windows, each from the point that ours began at."""
+    progress(f"{mhe.model.name}: {len(mhe.windows)} windows with {peer.label} ...")
+    solver, residual = make_solver(mhe.ocp.program, peer), KktResiduals(mhe.ocp.program)
+    solver(**mhe.windows[0].program.arguments)  # untimed, as in a loop
+    plans, records, warm = [], [], {}
+    for window in mhe.windows:
+        began = clock.perf_counter()
+        found = solver(**window.program.arguments, **warm)
+        seconds, stats = clock.perf_counter() - began, solver.stats()
+        plans.append(plan := mhe.ocp.solution(window.program, found, stats))
+        warm = window.program.shifted(plan.x, plan.lam_x, plan.lam_g)
+        del warm["x0"]
+        records.append(Record(window.times[-1], "", "", int(stats["iter_count"]), seconds, True))
+    return Solves(peer.label, plans, np.array([residual(plan)[1] for plan in plans]), records)
+
+
 @dataclass(frozen=True)
 class Course(Solves):
     """One closed loop; ``course["q"]`` is what the true plant did.
 
     Attributes:
-        run: its record; the plan in use at step k is ``run.steps[k].used``.
+        run: its record.
     """
 
     run: Run = field(repr=False)
@@ -160,10 +192,6 @@ class Course(Solves):
     def __getitem__(self, name: str) -> np.ndarray:
         """Return a true trajectory by name."""
         return self.run[name]
-
-    def signal(self, name: str) -> Any:
-        """Return what has the limits and the unit of a trajectory."""
-        return self.run.limits[name]
 
     def row(self) -> dict[str, Any]:
         """See :meth:`Solves.row`."""
@@ -197,12 +225,16 @@ def run_all(
 
     ``experiment`` are arguments of :func:`casadi_hybrid.control.simulate`.
     """
-    courses = []
-    for peer in (None, *(peers[:1] if short else peers)):
-        label = "hybrid" if peer is None else peer.label
+    ocp.solve()  # the first call builds functions, before there is a clock
+    controllers: dict[str, Any] = {"hybrid": MPC(ocp)}
+    controllers |= {peer.label: Repeated(ocp, peer) for peer in (peers[:1] if short else peers)}
+    courses, residual = [], KktResiduals(ocp.program)
+    for label, controller in controllers.items():
         progress(f"{ocp.name}: {experiment['steps']} steps with {label} ...")
-        run = simulate(plant, Repeated(ocp, peer), **experiment)
-        courses.append(Course(label, run.steps, run))
+        run = simulate(plant, controller, **experiment)
+        plans = [step.plan for step in run.steps]
+        residuals = np.array([residual.of_step(step) for step in run.steps])
+        courses.append(Course(label, plans, residuals, [step.record for step in run.steps], run))
     return courses
 
 
@@ -254,7 +286,11 @@ class KktResiduals:
         slope = ca.gradient(nlp["f"] + ca.dot(lam, nlp["g"]), nlp["x"])
         self._function = ca.Function("kkt", [nlp["x"], nlp["p"], lam], [nlp["g"], slope])
 
-    def __call__(self, plan: Solution) -> tuple[float, float]:
+    def of_step(self, step: Any) -> float:
+        """Return the largest residual of a step's plan; infinite where it has no new one."""
+        return self(step.plan)[1] if step.status in ("solved", "feasible") else np.inf
+
+    def __call__(self, plan: Any) -> tuple[float, float]:
         """Return both, the multipliers being the solver's own."""
         program, x = plan.program, plan.x
         g, slope = (value.full().ravel() for value in self._function(x, program.p, plan.lam_g))

@@ -24,20 +24,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from closed_loop import KktResiduals
-from drawing import LIMIT, beyond
+from closed_loop import KeptMHE, KktResiduals
+from drawing import draw_courses, panels
 from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import (
     EKF,
-    MHE,
     MPC,
     Model,
     OptimalControl,
@@ -127,7 +125,7 @@ def problem(intervals: int) -> OptimalControl:
     return ocp
 
 
-def estimators(window: int) -> tuple[Judged, Judged, EKF]:
+def estimators(window: int) -> tuple[KeptMHE, KeptMHE, EKF]:
     """Return an MHE of all, one of the states alone, and a filter of all.
 
     The limits that the controller keeps are not believed in.
@@ -135,31 +133,10 @@ def estimators(window: int) -> tuple[Judged, Judged, EKF]:
     model = crane().unlimited(("speed", "angle"))
     common = {"outputs": list(NOISE), "noise": NOISE, "process": PROCESS, "prior": PRIOR}
     return (
-        Judged(model, PERIOD, window, free=UNKNOWN, **common),
-        Judged(model, PERIOD, window, **common),
+        KeptMHE(model, PERIOD, window, free=UNKNOWN, **common),
+        KeptMHE(model, PERIOD, window, **common),
         EKF(model, PERIOD, free=UNKNOWN, **common),
     )
-
-
-class Judged(MHE):
-    """A moving-horizon estimator whose windows are judged as they come."""
-
-    @cached_property
-    def judge(self) -> KktResiduals:
-        """What recomputes the residuals of a window."""
-        return KktResiduals(self.ocp.program)
-
-    def reset(self, x0: Any = None) -> None:
-        """Begin anew."""
-        super().reset(x0)
-        self.residuals: list[float] = []
-
-    def step(self, y: Any, u: Any = None, time: float | None = None, **more: Any) -> np.ndarray:
-        """Return the state now."""
-        estimate = super().step(y, u, time, **more)
-        if self.solution is not None:
-            self.residuals.append(self.judge(self.solution)[1])
-        return estimate
 
 
 @dataclass(frozen=True)
@@ -205,7 +182,7 @@ class Way:
                "over": 1e3 * over["speed"]}  # fmt: skip
         row |= _work([step.record for step in run.steps])
         if self.estimator is not None:
-            error = np.sqrt(np.mean(run.estimation_error() ** 2, axis=1))
+            error = np.sqrt(np.mean(np.square(run.estimation_error()), axis=1))
             row |= {"speed": 1e3 * error[1], "angle": np.degrees(error[2])}
             row |= {f"of {key}": value for key, value in _work(self.estimator.records).items()}
             if self.estimator.parameters:
@@ -240,50 +217,23 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 
 
-def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
-    """Plot load, sway, speed, force, mass and wind over time: loops, estimates, truth, limits."""
-    fig, axes = figure(6, 1, height=1.35, sharex=True)
-    load, sway, speed, force, mass, wind = axes[:, 0]
-    curves = ((told, "#000000", 1.0), (mhe, PALETTE[0], 1.6), (believed, PALETTE[5], 1.4))
-    for way, color, width in curves:
-        run = way.loop
-        style = {"color": color, "linewidth": width}
-        load.plot(run.times, run["load"], label=way.label, **style)
-        sway.plot(run.times, np.degrees(run["angle"]), **style)
-        force.stairs(run["force"] / 1e3, run.times, baseline=None, **style)
-    run = mhe.loop
-    at = run.control_times
-    dots = {"color": "#999999", "linestyle": "", "marker": ".", "markersize": 3}
-    aim = [target(t) for t in at]
-    load.step(at, aim, where="post", color="#000000", linestyle=":", label="target")
-    sway.plot(at, np.degrees(run.measured["angle"]), **dots)
-    speed.plot(run.times, run["speed"], color=PALETTE[0])
-    speed.plot(at, run.estimates["speed"], color=PALETTE[2], linestyle="--")
-    for way, color in ((ekf, PALETTE[3]), (mhe, PALETTE[2])):
-        for ax, name in ((mass, "mass"), (wind, "wind")):
-            known = [record.parameters[name] for record in way.estimator.records]
-            ax.plot(at, known, color=color, linestyle="--" if way is mhe else "-")
-    mass.axhline(TRUE, color="#000000", linewidth=1.0)
-    wind.step(at, [gust(t) for t in at], where="post", color="#000000", linewidth=1.0)
-    load.plot([], [], color=PALETTE[2], linestyle="--", label="estimate of the MHE")
-    load.plot([], [], color=PALETTE[3], label="estimate of the EKF")
-    load.plot([], [], **dots, label="sensor")
-    load.plot([], [], label="limit", **LIMIT)
-    for ax, limit, values in ((sway, np.degrees(SWAY), np.degrees(run["angle"])),
-                              (speed, FASTEST, run["speed"]), (force, 1.2, None)):  # fmt: skip
-        for sign in (-1, 1):
-            ax.axhline(sign * limit, **LIMIT)
-        if values is not None:
-            said = f"{mhe.label}: up to {beyond(ax, run.times, values, -limit, limit):.2g} beyond"
-            ax.text(1.0, 0.14, said, ha="right", fontsize=9, transform=ax.transAxes)
-    force.set_ylim(-1.4, 1.4)
-    for ax, label in zip(axes[:, 0], ("load (m)", "sway (°)", "speed (m/s)", "force (kN)",
-                                      "mass (kg)", "wind (N)"), strict=True):  # fmt: skip
+def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> dict[str, Figure]:
+    """Plot the loop with the MHE beside two others; mass and wind: truth and both estimates."""
+    loop = draw_courses([mhe, told, believed], ("load", "angle", "speed", "force"))
+    loop.suptitle(f"MHE: {mhe.loop.worst}\ngrey: where the load has to be", fontsize=10)
+    at = mhe.loop.control_times
+    panels(loop)["load"].step(at, [target(time) for time in at], color="#999999", where="post")
+    fig, axes = figure(2, 1, height=1.5, sharex=True)
+    true = {"mass (kg)": np.full(at.size, TRUE), "wind (N)": [gust(time) for time in at]}
+    for ax, (label, values) in zip(axes[:, 0], true.items(), strict=True):
+        ax.step(at, values, where="post", color="#000000", linewidth=1.0, label="true")
+        for way, color in ((ekf, PALETTE[3]), (mhe, PALETTE[7])):
+            known = [record.parameters[label.split()[0]] for record in way.estimator.records]
+            ax.plot(at, known, color=color, linestyle=":" if way is mhe else "-", label=way.label)
         ax.set_ylabel(label)
-    wind.set_xlabel("time (s)")
-    fig.align_ylabels()
-    legend_below(fig, load, columns=4)
-    return fig
+    ax.set_xlabel("time (s)")
+    legend_below(fig, ax)
+    return {"loop": loop, "parameters": fig}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -304,8 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )]  # fmt: skip
     told, mhe, filtered, unaware, believed = ways
     residual = KktResiduals(ocp.program)
-    plans = [residual(step.plan)[1] for way in ways for step in way.loop.steps]
-    windows = [*both.residuals, *states.residuals]
+    plans = [residual.of_step(step) for way in ways for step in way.loop.steps]
+    windows = [*both.solves("").residuals, *states.solves("").residuals]
     words = [status for way in ways for status in way.loop.status]
     solved = [record.success for judged in (both, states) for record in judged.records]
     cost = {way.label: way.loop.cost for way in ways}
@@ -327,7 +277,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "cost with MHE over cost with EKF": cost[mhe.label] / cost[filtered.label],
         },
         tables={"closed loop": table([way.row() for way in ways], COLUMNS)},
-        figures={"loop": draw(told, mhe, filtered, believed)},
+        figures=draw(told, mhe, filtered, believed),
     )  # fmt: skip
 
 

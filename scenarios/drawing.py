@@ -1,9 +1,8 @@
-"""Trajectories of two answers over one axis, panel by panel, with their limits."""
+"""Figures of the package with the answers or courses of other solvers over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from solving import Named
 
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
-
-LINE = {"color": PALETTE[0], "linewidth": 1.6}
-"""How our answer is drawn."""
+from casadi_hybrid.plotting import PALETTE, legend_below, line_style
 
 LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
 """How a limit is drawn."""
 
-BLACK = LIMIT | {"color": "#000000"}
-"""How a limit is drawn where the curves of several solvers have the colours."""
-
 TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
 """How a set point is drawn."""
-
-ENTRIES = [{"color": PALETTE[i], "linestyle": dash} for i, dash in ((0, "-"), (2, "--"), (3, ":"))]
-"""How the entries of a quantity are drawn; the second colour is that of limits."""
 
 CIRCLES = {
     "color": "#000000",
@@ -44,128 +34,69 @@ def limits(ax: Axes, *values: float) -> None:
         ax.axhline(value, **LIMIT, label=None if i else "limit")
 
 
-def beyond(ax: Axes, times: np.ndarray, values: np.ndarray, low: float, high: float) -> float:
-    """Fill what a trajectory is outside of its limits; return the most of it."""
-    kept = np.clip(values, low, high)
-    ax.fill_between(times, kept, values, color=PALETTE[1], alpha=0.4, linewidth=0)
-    return float(np.abs(values - kept).max())
-
-
-@dataclass(frozen=True)
-class Panel:
-    """What one panel shows: a quantity by name, or a function of the answer.
-
-    Attributes:
-        source: name of the quantity, or a function that gives the values; one per time, or one
-            per interval, drawn as steps.
-        label: of the axis; the unit of a quantity is added.
-        limits: numbers, or curves over the times; those of a quantity are drawn by default.
-        target: a value to be reached, dotted.
-        entries: of a quantity with several entries the name of each.
-    """
-
-    source: str | Callable[[Any], np.ndarray]
-    label: str = ""
-    limits: Sequence[Any] | None = None
-    target: float | None = None
-    entries: Sequence[str] = ()
-
-    def read(self, answer: Any) -> np.ndarray:
-        """Return the values in an answer or in a course."""
-        return answer[self.source] if isinstance(self.source, str) else self.source(answer)
-
-    def described(self, answer: Any) -> tuple[str, Iterable[Any]]:
-        """Return the text of the axis and the limits."""
-        if not isinstance(self.source, str):
-            return self.label, self.limits or ()
-        signal = answer.signal(self.source)
-        label = (self.label or self.source) + (f" ({signal.unit})" if signal.unit else "")
-        declared = [v for v in (*signal.lower, *signal.upper) if np.isfinite(v)]
-        return label, declared if self.limits is None else self.limits
-
-
 def compare(
     ours: Named,
     other: Named,
-    panels: Sequence[Panel],
+    names: Sequence[str],
     *,
-    label: str = "time (s)",
-    height: float = 1.6,
+    targets: Mapping[str, float] | None = None,
+    label: str | None = None,
 ) -> Figure:
-    """Plot our answer as lines, the other as circles and limits dashed, one panel below another.
+    """Plot our answer by :meth:`Solution.plot`, and the other one at its grid points as circles.
 
     Args:
         ours, other: two answers to the same problem.
-        panels: from top to bottom.
-        label: of the horizontal axis, along which the times are.
-        height: inches a panel.
+        names: of quantities and path constraints, a panel each; only of quantities has the other
+            circles.
+        targets: by name, values to be reached, dotted.
+        label: of the horizontal axis; by default the time with its unit.
     """
-    fig, axes = figure(len(panels), 1, height=height, sharex=True)
-    for ax, panel in zip(axes[:, 0], panels, strict=True):
-        draw_panel(ax, panel, ours, other)
-    axes[-1, 0].set_xlabel(label)
-    fig.align_ylabels()
-    # The first panel may have no limit, and the legend is read from one panel.
-    first, *others = (bool(tuple(panel.described(ours)[1])) for panel in panels)
-    if any(others) and not first:
-        axes[0, 0].plot([], [], label="limit", **LIMIT)
-    if any(panel.target is not None for panel in panels):
-        axes[0, 0].plot([], [], label="set point", **TARGET)
-    legend_below(fig, axes[0, 0], columns=4)
-    return fig
+    fig = ours.solution.plot(names, label=label)
+    axes = panels(fig)
+    for name in names:
+        if name in other.solution:
+            at, rows = other.times, np.atleast_2d(other[name])
+            at = (at[:-1] + at[1:]) / 2 if rows.shape[1] < at.size else at
+            axes[name].plot(at, rows.T, **CIRCLES)
+    for name, value in (targets or {}).items():
+        axes[name].axhline(value, **TARGET)
+    axes[names[0]].plot([], [], **CIRCLES, label=other.label)
+    return relabelled(fig, axes[names[0]])
 
 
-def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named | None, time: str = "") -> None:
-    """Draw one panel; each answer over its own times, entries with a legend of their own."""
-    label, limits = panel.described(ours)
-    for i, row in enumerate(np.atleast_2d(panel.read(ours))):
-        style = LINE | {"label": ours.label}
-        if panel.entries:
-            style |= ENTRIES[i] | {"label": panel.entries[i]}
-        if row.size < ours.times.size:
-            ax.stairs(row, ours.times, baseline=None, **style)
-        else:
-            ax.plot(ours.times, row, **style)
-    if panel.entries:
-        ax.legend(fontsize=8, loc="upper right", bbox_to_anchor=(1.0, 0.92))
-    if other is not None:
-        at, circles = other.times, np.atleast_2d(panel.read(other))
-        at = (at[:-1] + at[1:]) / 2 if circles.shape[1] < at.size else at
-        ax.plot(at, circles.T, **CIRCLES)[0].set_label(other.label)
-    for i, limit in enumerate(limits):
-        curve = np.broadcast_to(limit, ours.times.shape)
-        ax.plot(ours.times, curve, **LIMIT, label=None if i else "limit")
-    if panel.target is not None:
-        ax.axhline(panel.target, **TARGET)
-    ax.set(xlabel=time, ylabel=label)
-
-
-def draw_courses(courses: Sequence[Any], panels: Sequence[Panel], event=None) -> Figure:
-    """Plot closed loops of several solvers, panel by panel, and the time of each solve below.
+def draw_courses(courses: Sequence[Any], names: Sequence[str], event=None) -> Figure:
+    """Plot our closed loop by :meth:`Run.plot`, and those of the other solvers over it.
 
     Args:
         courses: of :mod:`closed_loop`, one a solver.
-        panels: values at the instants as lines, one fewer as steps.
+        names: of quantities of the plant, a panel each.
         event: what happened to the plant, as (seconds, a word).
     """
-    fig, axes = figure(len(panels) + 1, 1, height=1.6, sharex=True)
-    instants = courses[0].run.times
-    for ax, panel in zip(axes[:, 0], panels, strict=False):
-        for i, course in enumerate(courses):
-            draw_course(ax, instants, panel.read(course), i, label=course.label)
-        label, limits = panel.described(courses[0])
-        for limit in limits:
-            ax.axhline(limit, **BLACK)
-        ax.set_ylabel(label)
-    for i, course in enumerate(courses):
-        axes[-1, 0].semilogy(instants[:-1], 1e3 * course.seconds, **line_style(i))
-    axes[-1, 0].tick_params(axis="y", which="minor", labelleft=False)
-    axes[-1, 0].set(xlabel="time (s)", ylabel="solve (ms)")
+    fig = courses[0].run.plot(names)
+    axes, instants = panels(fig), courses[0].run.times
+    for line in (line for ax in axes.values() for line in ax.lines):
+        line.set_label(str(line.get_label()).replace("true", courses[0].label))
+    for i, course in enumerate(courses[1:], 1):
+        for name, ax in axes.items():
+            for row in np.atleast_2d(course.run[name]):
+                held = {"drawstyle": "steps-post"} if row.size < instants.size else {}
+                values = np.append(row, row[-1:])[: instants.size]
+                ax.plot(instants, values, **line_style(i) | held, label=course.label)
     if event is not None:
-        mark(axes[:, 0], event, instants)
-    axes[0, 0].plot([], [], label="limit", **BLACK)
-    fig.align_ylabels()
-    legend_below(fig, axes[0, 0])
+        mark([*axes.values()], event, instants)
+    return relabelled(fig, *axes.values())
+
+
+def panels(fig: Figure) -> dict[str, Axes]:
+    """Return the axes of a figure of the package by the name of what they show."""
+    return {ax.get_ylabel().split(" (")[0]: ax for ax in fig.axes if ax.get_ylabel()}
+
+
+def relabelled(fig: Figure, *axes: Axes) -> Figure:
+    """Put a legend of these axes in place of the one that the figure has."""
+    for old in fig.legends:
+        old.remove()
+    legend_below(fig, *axes, columns=4)
     return fig
 
 
@@ -182,11 +113,3 @@ def mark(axes: Sequence[Axes], event: tuple[float, str], instants: np.ndarray) -
 def happening(time: float, word: str) -> Callable[[float], str]:
     """Return what an animation says beside its clock: the word for 0.3 s."""
     return lambda t: f"   {word}" if 0 <= t - time < 0.3 else ""
-
-
-def draw_course(ax: Axes, instants: np.ndarray, values: np.ndarray, i: int, **style: Any) -> None:
-    """Draw the values of the course number i: at the instants as a line, one fewer as steps."""
-    if values.size < instants.size:
-        ax.stairs(values, instants, baseline=None, **line_style(i), **style)
-    else:
-        ax.plot(instants, values, **line_style(i), **style)

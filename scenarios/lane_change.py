@@ -23,7 +23,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import Panel, compare
+from drawing import compare
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Check, parser
@@ -79,13 +79,9 @@ def lane_change(intervals: int) -> OptimalControl:
 
 
 def gap(s: np.ndarray, y: np.ndarray, heading: np.ndarray) -> float:
-    """Return the least distance (m) across the road from our right side to the standing car.
-
-    Also between the points of the transcription: they are ten times refined.
-    """
-    fine = np.linspace(0.0, ROAD, 10 * (s.size - 1) + 1)
+    """Return the least distance (m) across the road from our right side to the standing car."""
     least = np.inf
-    for pose in zip(fine, np.interp(fine, s, y), np.interp(fine, s, heading), strict=True):
+    for pose in zip(s, y, heading, strict=True):
         rear, front = outline(*pose, *CAR).T[:2]
         side = np.linspace(rear, front, 50)
         beside = (side[:, 0] >= BEGIN) & (side[:, 0] <= END)
@@ -122,17 +118,10 @@ def main(argv: list[str] | None = None) -> int:
     ocp = lane_change(32 if arguments.short else 80)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
     ours, ipopt = answers[:2]
-    panels = (
-        Panel("y", "place $y$", (corridor(ours.times), 1.5 * LANE - ROOM)),
-        Panel("delta", "steering\nangle $\\delta$"),
-        Panel("omega", "steering\nrate $\\omega$"),
-        Panel("lateral", "lateral\nacceleration", (-LATERAL, LATERAL)),
-        Panel("a", "acceleration\n$a$"),
-    )
-    overlap = -gap(ours.times, ours["y"], ours["psi"])
+    shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.solution.sample()
+    overlap = -gap(between.times, between["y"], between["psi"])
     poses = zip(ours.times, ours["y"], ours["psi"], strict=True)
     cars = [outline(*pose, *CAR) for pose in poses]
-    way = "distance along the road (m)"
     return finish_answers(
         arguments,
         answers,
@@ -144,7 +133,7 @@ def main(argv: list[str] | None = None) -> int:
         },
         figures={
             "path": draw_way(road(1.9), ours, "", cars),
-            "trajectory": compare(ours, ipopt, panels, label=way, height=1.5),
+            "trajectory": compare(ours, ipopt, shown, label="distance along the road (m)"),
         },
         films={"motion": lambda path: animate(ours, path)},
     )

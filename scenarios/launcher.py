@@ -24,18 +24,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
-from drawing import CIRCLES, LIMIT
-from matplotlib.figure import Figure
 from reporting import Check, parser
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Free, Model, OptimalControl, Phases
-from casadi_hybrid.control.joint.joint import JointSolution
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "launcher"
 SUMMARY = "a launcher with two stages into a low orbit, in three phases"
@@ -120,36 +115,12 @@ def launch(intervals: int) -> Phases:
     return flight
 
 
-def draw(ours: JointSolution, ipopt: JointSolution) -> Figure:
-    """Plot altitude, speed, mass, angle and dynamic pressure over time, one colour a phase."""
-    fig, axes = figure(5, 1, height=1.35, sharex=True)
-    rows: tuple[tuple[str, Any], ...] = (
-        ("altitude (km)", lambda p: p["altitude"] / 1e3),
-        ("speed (km/s)", lambda p: np.hypot(p["up"], p["along"]) / 1e3),
-        ("mass (t)", lambda p: p["mass"] / 1e3),
-        ("angle (°)", lambda p: np.degrees(p["angle"])),
-        ("pressure (kPa)", lambda p: p["pressure"] / 1e3),
-    )
-    for ax, (label, read) in zip(axes[:, 0], rows, strict=True):
-        for name, color in zip(ours.parts, (PALETTE[0], PALETTE[2], PALETTE[1]), strict=True):
-            part, other = ours[name], ipopt[name]
-            ax.plot(part.times, read(part), color=color, label=f"{name} (hybrid)")
-            ax.plot(other.times[::4], read(other)[::4], **CIRCLES | {"markersize": 3},
-                    label="IPOPT" if name == "insertion" else None)  # fmt: skip
-        ax.set_ylabel(label)
-    axes[4, 0].axhline(PRESSURE / 1e3, **LIMIT, label="limit")
-    axes[4, 0].set_xlabel("time (s)")
-    fig.align_ylabels()
-    legend_below(fig, axes[4, 0])
-    return fig
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     # SQP and Uno do not end within minutes here.
     answers = solve_with_all(launch(10 if arguments.short else 30))
-    ours, ipopt = (answer.solution for answer in answers)
+    ours = answers[0].solution
     last = ours["insertion"]
     fall = np.hypot(last["along"][-1], last["up"][-1]) - np.sqrt(GRAVITY / (RADIUS + ORBIT))
     gap = max(abs(ours["coast"]["altitude"][0] - ours["boost"]["altitude"][-1]),
@@ -169,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "mass in orbit for a kilogram less of empty first stage (kg)": 1e3
             * float(ours.links["mass from boost to coast"][0]),
         },
-        figures={"flight": draw(ours, ipopt)},
+        figures={"flight": ours.plot(["altitude", "up", "along", "mass", "angle", "pressure"])},
     )
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import CIRCLES, LIMIT, Panel, compare
+from drawing import CIRCLES, LIMIT, compare
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import parser
@@ -82,17 +82,6 @@ def lap(intervals: int) -> OptimalControl:
     return ocp
 
 
-def grip_used(answer: Answer) -> np.ndarray:
-    """Return √((v² κ)² + a²) of every interval at its begin or end, whichever is larger."""
-    v, bend, a = answer["v"], answer["kappa"], answer["a"]
-    return np.maximum(np.hypot(v[:-1] ** 2 * bend, a), np.hypot(v[1:] ** 2 * bend, a))
-
-
-def power_used(answer: Answer) -> np.ndarray:
-    """Return a v of every interval at its end, in W/kg."""
-    return answer["a"] * answer["v"][1:]
-
-
 def draw_track(ours: Answer, *, height: float = 4.8) -> tuple[Figure, Axes]:
     """Draw the edges of the track and our path on it, coloured by speed."""
     fig, ((ax,),) = figure(1, 1, height=height, width=0.95 * height)
@@ -126,15 +115,9 @@ def main(argv: list[str] | None = None) -> int:
     ocp = lap(40 if arguments.short else 50)
     # SQP stops without an answer here, after half a minute.
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
-    ours, ipopt = answers[:2]
-    panels = (
-        Panel("v", "speed $v$", ()),
-        Panel("n", "offset $n$"),
-        Panel("a", "acceleration\n$a$", (DRIVE,)),
-        Panel(grip_used, "grip used\n(m/s²)", (GRIP,)),
-        Panel(power_used, "power $a v$\n(W/kg)", (POWER,)),
-    )
-    used = (grip_used(ours) / GRIP, ours["a"] / DRIVE, power_used(ours) / POWER)
+    (ours, ipopt), shown = answers[:2], ("v", "n", "a", "grip", "power")
+    limited = ours.solution.active(1e-3, side="upper")
+    of_car = [rows for name, rows in limited.items() if name.startswith(("grip", "power", "a"))]
     return finish_answers(
         arguments,
         answers,
@@ -142,11 +125,11 @@ def main(argv: list[str] | None = None) -> int:
             "time (s)": float(ours["t"][-1]),
             "time at the entry speed on the centre line (s)": LENGTH / ENTRY,
             "highest speed (m/s)": float(ours["v"].max()),
-            "share of intervals on a limit": float(np.mean(np.max(used, axis=0) > 1 - 1e-3)),
+            "share of intervals on a limit": float(np.any(of_car, axis=0).mean()),
         },
         figures={
             "path": draw_path(ours, ipopt),
-            "trajectory": compare(ours, ipopt, panels, label="way along the track (m)", height=1.3),
+            "trajectory": compare(ours, ipopt, shown, label="way along the track (m)"),
         },
         films={"motion": lambda path: animate(ours, path)},
     )

@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 from cartpole import TRACK, animate, cart_pole
 from closed_loop import Course, finish_courses, run_all
-from drawing import Panel, draw_courses, happening
+from drawing import draw_courses, happening
 from reporting import parser
 
 from casadi_hybrid.control import MultipleShooting, OptimalControl, Plant, RungeKutta, Soft
@@ -72,10 +72,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     size = (20, 8) if arguments.short else (30, 120)
     ours, *others = courses(*size, short=arguments.short)
-    angle = Panel(lambda c: c["theta"], "angle $\\theta$ (rad)\ndashed: upright", (-np.pi, np.pi))
-    panels = (Panel("q", "position $q$"), angle, Panel("u", "force $u$"))
-    length, plans = MODEL_LENGTH, [step.used for step in ours.solves]
-    tips = [(p["q"] + length * np.sin(p["theta"]), -length * np.cos(p["theta"])) for p in plans]
+    reach = MODEL_LENGTH
+    tips = [(p["q"] + reach * np.sin(p["theta"]), -reach * np.cos(p["theta"])) for p in ours.plans]
     return finish_courses(
         arguments,
         [ours, *others],
@@ -83,7 +81,7 @@ def main(argv: list[str] | None = None) -> int:
             "distance from upright at the end (rad)": abs(abs(ours["theta"][-1]) - np.pi),
             "largest force (N)": float(np.abs(ours["u"]).max()),
         },
-        figures={"course": draw_courses([ours, *others], panels, (PUSH_TIME, "push"))},
+        figures={"course": draw_courses([ours, *others], ("q", "theta", "u"), (PUSH_TIME, "push"))},
         films={
             "motion": partial(
                 animate,

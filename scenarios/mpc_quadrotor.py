@@ -26,10 +26,9 @@ import casadi as ca
 import numpy as np
 from animation import ROD, film
 from closed_loop import Course, finish_courses, run_all
-from drawing import CIRCLES, LIMIT, draw_course, happening, limits, mark
+from drawing import CIRCLES, LIMIT, draw_courses, happening
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
-from quadrotor import HOVER, THRUST, TILT, avoid, gaps, rotors, scenery, vehicle
+from quadrotor import HOVER, TILT, avoid, gaps, rotors, scenery, vehicle
 from reporting import parser
 
 from casadi_hybrid.control import OptimalControl, Plant, Soft
@@ -96,27 +95,12 @@ def place(ax) -> None:
 
 
 def draw(courses: list[Course]) -> Figure:
-    """Plot paths, pitch and our thrusts with their limits, and the distribution of solve times."""
-    fig, axes = figure(4, 1, height=2.0, height_ratios=(1.5, 1, 1, 1))
-    path, pitch, thrust, spent = axes[:, 0]
+    """Plot the paths."""
+    fig, ((path,),) = figure(height=3.0)
     place(path)
-    instants = courses[0].run.times
     for i, course in enumerate(courses):
         path.plot(course["x"], course["z"], label=course.label, **line_style(i))
-        draw_course(pitch, instants, np.degrees(course["theta"]), i)
-        spent.ecdf(1e3 * course.seconds, **line_style(i))
     path.plot([], [], label="limit", **LIMIT)
-    for row, width in zip(courses[0]["u"], (0.9, 1.6), strict=True):
-        thrust.stairs(row, instants, baseline=None, color=PALETTE[0], linewidth=width)
-    limits(pitch, *np.degrees([-TILT, TILT]))
-    limits(thrust, *THRUST)
-    mark((pitch, thrust), (GUST_TIME, "gust"), instants)
-    pitch.set(xlabel="time (s)", ylabel="pitch $\\theta$ (°)")
-    thrust.set(xlabel="time (s)", ylabel="hybrid, thrusts (N)\nthin: $u_1$, thick: $u_2$")
-    spent.set(xscale="log", xlabel="time of a solve (ms)", ylabel="share of solves", ylim=(0, 1.02))
-    spent.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    spent.xaxis.set_major_formatter("{x:g}")
-    spent.xaxis.set_minor_formatter(NullFormatter())
     legend_below(fig, path, columns=6)
     return fig
 
@@ -125,7 +109,7 @@ def animate(course: Course, path: Path) -> Path:
     """Write the flight as a GIF in real time, with the planned path."""
     ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
     place(ax)
-    states, plans = course.run.states, [step.used for step in course.solves]
+    states, plans = course.run.states, course.plans
     plan = {"color": PALETTE[2], "linewidth": 1.4, "linestyle": "-."}
     moving = [
         (lambda k: lap(DT * k)[:2], CIRCLES | {"markersize": 6}),
@@ -149,7 +133,10 @@ def main(argv: list[str] | None = None) -> int:
             "distance to the reference at the end (m)": float(np.hypot(*behind)),
             "largest thrust (N)": float(ours["u"].max()),
         },
-        figures={"course": draw([ours, *others])},
+        figures={
+            "path": draw([ours, *others]),
+            "course": draw_courses([ours, *others], ("theta", "u"), (GUST_TIME, "gust")),
+        },
         films={"motion": lambda path: animate(ours, path)},
     )
 

@@ -34,7 +34,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import Panel, compare
+from drawing import compare
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Check, parser
@@ -149,13 +149,7 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
     ours, ipopt = answers[:2]
     between = float(clearances(ours.solution.sample(10)).min())
-    panels = [
-        Panel("v", "speed $v$"),
-        Panel("delta", "steering\nangle $\\delta$"),
-        Panel("omega", "steering\nrate $\\omega$"),
-        Panel("a", "acceleration\n$a$"),
-        Panel(clearances, "distance\nat least (m)", (CLEARANCE,)),
-    ]
+    shown = "v", "delta", "omega", "a", "distance to rear", "distance to front"
     return finish_answers(
         arguments,
         answers,
@@ -168,7 +162,7 @@ def main(argv: list[str] | None = None) -> int:
         },
         figures={
             "path": draw_way(draw_street(), ours, "x", bodies(ours)),
-            "trajectory": compare(ours, ipopt, panels, height=1.3),
+            "trajectory": compare(ours, ipopt, shown),
         },
         films={"motion": lambda path: animate(ours, path)},
     )

@@ -25,13 +25,12 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import ROD, film
-from drawing import Panel, draw_panel
-from matplotlib.figure import Figure
+from drawing import compare
 from reporting import parser
 from solving import FATROP, Answer, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, RungeKutta
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.plotting import PALETTE, figure
 
 NAME = "pendulum_limits"
 SUMMARY = "swing-up of a pendulum in several swings by a weak motor, in the least effort and time"
@@ -55,21 +54,6 @@ def swing_up(name: str, intervals: int, duration, torque: float = TORQUE) -> Opt
     ocp.minimize("effort", integral=(1e-3 if free else 1) * (u / torque) ** 2)
     ocp.minimize("time", end=ocp.duration if free else 0)
     return ocp
-
-
-def draw(answers: list[Answer], references: list[Answer]) -> Figure:
-    """Plot angle and torque, a column each; an answer without a reference has no circles."""
-    fig, axes = figure(2, len(answers), height=2.4, width=4.0 * len(answers))
-    panels = Panel("theta", "angle $\\theta$", target=np.pi), Panel("u", "torque $u$")
-    for column, ours in enumerate(answers):
-        for ax, panel in zip(axes[:, column], panels, strict=True):
-            draw_panel(ax, panel, ours, references[column] if column < len(references) else None)
-        axes[0, column].set_title(f"{ours.solution.ocp.name}, {ours.times[-1]:.2f} s")
-        axes[1, column].set_xlabel("time (s)")
-    axes[0, 0].annotate("upright", (0, np.pi), xytext=(3, -12), textcoords="offset points")
-    fig.align_ylabels()
-    legend_below(fig, axes[1, 0])
-    return fig
 
 
 def animate(answers: list[Answer], path: Path, dt: float = 0.05) -> Path:
@@ -114,9 +98,11 @@ def main(argv: list[str] | None = None) -> int:
             "share of the least time at full torque": float(np.mean(full)),
             "torque of gravity m g l (N·m)": WEIGHT * LENGTH,
         },
-        figures={"trajectories": draw([*ours, *hard[:1]], [efforts[1], times[1]])},
+        figures={name: compare(*answers[:2], ("theta", "u"), targets={"theta": np.pi})
+                 for name, answers in (("effort", efforts), ("time", times), ("weak", hard))
+                 if answers},
         films={"motion": lambda path: animate(ours, path)},
-    )
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

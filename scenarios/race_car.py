@@ -31,14 +31,14 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from drawing import CIRCLES, LIMIT, limits
+from drawing import CIRCLES, LIMIT, compare
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from roads import draw_line
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Model, OptimalControl, Solution
-from casadi_hybrid.plotting import PALETTE, figure, legend
+from casadi_hybrid.plotting import figure, legend
 
 NAME = "race_car"
 SUMMARY = "the fastest flying lap of a race car with sliding tyres on a closed circuit"
@@ -167,33 +167,19 @@ def lap(circuit: Circuit, intervals: int) -> OptimalControl:
     return ocp
 
 
+SHOWN = "speed", "slip in front", "slip at the rear", "engine", "brakes", "power"
+
+
 def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
-    """Plot the line on the circuit, coloured by speed, and speed, slip and pedals along it."""
-    fig, axes = figure(4, 1, height=2.0, gridspec_kw={"height_ratios": (2.6, 1, 1, 1)})
-    ax = axes[0, 0]
-    s = ours.times
+    """Plot the line on the circuit, coloured by speed."""
+    fig, ((ax,),) = figure(height=4.2)
     for side in (-circuit.half_width, circuit.half_width):
         ax.plot(*circuit.points(np.linspace(0, circuit.length, 801), np.full(801, side)),
                 **LIMIT | {"linestyle": "-", "label": "edge" if side > 0 else None})  # fmt: skip
-    draw_line(ax, circuit.points(s, ours["offset"]), 3.6 * ours["speed"], "km/h")
-    ax.plot(*circuit.points(s, ipopt["offset"])[:, ::3], **CIRCLES | {"markersize": 3},
-            label="IPOPT")  # fmt: skip
-    axes[1, 0].plot(s, 3.6 * ours["speed"], color=PALETTE[0])
-    axes[1, 0].set_ylabel("speed (km/h)")
-    for name, color in (("slip in front", PALETTE[0]), ("slip at the rear", PALETTE[3])):
-        axes[2, 0].plot(s, ours[name], color=color, label=name)
-    limits(axes[2, 0], -SLIP, SLIP)
-    axes[2, 0].set_ylabel("slip (°)")
-    for name, color in (("engine", PALETTE[2]), ("brakes", PALETTE[6])):
-        axes[3, 0].stairs(ours[name] / 1e3, s, baseline=None, color=color, label=name)
-    axes[3, 0].plot(s, POWER / ours["speed"] / 1e3, **LIMIT, label="power of the engine")
-    axes[3, 0].set(ylim=(-0.4, 9.0), xlabel="way along the centre line (m)", ylabel="force (kN)")
-    for ax in axes[1:, 0]:
-        ax.set_xlim(0, circuit.length)
-    legend(axes[0, 0], loc="center")  # inside the circuit
-    for ax in axes[2:, 0]:
-        legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-    fig.align_ylabels(axes[1:, 0])
+    draw_line(ax, circuit.points(ours.times, ours["offset"]), 3.6 * ours["speed"], "km/h")
+    ax.plot(*circuit.points(ipopt.times, ipopt["offset"])[:, ::3],
+            **CIRCLES | {"markersize": 3, "label": "IPOPT"})  # fmt: skip
+    legend(ax, loc="center")  # inside the circuit
     return fig
 
 
@@ -218,7 +204,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         answers,
         checks=[Check("difference of the states at the ends of the lap", ends, 1e-6)],
         facts=facts,
-        figures={"lap": draw(circuit, ours, ipopt)},
+        figures={
+            "lap": draw(circuit, ours, ipopt),
+            "trajectory": compare(*answers, SHOWN, label="way along the centre line (m)"),
+        },
     )
 
 

@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 from closed_loop import KktResiduals
-from drawing import BLACK, beyond
+from drawing import LIMIT
 from matplotlib.figure import Figure
 from reactor import (
     COOLING,
@@ -51,10 +51,9 @@ from reactor import (
     HOTTEST,
     RATE,
     speed,
-    steady,
 )
 from reporting import TOL, Check, Column, parser, progress, table
-from solving import IPOPT, Peer, finish_answers, solve
+from solving import STRICT, finish_answers, solve
 
 from casadi_hybrid.control import (
     MPC,
@@ -66,6 +65,7 @@ from casadi_hybrid.control import (
     Scenarios,
     Soft,
     simulate,
+    steady,
 )
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.predictive.problem import Problem
@@ -86,7 +86,7 @@ NEAR = 1e-3
 
 def nominal(intervals: int = 20) -> OptimalControl:
     """Return the problem of the nominal controller."""
-    tank, goal = Model(NAME, time_unit="min"), steady(350.0)
+    tank = Model(NAME, time_unit="min")
     c = tank.state("c", lower=0, upper=FEED, scale=0.1, unit="mol/l")
     T = tank.state("T", upper=HOTTEST, scale=10, unit="K")
     jacket = tank.state("Tc", lower=COLDEST, upper=320, scale=10, unit="K")
@@ -100,10 +100,16 @@ def nominal(intervals: int = 20) -> OptimalControl:
     ocp = OptimalControl(tank, duration=PERIOD * intervals, intervals=intervals,
                          method=MultipleShooting(RungeKutta(2)),
                          solver={"max_iter": ITERATIONS})  # fmt: skip
-    ocp.initial(**steady(320.0))
-    ocp.minimize("cost", integral=((c - goal["c"]) / 0.1) ** 2 + 0.1 * (u / RATE) ** 2)
+    ocp.initial(**steady(tank, T=320, u=0).states)
+    ocp.minimize("cost", integral=price(tank))
     ocp.soften("T", Soft(linear=PRICE))
     return ocp
+
+
+def price(model: Model) -> Any:
+    """Return what a minute costs."""
+    away = (model.symbol("c") - steady(model, T=350, u=0)["c"]) / 0.1
+    return away**2 + 0.1 * (model.symbol("u") / RATE) ** 2
 
 
 def corners() -> dict[str, dict[str, float]]:
@@ -170,8 +176,6 @@ class Loops:
         }
 
 
-STRICT = Peer("IPOPT", "ipopt", {**IPOPT.options, "ipopt.bound_relax_factor": 0.0})
-"""IPOPT without its widening of bounds, which the price of a hundred limits at once rewards."""
 LOOP_COLUMNS: tuple[Column, ...] = (
     ("method", "controller", str),
     ("solved", "KKT points", str),
@@ -197,15 +201,12 @@ def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float
     residuals: list[float] = []
     cooled: list[float] = []
     judged, model = KktResiduals(problem.program), problem.model
-    c, u = model.symbol("c"), model.symbol("u")
-    cost = PERIOD * (((c - steady(350.0)["c"]) / 0.1) ** 2 + 0.1 * (u / RATE) ** 2)
+    x0 = steady(model, T=320, u=0).states
     for reaction in plants:
         progress(f"{NAME}: {label} controller, {steps} steps ({reaction or 'as believed'}) ...")
         plant = Plant(model, PERIOD, parameters=reaction)
-        run = simulate(plant, mpc, steps=steps, x0=steady(320.0), cost=cost)
-        fresh = [step.status in ("solved", "feasible") for step in run.steps]
-        found = zip(fresh, run.steps, strict=True)
-        residuals += [judged(step.plan)[1] if new else np.inf for new, step in found]
+        run = simulate(plant, mpc, steps=steps, x0=x0, cost=PERIOD * price(model))
+        residuals += [judged.of_step(step) for step in run.steps]
         runs.append(run)
         unsolved = [k for k, step in enumerate(run.steps) if step.status != "solved"]
         if unsolved:
@@ -215,11 +216,8 @@ def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float
 
 def fully_cooled(plant: Plant, x: np.ndarray) -> float:
     """Return the largest temperature in K when the jacket is cooled as fast as it can be."""
-    highest = float(x[1])
-    for _ in range(20):
-        x = plant.step(x, [max(-RATE, (COLDEST - x[2]) / PERIOD)])
-        highest = max(highest, float(x[1]))
-    return highest
+    run = simulate(plant, lambda time, x: max(-RATE, (COLDEST - x[2]) / PERIOD), steps=20, x0=x)
+    return float(run["T"].max())
 
 
 def draw(loops: Sequence[Loops]) -> Figure:
@@ -232,10 +230,11 @@ def draw(loops: Sequence[Loops]) -> Figure:
             style = {"color": PALETTE[1 if hot else 0], "linewidth": 1.0}
             label = "plant that exceeds the limit" if hot else "plant that keeps the limit"
             column[0].plot(run.times, run["T"], **style, label=None if label in told else label)
-            beyond(column[0], run.times, run["T"], 0.0, HOTTEST)
+            column[0].fill_between(run.times, HOTTEST, np.maximum(run["T"], HOTTEST),
+                                   color=PALETTE[1], alpha=0.4, linewidth=0)  # fmt: skip
             column[1].plot(run.times, run["Tc"], **style)
             told.add(label)
-        column[0].axhline(HOTTEST, **BLACK, label="limit")
+        column[0].axhline(HOTTEST, **LIMIT | {"color": "#000000"}, label="limit")
         title = f"{loop.label} controller, up to {loop.hottest.max():.0f} K"
         column[0].set_title(title, fontsize=10)
         column[1].set_xlabel("time (min)")

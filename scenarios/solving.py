@@ -39,6 +39,9 @@ _QUIET = {"print_time": False}
 IPOPT = Peer(
     "IPOPT", "ipopt", {**_QUIET, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.max_iter": 2000}
 )
+STRICT = Peer("IPOPT", "ipopt", {**IPOPT.options, "ipopt.bound_relax_factor": 0.0})
+"""IPOPT without its widening of bounds, which alone leaves KKT residuals of 1e-6, and which the
+price of a hundred limits at once rewards."""
 SQP = Peer(
     "SQP (qrqp)",
     "sqpmethod",
@@ -84,20 +87,10 @@ class Named:
         """Return a trajectory by name; see :class:`casadi_hybrid.control.Solution`."""
         return self.solution[name]
 
-    def signal(self, name: str) -> Any:
-        """Return what has the limits and the unit of a trajectory."""
-        kinds = self.solution.ocp.model.signals.values()
-        return next(kind[name] for kind in kinds if name in kind)
-
     @property
     def times(self) -> np.ndarray:
         """The grid points."""
         return self.solution.times
-
-    @property
-    def unpacked(self) -> dict[str, np.ndarray]:
-        """All blocks of unknowns by name, also those between the grid points."""
-        return self.solution.program.unpack(self.solution.x)
 
 
 @dataclass(frozen=True)

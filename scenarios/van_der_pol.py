@@ -16,7 +16,7 @@ The problem is the example of direct collocation that comes with CasADi (J. Ande
 import sys
 
 import numpy as np
-from drawing import LIMIT, LINE, Panel, compare
+from drawing import LIMIT, compare
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from solving import SLEQP, SQP, UNO, Answer, finish_answers, solve_with_all
@@ -32,7 +32,7 @@ DURATION, SLOWEST, START = 10.0, -0.25, (0.0, 1.0)
 
 def oscillator(intervals: int) -> OptimalControl:
     """Return the optimal control problem."""
-    plant = Model(NAME)
+    plant = Model(NAME, time_unit="")
     v, y = plant.state("v", lower=SLOWEST), plant.state("y")
     u = plant.control("u", lower=-1, upper=1)
     plant.rates(v=(1 - y**2) * v - y + u, y=v)
@@ -49,7 +49,7 @@ def draw_plane(ours: Answer) -> Figure:
     ax = axes[0, 0]
     free = Plant(ours.solution.ocp.model, 0.05).motion(START, np.zeros(200))
     ax.plot(*free[::-1], "-.", color=PALETTE[6], label="no input")
-    ax.plot(ours["y"], ours["v"], **LINE | {"linewidth": 2.2}, label="hybrid")
+    ax.plot(ours["y"], ours["v"], color=PALETTE[0], linewidth=2.2, label="hybrid")
     ax.axhline(SLOWEST, label="limit", **LIMIT)
     ax.plot(*START[::-1], "s", color="#000000", markersize=6, label="start")
     ax.set(xlabel="position $y$", ylabel="speed $v$", aspect="equal")
@@ -63,16 +63,13 @@ def main(argv: list[str] | None = None) -> int:
     ocp = oscillator(24 if arguments.short else 60)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
     ours, ipopt = answers[:2]
-    exact = Plant(ocp.model, ours.times[1]).motion(START, ours["u"])
-    error = float(np.abs(exact - ours.solution.states).max())
-    panels = (Panel("v", "speed $v$"), Panel("y", "position $y$"), Panel("u", "input $u$"))
-    figures = {"trajectory": compare(ours, ipopt, panels, label="time"), "plane": draw_plane(ours)}
+    error = ours.solution.error(whole=True).largest
     return finish_answers(
         arguments,
         answers,
         checks=[Check("distance of the states from an accurate integration", error, 1e-3)],
-        facts={"smallest speed": min(ours["v"].min(), ours.unpacked["v inside"].min())},
-        figures=figures,
+        facts={"smallest speed": float(ours.solution.sample()["v"].min())},
+        figures={"trajectory": compare(ours, ipopt, ("v", "y", "u")), "plane": draw_plane(ours)},
     )
 
 

@@ -54,7 +54,6 @@ NOT_NUMERICAL = {
     "test_notebooks",
     "test_plotting",
     "test_problem",
-    "test_readme",
     "test_report",
     "test_record",
     "test_result_and_log",
@@ -67,7 +66,7 @@ NOT_NUMERICAL = {
 
 # Files that run what the pages and the notebooks show: `pytest -m pages` is all of them, and every
 # notebook in a kernel.
-PAGES = {"test_documentation", "test_notebooks", "test_readme", "test_site"}
+PAGES = {"test_documentation", "test_notebooks", "test_site"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker

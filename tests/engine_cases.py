@@ -16,12 +16,18 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.engine.core import OUTPUTS
 from casadi_hybrid.engine.header import C, Headers
 from casadi_hybrid.engine.library import core_sources, engine
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.building.build import load
 
 Numbers = dict[str, Any]
+
+
+def bits(outputs: Any) -> dict[str, bytes]:
+    """Of the answer of a solve."""
+    return {name: np.array(outputs[name]).tobytes() for name in OUTPUTS}
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ def prepared(problem: Problem, **given: object) -> tuple[Problem, Core, Known]:
     """The solver of a problem within bounds of these kinds, and the numbers it was given."""
     numbers = problem.numbers(**given)
     core = engine_of(problem).another(numbers.bounds, LIMITS)
-    core.limit(LIMITS)
     known = {name: getattr(numbers, name) for name in ("x0", "p", "lam_x0", "lam_g0")}
     known |= {name: getattr(numbers.bounds, name) for name in ("lbx", "ubx", "lbg", "ubg")}
     return problem, core, known
@@ -92,10 +91,8 @@ def solve(core: Core, known: Known, draws: np.random.Generator) -> Iterator[str]
         draw = [draws.integers(-1, 3, known[name].size).astype(np.int8) for name in ("lbx", "lbg")]
         sides = WorkingSet(*draw)
     core.begin_with(sides)
-    core.begin()
-    status = core.solve()
-    core.end()
-    if status in (C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN):
+    begun, status = core.solve(LIMITS), core.data.status
+    if begun is None:
         yield f"refused {status}"
         return
     said = core.answer

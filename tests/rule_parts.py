@@ -1,12 +1,15 @@
-"""Parts of a design rule as a user would write them: a penalty of a given strength."""
+"""Parts of a design rule as a user would write them, and histories as long as they were to be."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.iterations.rules import LocalModel
 from casadi_hybrid.iterations.rules.cancellations import Cancelled
+from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.functions import Evaluation
 
 
@@ -33,3 +36,15 @@ class GivenStrength:
 
     def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
         return self.value
+
+
+def whole(result: Any, steps: int) -> Any:
+    """x_t, π_t and μ_t for t = 0 … steps; a run that is exactly at the solution stays there."""
+    run = result.history
+    missing = steps + 1 - len(run.x)
+    if not missing:
+        return run
+    assert result.residuals == Residuals(0.0, 0.0)
+    names = ("x", "multipliers", "mu")
+    pads = {n: np.concatenate((v := getattr(run, n), np.repeat(v[-1:], missing, 0))) for n in names}
+    return SimpleNamespace(**pads)

@@ -13,10 +13,7 @@ from watched import PythonFunction
 
 from casadi_hybrid import SolveError, StopReason, nlpsol
 
-
-def rosenbrock() -> dict[str, Any]:
-    x = ca.SX.sym("x", 2)
-    return {"x": x, "f": 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2}
+ROSENBROCK = CASES["no constraints"][0]
 
 
 class Counts(ca.Callback):
@@ -75,19 +72,18 @@ def test_every_iteration_reaches_the_callback_once(name: str, p: int) -> None:
 
 
 def test_a_callback_stops_a_solve_and_is_called_every_few_steps() -> None:
-    nlp, call = CASES["no constraints"]
     callback = Counts(2, 0, lambda count: float(count >= 3))
-    solver = solved(nlp, {"iteration_callback": callback}, **call)
+    solver = solved(ROSENBROCK, {"iteration_callback": callback}, x0=[-1.2, 1])
     assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
     assert len(callback.seen) == 3
     callback = Counts(2, 0)
     options = {"iteration_callback": callback, "iteration_callback_step": 4}
-    solver = solved(nlp, options, **call)
+    solver = solved(ROSENBROCK, options, x0=[-1.2, 1])
     assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
 
 
 def test_lists_of_numbers_begin_as_casadis_do() -> None:
-    solver = solved(rosenbrock(), x0=[-1.2, 1])
+    solver = solved(ROSENBROCK, x0=[-1.2, 1])
     lists = solver.stats()["iterations"]
     assert [lists[key][0] for key in ("d_norm", "alpha_pr", "alpha_du")] == [0, 0, 0]
     assert lists["obj"][0] == pytest.approx(24.2)
@@ -105,7 +101,7 @@ def raises(error: BaseException, at: int = 3) -> Callable[[Any], None]:
 
 def test_an_exception_of_a_callback_is_itself_and_the_best_point_is_kept() -> None:
     error = KeyError("mine")
-    solver = nlpsol("s", "hybrid", rosenbrock(), {"iteration_callback": raises(error)})
+    solver = nlpsol("s", "hybrid", ROSENBROCK, {"iteration_callback": raises(error)})
     with pytest.raises(KeyError) as caught:
         solver(x0=[-1.2, 1])
     assert caught.value is error
@@ -115,12 +111,12 @@ def test_an_exception_of_a_callback_is_itself_and_the_best_point_is_kept() -> No
     assert solver.result.f < 24.2
     # A ca.Callback written in Python: not as text through C++ either.
     as_casadi = Counts(2, 0, lambda count: 0 * (1 / (count - 3)))
-    solver = nlpsol("s", "hybrid", rosenbrock(), {"iteration_callback": as_casadi})
+    solver = nlpsol("s", "hybrid", ROSENBROCK, {"iteration_callback": as_casadi})
     with pytest.raises(ZeroDivisionError):
         solver(x0=[-1.2, 1])
     assert len(as_casadi.seen) == 3
     ignoring = {"iteration_callback": raises(error), "iteration_callback_ignore_errors": True}
-    solver = nlpsol("s", "hybrid", rosenbrock(), ignoring)
+    solver = nlpsol("s", "hybrid", ROSENBROCK, ignoring)
     with pytest.warns(UserWarning, match="iteration_callback failed: 'mine'"):
         solver(x0=[-1.2, 1])
     assert solver.result.success
@@ -131,7 +127,7 @@ def test_a_keyboard_interrupt_of_a_callback_ends_the_solve_even_where_errors_are
         "iteration_callback": raises(KeyboardInterrupt()),
         "iteration_callback_ignore_errors": True,
     }
-    solver = nlpsol("s", "hybrid", rosenbrock(), options)
+    solver = nlpsol("s", "hybrid", ROSENBROCK, options)
     for kind in (KeyboardInterrupt, RuntimeError):  # the one it is, the one that CasADi makes of it
         with pytest.raises(kind, match="KeyboardInterrupt in the iteration_callback"):
             solver(x0=[-1.2, 1])
@@ -201,7 +197,7 @@ def test_a_failed_solve_says_so_as_casadi_does() -> None:
 
 
 def test_no_statistics_before_a_call() -> None:
-    solver = nlpsol("s", "hybrid", rosenbrock())
+    solver = nlpsol("s", "hybrid", ROSENBROCK)
     for ask in (solver.stats, solver.explain, lambda: solver.result):
         with pytest.raises(RuntimeError, match="No stats available"):
             ask()

@@ -87,7 +87,7 @@ def test_the_hanging_pendulum_needs_no_choice():
     [
         (50.0, "default of 'torque' is 50; it must be within its limits"),
         ([1.0, 2.0], "default has 2 entries"),
-        ({"force": 1.0}, "default lacks 'torque'"),
+        ({"troque": 1.0}, "no control 'troque'; did you mean 'torque'"),
         (np.nan, "default has a NaN"),
     ],
 )

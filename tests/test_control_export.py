@@ -42,7 +42,7 @@ def cart(method=None, held=0.0, **more):
     speed = model.state("cart speed", 1, lower=-1.5, upper=1.5, scale=2.0, unit="m/s")
     force = model.control("double", lower=-8, upper=6, scale=10.0, unit="N")
     mass = model.parameter("mass", 1.0, unit="kg")
-    goal = model.reference("goal", unit="m")
+    goal = model.reference("goal", 0.0, unit="m")
     model.rates({"place": speed, "cart speed": (force - held) / mass - 0.1 * speed**3})
     ocp = OptimalControl(
         model, **{"duration": 1.0, "intervals": 10, **more}, method=method, name="The cart"
@@ -371,5 +371,11 @@ def test_a_command_exports_it(name, drag, tmp_path, capsys):
     place = f"{tmp_path / 'lift.py'}{name}"
     assert main(["export", place, "--out", str(tmp_path / "c"), "--warm-only"]) == 0
     assert "the warm mode alone" in capsys.readouterr().out
+    (tmp_path / "lift.py").write_text(PLANT.replace("[0.5]", "[4.0]"))
+    where = f"{tmp_path / 'lift.py'}:heavy", "--out", str(tmp_path / "new" / "deep")
+    assert main(["export", *where]) == 2
+    said = "4 m at the start, 1 m above its limit 3 m. An export stores a solve: give a state with"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
     assert re.search(r"stack +\d+ bytes at most", (tmp_path / "c" / "README.md").read_text())
     assert f".drag = {drag}" in (tmp_path / "c" / "lift_control.c").read_text()

@@ -10,8 +10,11 @@ from casadi_hybrid.control import (
     Model,
     MultipleShooting,
     OptimalControl,
+    Plant,
+    Run,
     Scenarios,
     SingleShooting,
+    simulate,
 )
 
 METHODS = (MultipleShooting(), SingleShooting(), Collocation())
@@ -113,6 +116,35 @@ def test_what_exceeds_a_new_limit_is_softened_and_what_is_applied_is_within_it()
     assert mpc.step([np.nan, 0.0])["force"] <= 0.01
 
 
+def test_a_run_judges_path_constraints_and_the_limits_of_each_step(tmp_path):
+    ocp = cart(fixed=False)
+    ocp.free("strength", guess=3.0)
+    ocp.path("felt", ocp.model.symbol("x") * ocp.model.symbol("strength"), upper=50, soft=1.0)
+    ocp.moves("force", limit=[3.0])
+    mpc = MPC(ocp)
+
+    def slower(time):
+        mpc.limits(v=(-0.4, 0.4) if time > 0.5 else None)
+        return {}
+
+    plant = Plant(cart(fixed=False).model, 0.2)  # the same names
+    run = simulate(plant, mpc, steps=8, x0=[1, 0], push={5: {"v": 1.0}, 7: {"x": 10.0}},
+                   parameters=slower, limits={"force": (None, None)})  # fmt: skip
+    room = run["x"] + 0.1 * run["v"]
+    np.testing.assert_allclose(run["room"], room)
+    outside = np.maximum(np.maximum(room - 9, -0.05 - room), 0)
+    np.testing.assert_allclose(run.violations["room"], outside)
+    np.testing.assert_allclose(run["moves of force"][:8], np.diff(run["force"], prepend=0.0))
+    assert run.limits["v"].upper.tolist() == [[1.0, 1.0, 1.0, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4]]
+    assert run.violations["v"][5] == pytest.approx(run["v"][5] - 0.4)
+    said = str(Run.load(run.save(tmp_path / "run")))
+    assert f"largest violation {outside.max():.3g} of the scale: room is" in said
+    assert said.endswith("not checked, for the record does not determine them: felt")
+    other = simulate(lambda x, u: x, mpc, steps=2, x0=[1, 0], period=0.2)
+    assert "no limit of room, moves of force is exceeded" in str(other)
+    assert len(run.plot(["v", "room"]).axes) == 2
+
+
 def test_of_scenarios_all_have_the_new_limit():
     ocp = cart(fixed=False)
     mpc = MPC(Scenarios(ocp, {"one": {}, "other": {"strength": 2.0}}))
@@ -190,7 +222,7 @@ def moving(price=None, limit=None, method=None):
     """Two valves of different strength that fill a tank."""
     model = Model("tank")
     y = model.state("y")
-    v = model.control("v", 2, lower=-5, upper=5, guess=[0.3, 0.0], scale=2.0)
+    v = model.control("v", 2, lower=-5, upper=5, guess=[0.3, 0.0], scale=2.0, unit="m3/s")
     model.rates(y=-y + v[0] + 0.5 * v[1])
     ocp = OptimalControl(model, duration=1.0, intervals=5, method=method)
     ocp.initial()
@@ -208,6 +240,7 @@ def test_moves_are_priced_and_limited_by_one_line(method):
     assert np.abs(steps[0]).max() == pytest.approx(0.2, abs=1e-6)
     assert np.abs(steps[1]).max() <= 0.1 + 1e-6
     assert found.program.constraints["moves of v"].shape == (2, 5)  # a row an interval, no more
+    assert found.ocp.constraints[0].unit == "m3/s"
 
 
 def test_a_limit_of_moves_holds_in_the_loop_and_can_change():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control import Model, Plant, Run, RungeKutta, monte_carlo, simulate
+from casadi_hybrid.control import EKF, Model, Plant, Run, RungeKutta, monte_carlo, simulate
 
 A = np.array([[1.0, 0.1], [0.0, 1.0]])
 B = np.array([[0.005], [0.1]])
@@ -331,7 +331,7 @@ def test_summary_of_monte_carlo():
         ({"steps": 0}, "steps"),
         ({"x0": [1.0]}, "x0 has 1 entries"),
         ({"noise": -1.0}, "noise must be standard deviations"),
-        ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, "positive semidefinite"),
+        ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, "noise has the eigenvalue -1; a covariance has none"),
         ({"noise": {"y": 1.0}}, "no entry of noise 'y'"),
         ({"dropout": 1.5}, "dropout"),
         ({"delay": -1}, "delay"),
@@ -341,6 +341,10 @@ def test_summary_of_monte_carlo():
         ({"limits": {"x": 3}}, "must be a pair"),
         ({"period": 0.3}, "period is 0.3"),
         ({"estimator": 3}, "estimator must have step"),
+        (
+            {"estimator": EKF(masses(), 0.1, outputs=["sum"], noise=1.0, prior=1.0)},
+            "the plant measures x and the estimator takes sum; give both the same outputs=",
+        ),
         ({"controller": 3}, "controller must have step"),
         ({"plant": 3}, "plant must be a Plant"),
         ({"seed": -1}, "seed"),

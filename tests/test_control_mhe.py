@@ -183,6 +183,7 @@ def test_reset_begins_anew():
 
     first = estimates()
     mhe.reset()
+    mhe.prepare(measured[0], u=[9.0])
     assert not mhe.records
     assert np.array_equal(first, estimates())
     mhe.reset(x0=[9.0, 9.0])
@@ -191,10 +192,10 @@ def test_reset_begins_anew():
 
 def test_algebraic_states_and_unknown_drag():
     model = Model("drag")
-    v = model.state("v", guess=1.0)
+    v = model.state("v", guess=1.0, unit="m/s")
     f = model.algebraic("force", guess=0.5)
     u = model.control("u")
-    c = model.parameter("c", 0.5)
+    c = model.parameter("c", 0.5, unit="kg/s")
     model.rates(v=u - f)
     model.equations(law=f + 0.1 * f**3 - c * v)
     mhe = MHE(model, 0.2, 3, outputs=["v", "force"], noise=0.01, process=0.01, prior=0.5,
@@ -203,7 +204,13 @@ def test_algebraic_states_and_unknown_drag():
     run = simulate(plant, lambda time, x: 1 + np.sin(3 * time), mhe, steps=8, x0=[2.0], noise=0.01,
                    process_noise=0.01)  # fmt: skip
     assert all(record.success for record in mhe.records)
-    assert np.abs(run.estimation_error()[:, 3:]).max() < 0.05
+    error = run.estimation_error()
+    assert np.abs(error[:, 3:]).max() < 0.05
+    k = int(np.argmax(np.abs(error["v"])))
+    amount = f"{abs(run.estimates['v'][k] - run['v'][k]):.3g}"
+    assert str(error).endswith(f" of the scale: v by {amount} m/s at {run.times[k]:.3g} s")
+    assert run["c"].tolist() == [record.parameters["c"] for record in mhe.records]
+    assert (run.unit("c"), len(run.plot(["v", "c"]).axes)) == ("kg/s", 2)
     assert abs(mhe.parameters["c"] - 0.8) < 4 * np.sqrt(mhe.covariance[1, 1])
     assert mhe.record.costs.keys() == {"measurements", "disturbance", "arrival"}
 
@@ -297,6 +304,7 @@ def test_a_time_that_is_no_number_is_refused(made):
 @pytest.mark.parametrize("made", [MHE, EKF])
 def test_records_may_be_deleted_but_for_the_last(made):
     one, other = (made(drift(), 1.0, noise=0.1, prior=1.0) for _ in range(2))
+    other.prepare([5.0])
     for k in range(14):
         assert one.step([np.sin(k)], []).tolist() == other.step([np.sin(k)], []).tolist()
         del one.records[:-1]

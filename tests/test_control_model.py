@@ -37,7 +37,7 @@ def problem(**options: Any) -> OptimalControl:
 def stated() -> OptimalControl:
     """With a reference ``r``, a parameter ``k`` and a fixed start of ``x`` only."""
     ocp = problem()
-    r, k = ocp.reference("r"), ocp.parameter("k", [1.0, 2.0])
+    r, k = ocp.reference("r", 0.0), ocp.parameter("k", [1.0, 2.0])
     ocp.initial(x=0)
     ocp.minimize("cost", sum=(ocp.model.symbol("u") - r) ** 2 * k[0])
     return ocp
@@ -115,6 +115,8 @@ OF_A_PROBLEM = {
     "soften": (lambda o: o.soften("y", 1), "there is no state 'y'"),
     "soften no limit": (lambda o: o.soften("x", 1), "'x' has no limit that could be soft"),
     "final a text": (lambda o: o.final(x="1"), "final 'x' must be an expression"),
+    "final infinite": (lambda o: o.final(x=np.inf), "final 'x' is infinite; give a finite"),
+    "initial NaN": (lambda o: o.initial(x=np.nan), "initial 'x' has a NaN; give numbers$"),
     "initial in a list": (lambda o: o.initial([1, 0]), "initial must be a dictionary"),
     "final": (lambda o: o.final(y=1), "there is no state 'y'"),
     "initial": (lambda o: o.initial(y=1), "there is no state 'y'"),
@@ -129,6 +131,8 @@ OF_A_SOLVE = {
     "x0 of a free state": (lambda o: o.solve({"v": 1}), "leaves free at the start"),
     "x0 of a stranger": (lambda o: o.solve({"w": 1}), "there is no state 'w'"),
     "x0 of three": (lambda o: o.solve([1, 2, 3]), "x0 has 3 entries"),
+    "x0 infinite": (lambda o: o.solve([np.inf, 0]), "initial 'x' is infinite"),
+    "final NaN": (lambda o: (o.final(x=ca.SX(np.nan)), o.solve()), "final 'x' has a NaN"),
     "parameter of a stranger": (lambda o: o.solve(q=1), "there is no parameter 'q'"),
     "parameter of three": (lambda o: o.solve(k=[1, 2, 3]), "value of 'k'"),
     "reference of three": (lambda o: o.solve(r=[1, 2, 3]), "value of 'r'"),
@@ -222,13 +226,30 @@ def test_models_and_problems_say_what_they_are_where_they_are_printed() -> None:
 def test_a_solution_says_whether_it_is_one_where_it_is_printed() -> None:
     found = discrete_solution()
     assert str(found).startswith(f"Solved in {found.iterations} iterations: ")
-    model, x, v, u = integrator(lower=-1, upper=1)
-    ocp = OptimalControl(model, duration=1.0, intervals=3)
-    ocp.initial(dict.fromkeys(model.signals["state"], 0))
-    ocp.at_end("far", x, lower=9)
-    ocp.minimize("effort", integral=u**2 + v**2)
-    assert str(ocp.solve()).startswith("Not solved in ")
-    assert "far" in str(ocp.solve())
+
+
+@pytest.mark.parametrize("method", [MultipleShooting(), SingleShooting()])
+def test_a_start_or_an_end_outside_of_limits_is_said_first(method: Any) -> None:
+    """By the limits of the solve; of two calls that state the same end the last one counts."""
+    model = Model("cart")
+    model.state("x", lower=-1, upper=model.parameter("wall", 0.5), unit="m")
+    model.rates(x=model.control("u"), y=model.state("y"))
+    ocp = OptimalControl(model, duration=1.0, intervals=4, method=method)
+    ocp.initial(x=7)
+    ocp.initial(x=-2)
+    ocp.initial()  # the others
+    ocp.final(x=9)
+    ocp.final(x=1)
+    ocp.minimize("effort", integral=model.symbol("u") ** 2)
+    head, first, *rest = str(ocp.solve()).splitlines()
+    assert head.startswith("Not solved in ")
+    assert first.startswith("x is given as -2 m at the start, 1 m below its limit -1 m; x is given")
+    assert first.endswith("1 m at the end, 0.5 m above its limit 0.5 m: change that, or the limit.")
+    assert "  final x should be 1 m, is " in "\n".join(rest)
+    assert ocp.solve([0, 0], wall=2)["x"][[0, -1]] == pytest.approx([0, 1], abs=1e-7)
+    soft = ocp.reopened()
+    soft.soften("x", 1.0)
+    assert soft.solve([0, 0]).success
 
 
 def test_a_model_says_what_it_has() -> None:
@@ -238,7 +259,6 @@ def test_a_model_says_what_it_has() -> None:
     assert model.size("state") == 2
     assert model.places("parameter") == {"k": slice(0, 2)}
     assert model.limits("control", "upper").tolist() == [2.0]
-    assert model.symbol("energy") is not None
     assert ca.is_equal(model.symbol("energy"), energy, 5)
     outputs = model.moves.outputs([3.0, 2.0], [], [0.0], [0.0, 10.0], 0.0)
     assert float(outputs) == 32.0
@@ -270,13 +290,10 @@ def test_every_row_and_unknown_has_a_name_and_a_stage(method: Any) -> None:
     ocp.path("speed", v, upper=1)
     ocp.minimize("effort", integral=u**2)
     program = ocp.program
-    for names, total in (
-        (program.variable_names, program.n),
-        (program.constraint_names, program.m),
-    ):
+    for kind, key, total in (("variable", "x", program.n), ("constraint", "g", program.m)):
+        names = getattr(program, f"{kind}_names")
         assert len(set(names)) == total
         assert all(names)
-    for key, total in (("x", program.n), ("g", program.m)):
         assert program.stages[key].size == total
         assert (np.diff(program.stages[key]) >= 0).all()
     names = np.array(program.constraint_names)

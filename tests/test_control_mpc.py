@@ -445,7 +445,9 @@ def test_a_few_iterations_a_step_follow_a_goal_that_jumps():
         ocp.initial()
         ocp.minimize("error", integral=10 * (angle - goal) ** 2 + 0.1 * rate**2 + 1e-3 * torque**2)
         ocp.path("jump", torque - ocp.previous("torque"), lower=-3, upper=3)
-        mpc = MPC(ocp, iterations=iterations, tolerance=tolerance)
+        mpc = MPC(ocp, iterations=iterations, tolerance=tolerance, deadline=9.0, default=0.0)
+        with pytest.raises(InputError, match="not given the reference 'goal'; give it as goal="):
+            mpc.step([0.0, 0.0])
         wanted = {"goal": lambda t: 1.0 if t < 1.5 else -2.5}
         run = simulate(Plant(model, 0.05), mpc, steps=60, x0=[0, 0], parameters=wanted)
         away = run["angle"] - [wanted["goal"](t) for t in run.times]
@@ -496,7 +498,7 @@ def test_every_step_leaves_a_record():
     [
         (([1.0],), "x has 1 entries"),
         (({"x": 1.0},), "x lacks 'v'"),
-        (({"x": 1.0, "v": 0.0, "w": 0.0},), "'w'"),
+        (({"x": 1.0, "V": 0.0},), "no state 'V'; did you mean 'v'"),
         (("x",), "x must be numbers, got 'x'"),
         (([1.0, 0.0], "soon"), "time must be a number"),
         (([1.0, 0.0], np.nan), "time must be a finite number"),
@@ -508,8 +510,9 @@ def test_what_does_not_fit_is_refused_before_any_work(given, said):
         mpc.step(*given)
     with pytest.raises(InputError, match=r"'gaol'.*goal"):
         mpc.step([1.0, 0.0], gaol=1.0)
-    with pytest.raises(InputError, match="goal"):
-        mpc.step([1.0, 0.0], goal=[1.0, 2.0])
+    for goal in ([1.0, 2.0], "5"):
+        with pytest.raises(InputError, match="value of 'goal'"):
+            mpc.step([1.0, 0.0], goal=goal)
     assert mpc.records == []
 
 

@@ -60,19 +60,13 @@ def furthest(solution: Solution, rates: Any, names: list[str]) -> float:
         t[-1] -= 1e-9 * (end - begin)
         u = solution.at(t[[0, -1]])
 
-        def controls(time: float, begin: float = begin, end: float = end, u: Any = u) -> Any:
-            s = (time - begin) / (end - begin)
-            return {
-                name: np.asarray(u[name])[..., 0] * (1 - s) + np.asarray(u[name])[..., 1] * s
-                for name in solution.ocp.model.signals["control"]
-            }
+        def motion(time: float, y: Any, t: Any = t, u: Any = u) -> Any:
+            s, inputs = (time - t[0]) / (t[-1] - t[0]), solution.ocp.model.signals["control"]
+            return rates(y, {n: u[n][..., 0] * (1 - s) + u[n][..., 1] * s for n in inputs})
 
         states = np.vstack([np.atleast_2d(solution.at(t)[name]) for name in names])
-        motion = solve_ivp(
-            lambda time, y, controls=controls: rates(y, controls(time)),
-            (begin, end), states[:, 0], "LSODA", t, rtol=1e-10, atol=1e-12,
-        )  # fmt: skip
-        worst = max(worst, float(abs(motion.y - states).max()))
+        found = solve_ivp(motion, (begin, end), states[:, 0], "LSODA", t, rtol=1e-10, atol=1e-12)
+        worst = max(worst, float(abs(found.y - states).max()))
     return worst
 
 

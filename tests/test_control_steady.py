@@ -73,14 +73,14 @@ def test_of_many_the_nearest_to_the_guess_and_entries_one_by_one():
 
 def test_what_does_not_fit_is_named():
     model = tank()
-    with pytest.raises(InputError, match=r"no quantity 'levl'; did you mean 'level'"):
-        steady(model, levl=1.0)
-    with pytest.raises(InputError, match=r"guess of 'out' has 2 entries"):
-        steady(model, guess={"out": [1, 2]})
-    with pytest.raises(InputError, match=r"no parameter 'wid'"):
-        steady(model, parameters={"wid": 1})
-    with pytest.raises(InputError, match=r"no steady state of tank was found"):
-        steady(model, level=4.0, parameters={"wide": 5.0})  # more than the valve lets in
+    for words, given in {
+        "no quantity 'levl'; did you mean 'level'": {"levl": 1.0},
+        "guess of 'out' has 2 entries": {"guess": {"out": [1, 2]}},
+        "no parameter 'wid'": {"parameters": {"wid": 1}},
+        "no steady state of tank was found": {"level": 4.0, "parameters": {"wide": 5.0}},
+    }.items():
+        with pytest.raises(InputError, match=words):
+            steady(model, **given)
 
 
 def test_motion_is_that_of_an_integrator_and_of_the_parameters():

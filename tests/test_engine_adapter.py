@@ -1,20 +1,31 @@
-"""Solvers as functions that CasADi calls, and arguments that are read where they lie."""
+"""Solvers as functions that CasADi calls, arguments read where they lie, structures as laid out."""
 
+import ctypes as ct
 import gc
 import pickle
+import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 import pytest
+from engine_cases import bits, core
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.basics import matrices
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import core as engine_core
 from casadi_hybrid.engine import library
+from casadi_hybrid.engine.header import C, Headers
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.problem.building.build import Sources, load
+
+FOLDER = Path(library.__file__).parent
+OF_CORE = (
+    "arena", "point", "trial", "bound_multipliers", "low_rank", "form", "spectrum", "kkt",
+    "filter_pair", "state",
+)  # fmt: skip
 
 
 def solver_of(a: float) -> NlpSolver:
@@ -24,9 +35,8 @@ def solver_of(a: float) -> NlpSolver:
     return nlpsol("solver", "hybrid", nlp)
 
 
-def answer(solver: NlpSolver) -> list[bytes]:
-    found = solver(x0=0.1, ubg=1)
-    return [np.array(found[name]).tobytes() for name in ("x", "f", "g", "lam_x", "lam_g", "lam_p")]
+def answer(solver: NlpSolver) -> dict[str, bytes]:
+    return bits(solver(x0=0.1, ubg=1))
 
 
 def test_each_of_many_solvers_keeps_its_own() -> None:
@@ -132,3 +142,30 @@ def test_a_layout_that_is_not_that_is_found_out(monkeypatch: pytest.MonkeyPatch)
     other.of = classmethod(lambda cls, one: cls.from_address(int(one.this)))
     monkeypatch.setattr(matrices, "MatrixData", other)
     assert not matrices.is_known.__wrapped__()
+
+
+def layouts(headers: Headers, names: Iterable[str]) -> list[str]:
+    """C that compiles where every field has the place and the size that ctypes gives it."""
+    checks = []
+    for name in names:
+        kind = getattr(headers, name)
+        checks.append(f"sizeof({name}) == {ct.sizeof(kind)}")
+        for field, *_ in kind._fields_:
+            place = getattr(kind, field)
+            checks.append(f"offsetof({name}, {field}) == {place.offset}")
+            checks.append(f"sizeof((({name} *)0)->{field}) == {place.size}")
+    return [f'_Static_assert({check}, "{check}");' for check in checks]
+
+
+@pytest.mark.parametrize("of", ["core", "adapter"])
+def test_structures_are_those_of_the_compiler(of: str, compiler: str, tmp_path: Path) -> None:
+    known = [f"hybrid_{name}" for name in OF_CORE] if of == "core" else list(C._structures)
+    checks = layouts(core if of == "core" else C, known)
+    folder = FOLDER / ("c" if of == "core" else "adapter")
+    names = sorted(path.relative_to(folder) for path in folder.rglob("*.h"))
+    lines = ["#include <stddef.h>", *(f'#include "{name}"' for name in names), *checks]
+    file = tmp_path / "layouts.c"
+    file.write_text("\n".join(lines))
+    flags = "-std=c11", "-fsyntax-only", f"-I{folder}", f"-I{FOLDER / 'c'}"
+    subprocess.run([compiler, *flags, str(file)], check=True)
+    assert len(lines) > 100

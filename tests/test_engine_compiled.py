@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_blocks_fuzz import random_functions, same_bits
-from engine_cases import CASES, Case, van_der_pol, warm
+from engine_cases import CASES, OUTPUTS, Case, van_der_pol, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +27,6 @@ from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.problem import generate
 from casadi_hybrid.problem.building import BuildError, build
 
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
 
 

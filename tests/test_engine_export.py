@@ -328,7 +328,7 @@ def test_the_core_is_what_the_mode_needs():
     assert "stdio" not in text
     whole = core_of(WHOLE)
     assert set(core) | {"solve.c", "next_run.c", "ray.c", "composite_run.c"} <= set(whole)
-    assert not {"buffers.c", "clock.c", "batch.c", "ldl_analyse.c", "version.c"} & set(whole)
+    assert not {"buffers.c", "clock.c", "ldl_analyse.c", "version.c"} & set(whole)
     with pytest.raises(KeyError):
         core_of("hybrid_nothing")
 

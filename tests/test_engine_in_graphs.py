@@ -9,13 +9,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import hs071, in_graph_of, with_rows
+from engine_cases import OUTPUTS, bits, hs071, in_graph_of, with_rows
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.casadi_api.graphs.function import callback, make_function
 from casadi_hybrid.casadi_api.solver import NlpSolver
-
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
 def full(solver: NlpSolver, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -24,10 +22,6 @@ def full(solver: NlpSolver, arguments: dict[str, Any]) -> dict[str, Any]:
         rows = solver.size1_in(name)
         columns[name] = column if column.size1() == rows else ca.DM.ones(rows) * column
     return columns
-
-
-def bits(outputs: Any) -> dict[str, bytes]:
-    return {name: np.array(outputs[name]).tobytes() for name in OUTPUTS}
 
 
 def test_equations_alone_are_solved_by_composite_steps(by_python: list[int]) -> None:

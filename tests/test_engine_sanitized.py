@@ -10,6 +10,7 @@ import pytest
 
 from casadi_hybrid.engine import blocks
 from casadi_hybrid.engine.blocks.operations import SAME_BITS, cases
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import core_sources
 
 pytestmark = pytest.mark.slow
@@ -83,7 +84,8 @@ def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> N
     said = json.loads(run("engine_fuzz.py", library, compiler, 4000))
     seen = said["seen"]
     assert seen["CONVERGED"] >= 1000, seen
-    for word in ("LOCALLY_INFEASIBLE", "EVALUATION_ERROR", "refused 1", "refused 9"):
+    refused = [f"refused {status}" for status in (C.HYBRID_OTHER_PATTERN, C.HYBRID_BAD_NUMBERS)]
+    for word in ("LOCALLY_INFEASIBLE", "EVALUATION_ERROR", *refused):
         assert seen.get(word, 0) >= 10, seen
     for method in range(3):  # interior points, active sets, composite steps
         assert seen[f"method {method}"] >= 100, seen

@@ -10,7 +10,7 @@ import pytest
 from engine_runs import reduction_of
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import whole
+from rule_parts import whole
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.iterations import Hybrid

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 import paper_by_hand as by_hand
 import pytest
-from runs import whole
+from rule_parts import whole
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.iterations.rules import FloorCancellation, NegativeCancellation

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nlp_cases import OUTPUTS
 from nlp_equivalent import FORMS, rewritten
 from nlp_judge import INF, Judge, numbers
 from nlp_random import ROWS, VARIABLES, Answer, Random, planted
@@ -22,7 +23,6 @@ from casadi_hybrid import nlpsol
 
 # Tighter than the defaults: what the scales of a form multiply is still small.
 TIGHT = {"tol": 1e-10, "residual_tol": 1e-7}
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 FEW, MANY = settings(max_examples=8), settings(max_examples=300)
 
 seeds = st.integers(0, 10**6)

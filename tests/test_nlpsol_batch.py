@@ -11,15 +11,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, warm
+from engine_cases import CASES, OUTPUTS, bits, warm
 from watched import PythonFunction
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.threads import share_out
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.solver import NlpSolver
-
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
 def prepared(name: str, count: int, **options: Any) -> tuple[NlpSolver, dict[str, Any], np.ndarray]:
@@ -34,10 +32,6 @@ def prepared(name: str, count: int, **options: Any) -> tuple[NlpSolver, dict[str
 
 def column(found: Any, k: int) -> dict[str, bytes]:
     return {name: np.ascontiguousarray(getattr(found, name)[:, k]).tobytes() for name in OUTPUTS}
-
-
-def bits(outputs: Any) -> dict[str, bytes]:
-    return {name: np.array(outputs[name]).tobytes() for name in OUTPUTS}
 
 
 def one_by_one(solver: NlpSolver, arguments: dict[str, Any], p: np.ndarray) -> list[Any]:
@@ -161,6 +155,7 @@ def test_a_model_that_raises_harms_no_other() -> None:
     solver = nlpsol("solver", "hybrid", nlp, {"hessian_approximation": "limited-memory"})
     found = solver.batch(x0=[[0.0, 200.0, 0.5]], p=[[0.1, 0.1, 0.2]])
     assert found.success.tolist() == [True, False, True]
+    assert solver.result is found.result(2)
     with pytest.raises(RuntimeError, match="too hot"):
         solver(x0=[[0.0, 200.0, 0.5]], p=[[0.1, 0.1, 0.2]])
 

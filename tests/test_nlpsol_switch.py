@@ -12,13 +12,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import CASES, OUTPUTS
+from nlp_cases import CASES, OUTPUTS, PEER
 
 from casadi_hybrid import nlpsol, verify
 from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT
 
 Make = Callable[..., Any]
-QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
 
 
 def van_der_pol(h: float) -> ca.Function:
@@ -146,7 +145,7 @@ def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any) -> None:
     values = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]])
     call = {"x0": 0, "p": values, "ubg": np.array([[1.0, 5.0, 1.5]])}
     found = nlpsol("s", "hybrid", nlp)(**call)
-    expected = ca.nlpsol("s", "ipopt", nlp, QUIET)(**call)
+    expected = ca.nlpsol("s", "ipopt", nlp, PEER)(**call)
     for key in OUTPUTS:
         assert found[key].shape == expected[key].shape, key
         np.testing.assert_allclose(found[key].full(), expected[key].full(), atol=1e-6)

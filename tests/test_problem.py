@@ -514,8 +514,6 @@ def test_a_problem_solves_like_its_dictionary() -> None:
     solver = nlpsol("s", "hybrid", nlp)
     theirs = solver(**numbers, ubg=1, lbx=0, ubx=3)
     assert (ours["x"].full() == theirs["x"].full()).all()
-    same = nlpsol("s", "hybrid", problem)(**numbers)
-    assert (same["x"].full() == theirs["x"].full()).all()
     assert (Solver(problem).solve(1, [2, 2]).x == theirs["x"].full().ravel()).all()
 
 

@@ -62,10 +62,9 @@ def test_no_history_unless_asked(problem: Problem) -> None:
 
 @pytest.mark.parametrize("method", ["auto", "closed-form", "gda"])
 def test_print_is_compact(problem: Problem, method: str) -> None:
-    result = Solver(problem, method, max_iter=3, eta_x=0.1) if method == "gda" else Solver(
-        problem, method, max_iter=3
-    )  # fmt: skip
-    text = str(result.solve([0.3, 0.3, 0.4], history=True))
+    options = {"eta_x": 0.1} if method == "gda" else {}
+    solver = Solver(problem, method, max_iter=3, **options)
+    text = str(solver.solve([0.3, 0.3, 0.4], history=True))
     lines = text.split("\n")
     assert 8 <= len(lines) <= 12
     labels = [re.match(r"[a-z]+ +", line).group() for line in lines]

@@ -170,5 +170,6 @@ def suggest(word: str, known: Iterable[str]) -> str:
     import difflib  # noqa: PLC0415 - for a wrong word alone
 
     names = sorted(set(known))
-    close = difflib.get_close_matches(word, names, n=1)
+    alike = [name for name in names if name.lower() == word.lower()]
+    close = alike or difflib.get_close_matches(word, names, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names) or 'none'}"

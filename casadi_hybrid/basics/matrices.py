@@ -1,10 +1,11 @@
-"""Where the numbers of a ``ca.DM`` lie in memory, for C to read them without CasADi's copies."""
+"""Where the numbers of a ``ca.DM`` and of a function lie in memory, without CasADi's copies."""
 
 from __future__ import annotations
 
 import ctypes as ct
 from ctypes import c_void_p
 from functools import cache
+from itertools import accumulate, pairwise
 
 import casadi as ca
 import numpy as np
@@ -22,6 +23,36 @@ class MatrixData(ct.Structure):
     def of(cls, matrix: ca.DM) -> MatrixData:
         """That of a matrix, valid as long as this lives and is not changed."""
         return cls.from_address(int(matrix.this))
+
+
+class Buffered:
+    """A function behind CasADi's buffer: a call takes a tenth of the time.
+
+    Not shareable between threads.
+
+    Attributes:
+        buffer: CasADi's; ``evaluate`` calls the function by it.
+        inputs: where it reads the nonzeros of its inputs.
+        out: where it writes those of all outputs, side by side; ``parts`` says whose are where.
+    """
+
+    def __init__(self, function: ca.Function) -> None:
+        self.buffer, self.evaluate = function.buffer()
+        self.inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        ends = accumulate((function.nnz_out(i) for i in range(function.n_out())), initial=0)
+        self.parts = [slice(*both) for both in pairwise(ends)]
+        self.out = np.zeros(function.nnz_out())
+        for i, array in enumerate(self.inputs):
+            self.buffer.set_arg(i, array.data)
+        for i, part in enumerate(self.parts):
+            self.buffer.set_res(i, self.out[part].data)
+
+    def __call__(self, *values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nonzeros of all outputs, an array of their own."""
+        for target, value in zip(self.inputs, values, strict=True):
+            target[:] = value
+        self.evaluate()
+        return self.out.copy()
 
 
 def array_of(matrix: ca.DM) -> NDArray[np.float64]:

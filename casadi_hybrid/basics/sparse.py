@@ -51,6 +51,11 @@ class Pattern:
         return Pattern((rows.size, cols.size), r[kept], c[kept]), kept
 
 
+def starts(places: Index, size: int) -> NDArray[np.int64]:
+    """Where the entries of each of so many columns, or rows, begin, with the end of the last."""
+    return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=size))))
+
+
 class Layout:
     """Where the entries of W, D, A and E go in the lower triangle of the sparse K.
 
@@ -85,9 +90,8 @@ class Sparse(NamedTuple):
     def scipy(self) -> Any:
         """The same as a :class:`scipy.sparse.csc_array`."""
         pattern = self.pattern
-        counts = np.bincount(pattern.cols, minlength=pattern.shape[1])
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        return sp.csc_array((self.data, pattern.rows, starts), shape=pattern.shape)
+        begins = starts(pattern.cols, pattern.shape[1])
+        return sp.csc_array((self.data, pattern.rows, begins), shape=pattern.shape)
 
 
 def general(matrix: Any) -> Any:

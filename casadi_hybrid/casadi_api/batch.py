@@ -10,22 +10,16 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import Vector, count, real_array
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, Vector, count, real_array
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.parallel import available_cores
-from casadi_hybrid.casadi_api.convention import (
-    INPUTS,
-    OUTPUTS,
-    STARTS,
-    check_columns,
-    each_solve,
-    solves_in,
-)
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, check_names, solves_in
+from casadi_hybrid.casadi_api.graphs.function import shapes_of
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.batch import Rows, Workers
-from casadi_hybrid.engine.core import engine_of
+from casadi_hybrid.engine.core import engine_of, places_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result
@@ -69,103 +63,59 @@ class Batch:
         return {name: ca.DM(getattr(self, name)) for name in OUTPUTS}
 
 
-def batch_of(
+def solve_many(
     runner: Runner,
-    shapes: Mapping[str, tuple[int, int]],
     arguments: Mapping[str, Any],
-    warm_start: Result | Warm | None,
-    threads: int | None,
+    warm_start: Result | Warm | None = None,
+    threads: int | None = None,
 ) -> Batch:
     """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns.
 
     Raises:
         InputError: for bad numbers of any solve, an unknown argument, or symbols.
     """
-    for word, value in arguments.items():
-        if word not in INPUTS:
-            raise InputError(f"unknown argument {word!r}{suggest(word, INPUTS)}")
+    check_names(arguments)
+    for name, value in arguments.items():
         if isinstance(value, ca.SX | ca.MX):
-            raise InputError(f"{word} is a symbol, and a batch is for numbers; see solver.map")
+            raise InputError(f"{name} is a symbol, and a batch is for numbers; see solver.map")
     if threads is not None:
         threads = count(threads, "threads", at_least=1)
+    problem, limits = runner.problem, runner.options.limits
+    shapes = shapes_of(problem)
     given = {name: arguments.get(name) for name in INPUTS}
-    solves = [solves_in(value, shapes[name]) for name, value in given.items()]
-    most = max(solves)
-    if warm_start is None or isinstance(warm_start, Result):
-        return solve_many(runner, given, solves, [warm_start] * most, threads)
-    warm = list(warm_start)
-    if most not in (1, len(warm)) or not warm:
-        raise InputError(f"warm_start has {len(warm)} results, the arguments {most} columns")
-    return solve_many(runner, given, solves, warm, threads)
-
-
-def solve_many(
-    runner: Runner,
-    given: Mapping[str, Any],
-    solves: Sequence[int],
-    warm: Warm,
-    threads: int | None = None,
-) -> Batch:
-    """Solve as often as the arguments have numbers for; a solve that fails harms no other.
-
-    Args:
-        runner: of the solver.
-        given: the arguments by CasADi's names, None for what was left out.
-        solves: of each argument how many solves it has numbers for.
-        warm: of each solve the result that it starts from, or None.
-        threads: at most so many; None for as many as there are cores.
-
-    Raises:
-        InputError: for bad numbers of any solve, before the first.
-    """
+    solves = {name: solves_in(value, shapes[name]) for name, value in given.items()}
+    warm = _warm_starts(warm_start, max(solves.values()))
     for k, known in enumerate(warm):
         if known is not None and (k == 0 or known is not warm[k - 1]):
-            _checked(runner, dict.fromkeys(INPUTS), k, warm)
-    if runner.in_threads:
-        return _over_threads(runner, given, solves, warm, threads or available_cores())
-    numbers = [
-        _checked(runner, one, k, warm) for k, one in enumerate(each_solve(given, solves, len(warm)))
-    ]
-    found = [_alone(runner, one, start) for one, start in zip(numbers, warm, strict=True)]
-    beside = {name: np.hstack([outputs[name].full() for outputs, _ in found]) for name in OUTPUTS}
-    for array in beside.values():
-        array.setflags(write=False)
-    success = np.array([run.result.success for _, run in found])
-    return Batch(**beside, success=success, run=lambda k: found[k][1])
-
-
-def _over_threads(
-    runner: Runner, given: Mapping[str, Any], solves: Sequence[int], warm: Warm, threads: int
-) -> Batch:
-    problem, limits = runner.problem, runner.options.limits
-    check_columns(given, solves, len(warm))
-    columns = {
-        name: real_array(value, name)
-        for (name, value), has in zip(given.items(), solves, strict=True)
-        if has > 1
-    }
-    start = _checked(runner, {**given, **{k: v[:, 0] for k, v in columns.items()}}, 0, warm)
-    engine, workers = engine_of(problem), runner.workers
-    if workers is None or workers.plan is not plan_of(engine.library, problem, start.bounds):
-        workers = runner.workers = Workers(engine, start.bounds, limits)
-    places = workers.places
-    numbers = np.zeros((len(warm), workers.width))
+            _checked(runner, {}, k, warm)
+    columns = _columns(given, solves, len(warm))
+    start = _checked(runner, {**given, **{k: v[0] for k, v in columns.items()}}, 0, warm)
+    engine = engine_of(problem)
+    plan = plan_of(engine.library, problem, start.bounds)
+    places, width = places_of(plan.data)
+    numbers = np.zeros((len(warm), width))
     _fill(numbers, places, given, columns, warm, start)
 
-    def checked(k: int) -> Numbers:
-        return _checked(runner, {name: numbers[k, places[name]] for name in INPUTS}, k, warm)
+    def given_of(k: int) -> dict[str, Vector]:
+        row = {name: numbers[k, places[name]] for name in INPUTS}
+        return row | {name: row[name][problem.m_h :] for name in ("lbg", "ubg")}
 
     for k in _doubtful(numbers, places).tolist():
-        checked(k)
-    rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
-    workers.solve(rows, threads)
+        _checked(runner, given_of(k), k, warm)
+    success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
+    if runner.in_threads:
+        workers = runner.workers
+        if workers is None or workers.plan is not plan:
+            workers = runner.workers = Workers(engine, start.bounds, limits)
+        rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
+        workers.solve(rows, threads or available_cores())
+        success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
     made: dict[int, Run] = {}
-    success = rows.success()
-    for k in np.flatnonzero(rows.refused()).tolist():
-        found, made[k] = _alone(runner, checked(k), warm[k])
+    for k in alone:
+        found, made[k] = runner.run(given_of(k), warm[k])
         success[k] = made[k].result.success
         for name in OUTPUTS:
-            numbers[k, places[name]] = array_of(found[name]).ravel()
+            numbers[k, places[name]] = array_of(found[name]).ravel(order="F")
 
     def run(k: int) -> Run:
         k = range(len(warm))[k]
@@ -174,18 +124,36 @@ def _over_threads(
         return made[k]
 
     runner.note(run(-1))
-    numbers.setflags(write=False)  # results look at them
-    beside = {name: numbers[:, places[name]].T for name in OUTPUTS}
+    beside = {}
+    for name in OUTPUTS:
+        height, w = shapes[name]
+        beside[name] = numbers[:, places[name]].reshape(len(warm) * w, height).T
+    for array in (numbers, *beside.values()):  # results look at them
+        array.setflags(write=False)
     return Batch(**beside, success=success, run=run)
 
 
-def complain(runner: Runner, batch: Batch) -> None:
-    """Raise what the first of the failed solves would have raised alone.
+def _warm_starts(warm_start: Result | Warm | None, most: int) -> Warm:
+    """Of each solve the result that it starts from, or None."""
+    if warm_start is None or isinstance(warm_start, Result):
+        return [warm_start] * most
+    warm = list(warm_start)
+    if most not in (1, len(warm)) or not warm:
+        raise InputError(f"warm_start has {len(warm)} results, the arguments {most} columns")
+    return warm
 
-    Raises:
-        SolveError: where ``error_on_fail`` is set.
-        Exception: what a user's callback or model function raised.
-    """
+
+def _columns(given: Mapping[str, Any], solves: Mapping[str, int], most: int) -> dict[str, Matrix]:
+    """The numbers of arguments that have them for several solves, a row a solve."""
+    for name, has in solves.items():
+        if most % has:
+            raise InputError(f"{name} has numbers for {has} solves, another argument for {most}")
+    several = ((name, has) for name, has in solves.items() if has > 1)
+    return {name: real_array(given[name], name).T.reshape(has, -1) for name, has in several}
+
+
+def complain(runner: Runner, batch: Batch) -> None:
+    """Raise what the first of the failed solves would have raised alone."""
     # What runs on threads has no callback, so that nothing was raised where there is a solution.
     failed = np.flatnonzero(~batch.success).tolist()
     for k in failed if runner.in_threads else range(len(batch)):
@@ -193,27 +161,13 @@ def complain(runner: Runner, batch: Batch) -> None:
 
 
 def _checked(runner: Runner, one: Mapping[str, Any], k: int, warm: Warm) -> Numbers:
-    """The numbers of solve k.
-
-    Raises:
-        InputError: for bad ones; it says of which solve, where there are several.
-    """
+    """The numbers of solve k; what is refused says of which solve, where there are several."""
     try:
         return runner.checked(one, warm[k])[0]
     except InputError as error:
         if len(warm) == 1:
             raise
         raise InputError(f"column {k}: {error}") from None
-
-
-def _alone(runner: Runner, one: Numbers, warm: Result | None) -> tuple[dict[str, ca.DM], Run]:
-    """A solve by itself, for better or worse."""
-    bounds, m_h = one.bounds, runner.problem.m_h
-    given = (
-        one.x0, one.p, bounds.lbx, bounds.ubx, bounds.lbg[m_h:], bounds.ubg[m_h:], one.lam_x0,
-        one.lam_g0,
-    )  # fmt: skip
-    return runner.run(given, warm)
 
 
 def _fill(
@@ -229,7 +183,8 @@ def _fill(
     for name, value in given.items():
         place = places[name]
         if name in columns:
-            numbers[:, place] = columns[name].T[every % columns[name].shape[1]]
+            own = columns[name]  # bounds of equations are none of it, and zero
+            numbers[:, place.stop - own.shape[1] : place.stop] = own[every % len(own)]
             continue
         numbers[:, place] = getattr(start.bounds if name[:2] in ("lb", "ub") else start, name)
         if value is None and name in STARTS:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import real_array
+from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.engine import core
 from casadi_hybrid.problem.forms import expression_of
 
-INPUTS, OUTPUTS = core.INPUTS, core.OUTPUTS
-STARTS = ("x0", "lam_x0", "lam_g0")
-"""A solution does not depend on them while they lead to it."""
+INPUTS, OUTPUTS, STARTS = core.INPUTS, core.OUTPUTS, core.STARTS
 Solve = Callable[[list[ca.DM]], list[ca.DM]]
 """A solve in numbers: from the eight inputs to the six outputs, in columns."""
+
+
+def check_names(arguments: Iterable[str], others: tuple[str, ...] = ()) -> None:
+    """Refuse an argument that is none of :data:`INPUTS` or of the others."""
+    for word in arguments:
+        if word not in INPUTS:
+            raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, *others))}")
 
 
 def symbols_of(value: Any) -> Any:
@@ -52,44 +56,18 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     return 1 if columns % wanted[1] else int(columns // wanted[1])
 
 
-def check_columns(given: Mapping[str, Any], solves: Sequence[int], most: int) -> None:
-    """Refuse arguments that do not have numbers for the same solves.
-
-    Raises:
-        InputError: where the numbers of columns do not fit.
-    """
-    for label, has in zip(given, solves, strict=True):
-        if most % has:
-            raise InputError(f"{label} has numbers for {has} solves, another argument for {most}")
-
-
-def each_solve(
-    given: Mapping[str, Any], solves: Sequence[int], most: int
-) -> Iterator[dict[str, Any]]:
-    """The arguments of each of ``most`` solves: what has fewer columns begins anew.
-
-    Raises:
-        InputError: where the numbers of columns do not fit.
-    """
-    check_columns(given, solves, most)
-    parts = {
-        label: ca.horzsplit_n(ca.DM(real_array(value, label)), has) if has > 1 else [value]
-        for (label, value), has in zip(given.items(), solves, strict=True)
-    }
-    for k in range(most):
-        yield {label: part[k % len(part)] for label, part in parts.items()}
-
-
 dense = lru_cache(256)(ca.Sparsity.dense)
 
 
 class Columns(ca.Callback):  # type: ignore[misc]
     """A callback from columns to columns with directional derivatives, which a subclass gives."""
 
-    def __init__(self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...]) -> None:
+    def __init__(
+        self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...], **options: Any
+    ) -> None:
         ca.Callback.__init__(self)
         self._rows_in, self._rows_out = rows_in, rows_out
-        self.construct(name, {})
+        self.construct(name, options)
 
     def get_n_in(self) -> int:
         """Number of inputs."""
@@ -118,7 +96,3 @@ class Columns(ca.Callback):  # type: ignore[misc]
     def has_reverse(self, _directions: int) -> bool:
         """There is one."""
         return True
-
-    def get_jac_sparsity(self, output: int, wrt: int, _symmetric: bool) -> ca.Sparsity:
-        """Nothing: asked for only where the output does not depend on the input."""
-        return ca.Sparsity(self._rows_out[output], self._rows_in[wrt])

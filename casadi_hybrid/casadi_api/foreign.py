@@ -51,8 +51,8 @@ WITHOUT_EFFECT = _by_name({
     "a list": "equality is_diff_in is_diff_out",
     "anything": "user_data",
 })  # fmt: skip
-# Functions that CasADi takes from its option "cache", by the names they have as options.
-_CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
+CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
+"""Functions that CasADi takes from its option "cache", by the names they have as options."""
 # How CasADi derives, in its "common_options".
 _HELPER = "helper_options"
 # What looks at a solve without changing its answer, or steers the way to it: left out, with a
@@ -159,11 +159,7 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
 
 
 def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None.
-
-    Raises:
-        InputError: where options of a plugin are no dictionary.
-    """
+    """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None."""
     flat: list[tuple[str, Any]] = []
     for label, value in options.items():
         name = str(label).replace("__", ".", 1)  # as in dict(ipopt__tol=1e-6)
@@ -173,7 +169,7 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
             if not isinstance(value, Mapping):
                 raise InputError(f"cache must be a dictionary, got {value!r}")
             # CasADi looks there for a function before it derives one.
-            flat += [(_CACHED[key], entry) for key, entry in value.items() if key in _CACHED]
+            flat += [(CACHED[key], entry) for key, entry in value.items() if key in CACHED]
         elif name == "common_options" and isinstance(value, Mapping) and [*value] == [_HELPER]:
             flat.append((_HELPER, value[_HELPER]))
         elif name not in ("ipopt", "hybrid"):
@@ -186,11 +182,7 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _put(into: dict[str, Any], name: str, value: Any, label: str) -> None:
-    """Keep a value.
-
-    Raises:
-        InputError: where the same option has another value already.
-    """
+    """Keep a value, unless the same option has another one already."""
     if name in into and not _same(into[name], value):
         raise InputError(f"{label} is given twice, {into[name]!r} and {value!r}; give it once")
     into[name] = value
@@ -229,11 +221,7 @@ def _meant(name: str) -> str:
 def _from_ipopt(
     options: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The package's options for IPOPT's, and the names of those that are not used.
-
-    Raises:
-        InputError: see :func:`translate`.
-    """
+    """The package's options for IPOPT's, and the names of those that are not used."""
     translated: dict[str, Any] = {}
     unused = []
     for name, value in options.items():

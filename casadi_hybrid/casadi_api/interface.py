@@ -10,6 +10,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine.blocks.serving import for_machine_code
 from casadi_hybrid.problem.problem import Problem
@@ -125,20 +126,21 @@ def nlpsol(
     chosen = NlpOptions.from_dict(options)
     problem = _problem(nlp if chosen.helper_options is None else _behind(nlp, chosen), name, chosen)
     if chosen.expand and not chosen.postpone_expand:
-        problem = _expanded(problem)
+        try:
+            problem = problem.expanded()
+        except RuntimeError:
+            raise InputError(
+                "expand is set, but the problem has an operation without an SX form; leave it out"
+            ) from None
     if problem.compile and not chosen.machine_code:
         chosen = replace(chosen, compile=True)
     if chosen.machine_code:
         problem = for_machine_code(problem)
-    return NlpSolver(name, problem, chosen)
+    return NlpSolver(Runner(name, problem, chosen))
 
 
 def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
-    """The dictionary, in columns, with f and g behind one Function that has ``helper_options``.
-
-    Raises:
-        InputError: for a Problem, or for options that CasADi refuses.
-    """
+    """The dictionary, in columns, with f and g behind one Function that has ``helper_options``."""
     if isinstance(nlp, Problem):
         raise InputError("helper_options are for a dictionary; a Problem has its own derivatives")
     graph = Problem.from_nlp(nlp).graph
@@ -161,19 +163,9 @@ def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -
             raise InputError(
                 "constraint_names and variable_names are for a dictionary: a Problem has its own"
             )
-        if not options.derivatives.plain:
-            nlp = nlp.with_derivatives(options.derivatives)
-        return nlp
+        plain = options.derivatives.plain
+        return nlp if plain else nlp.with_derivatives(options.derivatives)
     return Problem.from_nlp(
         nlp, name=name, constraint_names=names[0], variable_names=names[1],
         derivatives=options.derivatives,
     )  # fmt: skip
-
-
-def _expanded(problem: Problem) -> Problem:
-    try:
-        return problem.expanded()
-    except RuntimeError:
-        raise InputError(
-            "expand is set, but the problem has an operation without an SX form; leave it out"
-        ) from None

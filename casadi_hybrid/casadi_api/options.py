@@ -24,17 +24,6 @@ else:
     callbacks = LateModule("casadi_hybrid.casadi_api.callbacks")
     foreign = LateModule("casadi_hybrid.casadi_api.foreign")
 
-_FLAGS = (
-    "error_on_fail",
-    "iteration_callback_ignore_errors",
-    "print_time",
-    "warn_initial_bounds",
-    "expand",
-    "postpone_expand",
-    "jit",
-    "warm",
-)
-
 
 @dataclass(frozen=True)
 class NlpOptions:
@@ -84,8 +73,9 @@ class NlpOptions:
             if getattr(self, name) not in (None, np.inf):
                 positive(getattr(self, name), name)
         self.limits  # noqa: B018  refuses what is wrong
-        for name in _FLAGS:
-            _flag(self, name)
+        for entry in fields(self):
+            if entry.type == "bool":
+                _flag(self, entry.name)
         if self.compile != BACKGROUND:
             _flag(self, "compile")
         if not isinstance(self.log, bool):

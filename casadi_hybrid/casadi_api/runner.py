@@ -27,7 +27,7 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column, in_shape
-from casadi_hybrid.problem.evaluator import evaluating_until, evaluating_until_when
+from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.session.start import read_start, start_values
@@ -96,9 +96,6 @@ class Runner:
         self._plain = self._silent and options.warm and not checks
         self.compiled = machine_code(problem, options.machine_code)
         """The functions as machine code, where they were asked for."""
-        self._anew()
-
-    def _anew(self) -> None:
         self._last, self._calls = _Last(), 0
         self._run: Run | None = None
         self.pool: Pool | None = None
@@ -106,14 +103,8 @@ class Runner:
         self.workers: Workers | None = None
         """Those who did the last of many solves at once."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        own = ("_last", "_run", "_calls", "pool", "workers", "compiled")
-        return {name: value for name, value in self.__dict__.items() if name not in own}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept)
-        self.compiled = machine_code(self.problem, self.options.machine_code)
-        self._anew()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.problem, self.options)
 
     # --- solves -----------------------------------------------------------------------------------
 
@@ -151,29 +142,22 @@ class Runner:
                 held[i] = value
         core.begin_with(sides)
         found = self._solve(core)
-        return None if found is None else self._returned(*found)
+        return None if found is None else self.returned(*found)
 
-    def solve(self, given: Given, warm_start: Result | None) -> Outputs:
-        """The outputs of a solve with what a user gave.
+    def run(
+        self, given: Mapping[str, Any], warm_start: Result | None, own: Limits | None = None
+    ) -> tuple[Outputs, Run]:
+        """Solve for what a user gave; the run is not noted, and it keeps what was raised.
+
+        Args:
+            given: by the names of :data:`INPUTS`, None or nothing for what was left out.
+            own: limits of this solve, those of the options by default.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
-            SolveError: where the solve fails and ``error_on_fail`` is set.
-            Exception: what a user's callback or model function raised. The best point until then
-                is kept.
-        """
-        return self._returned(*self.run(given, warm_start))
-
-    def run(
-        self, given: Given, warm_start: Result | None, own: Limits | None = None
-    ) -> tuple[Outputs, Run]:
-        """The same with the run, which is not noted, and nothing raised but for bad arguments.
-
-        Args:
-            own: limits of this solve, those of the options by default.
         """
         problem = self.problem
-        numbers, warm = self.checked(dict(zip(INPUTS, given, strict=True)), warm_start)
+        numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
             _warn_outside(problem, numbers)
         engine = engine_of(problem)
@@ -187,13 +171,10 @@ class Runner:
     def checked(
         self, named: Mapping[str, Any], warm_start: Result | None
     ) -> tuple[Numbers, WarmStart | None]:
-        """The numbers of a solve, and what it tries first.
-
-        Raises:
-            InputError: for a bad argument.
-        """
+        """The checked numbers of a solve, and what it tries first."""
         problem = self.problem
-        given = {**named, "p": as_column(named["p"], problem.shapes.get("p"))}
+        given = dict(zip(INPUTS, map(named.get, INPUTS), strict=True))
+        given["p"] = as_column(given["p"], problem.shapes.get("p"))
         if given["p"] is None and problem.p0 is None:
             given["p"] = 0.0
         if not self.options.warm:
@@ -219,7 +200,7 @@ class Runner:
         self.note(self._again(row))
         return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
 
-    def within(self, seconds: float, iterations: int | None, given: Given) -> Result:
+    def within(self, seconds: float, iterations: int | None, given: Mapping[str, Any]) -> Result:
         """Solve under limits of this call; see :meth:`NlpSolver.within`."""
         began, known = time.perf_counter(), self._limits
         own = changed(
@@ -246,14 +227,7 @@ class Runner:
         """Solve for what a core has been given; None where that is not for it."""
         problem, limits = self.problem, own or self._limits
         watch = None if self._silent else self._watch(core.inputs["p"])
-        core.limit(limits)
-        core.begin(None if watch is None else watch.look, evaluating_until_when())
-        try:
-            found = core.call()
-        except SystemError as error:
-            raise _interrupt_in(error) from None
-        finally:
-            core.end()
+        found = core.solve(limits, None if watch is None else watch.look, matrices=True)
         if found is None:
             return None
         run = Run.of(core, problem, limits)
@@ -290,7 +264,8 @@ class Runner:
         )  # fmt: skip
         return records.Watch(callback, int(options.log))
 
-    def _returned(self, outputs: Outputs, run: Run) -> Outputs:
+    def returned(self, outputs: Outputs, run: Run) -> Outputs:
+        """The outputs for who called the solver; raises what :meth:`complain` does."""
         self.note(run)
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)
@@ -304,12 +279,7 @@ class Runner:
         return self._plain and engine_of(self.problem).evaluate is not None
 
     def complain(self, run: Run) -> None:
-        """Raise what a run has left to be raised.
-
-        Raises:
-            SolveError: where it failed and ``error_on_fail`` is set.
-            Exception: what a user's callback or model function raised.
-        """
+        """Raise what a run has left to be raised: a user's own, or :class:`SolveError`."""
         if run.raised is not None:
             raise run.raised
         if self.options.error_on_fail and not run.result.success:
@@ -337,8 +307,7 @@ class Runner:
     def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
         """Whether an argument has no number, which a warning says.
 
-        Raises:
-            InputError: for arguments that are bad otherwise, or at all with ``error_on_fail``.
+        What is bad otherwise is refused, and with ``error_on_fail`` this too.
         """
         missing = None if self.options.error_on_fail else _missing(row)
         if missing is None:
@@ -374,9 +343,6 @@ class Runner:
         """The last run of the asking thread, or of any where that has made none.
 
         What was solved in a graph is solved once more.
-
-        Raises:
-            RuntimeError: before the first.
         """
         last, pool = self._last, self.pool
         run = last.run or self._run
@@ -397,25 +363,13 @@ class Runner:
 
 
 def _settle(run: Run, lost: bool) -> None:
-    """Say in the run what of all that was raised comes out.
-
-    Raises:
-        KeyboardInterrupt: before the first iterate.
-    """
+    """Say in the run what of all that was raised comes out; Ctrl-C does where nothing is known."""
     if run.callback is not None and run.callback.raised is not None:
         run.raised = run.callback.raised
     if isinstance(run.raised, KeyboardInterrupt):
         run.raised = sessions.halted(run.result, run.raised)
     elif lost and not run.result.success and run.result.error is not None:
         run.raised = run.result.error.__cause__  # None where it gave NaN
-
-
-def _interrupt_in(error: SystemError) -> BaseException:
-    """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
-        cause = cause.__cause__
-    return error if cause is None else cause
 
 
 def _copied(target: Vector, value: Any) -> bool:

@@ -14,7 +14,7 @@ W definite on their kernel, and no active row with a zero multiplier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,6 @@ from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds, checked
 from casadi_hybrid.problem.directions import few_directions, jacobian
-from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.result import Result
@@ -39,7 +38,6 @@ from casadi_hybrid.result.result import Result
 sp = LateModule("scipy.sparse")
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
-_Names = Callable[[], tuple[Sequence[str], Sequence[str]]]
 
 
 class SensitivityError(ArithmeticError):
@@ -73,8 +71,7 @@ class Sensitivities:
         self.program = program = program.exact()
         program.functions.with_hessian("second")  # refused here where there is none
         self._weak, self._kkt_tol = weak, kkt_tol
-        of = program.functions
-        self.names: _Names = lambda: (of.variable_names, of.constraint_names)  # for the warning
+        self.names: Any = lambda of=program.functions: (of.variable_names, of.constraint_names)
 
     @cached_property
     def _mixed(self) -> ca.Function:
@@ -160,20 +157,18 @@ class Sensitivities:
         fused = Fused(program.functions.with_hessian("second"), program.functions)
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
-        of_J, of_W = patterns_of(program)
+        of_J, of_W = program.functions.entries
         J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
         self._check(solution, gradient, g, J, bounds)
         x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
         # An equation of one variable gives it: limits of what is given say nothing more.
         alone = (bounds.lbg == bounds.ubg) & (np.diff(rows.indptr) == 1)
-        loose = np.ones(program.n)
-        loose[rows.indices[rows.indptr[:-1][alone]]] = 0.0
-        at_x = self._active(x, bounds.lbx, bounds.ubx, lam_x, loose > 0.0, 0)
+        loose = ~np.isin(np.arange(program.n), rows.indices[rows.indptr[:-1][alone]])
+        at_x = self._active(x, bounds.lbx, bounds.ubx, lam_x, loose, 0)
         at_g = self._active(g, bounds.lbg, bounds.ubg, lam_g, abs(rows) @ loose > 0.0, 1)
         # Rows without a force in variables that all lie on bounds do not say how x moves: a factory
         # that leaves the bounds out fixes all variables and all rows at zero.
-        free = np.ones(program.n)
-        free[at_x] = 0.0
+        free = ~np.isin(np.arange(program.n), at_x)
         at_g = at_g[(abs(rows) @ free > 0.0)[at_g] | (np.abs(lam_g[at_g]) > self._weak)]
         active = sp.vstack((rows[at_g], sp.eye_array(program.n, format="csr")[at_x]))
         return gradient, J, sp.block_array([[W, active.T], [active, None]]), at_x, at_g
@@ -189,10 +184,8 @@ class Sensitivities:
                 f"{self._kkt_tol:.2g}; solve the problem at these parameters and bounds first"
             )
 
-    def _active(
-        self, value: Vector, lower: Vector, upper: Vector, lam: Vector,
-        loose: NDArray[np.bool_], kind: int,
-    ) -> NDArray[np.intp]:  # fmt: skip
+    def _active(self, value: Vector, lower: Vector, upper: Vector, lam: Vector,
+                loose: NDArray[np.bool_], kind: int) -> NDArray[np.intp]:  # fmt: skip
         equal = lower == upper
         distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
         weak = ~equal & loose & (distance <= self._weak) & (np.abs(lam) <= self._weak)
@@ -253,9 +246,7 @@ def solution_sensitivity(
         )
     p = checked(numbers.p if p is None else p, program.n_p, "p")
     if bounds is None:
-        bounds = getattr(numbers, "bounds", None) or Bounds(
-            numbers.lbx, numbers.ubx, numbers.lbg, numbers.ubg
-        )
+        bounds = getattr(numbers, "bounds", numbers)  # a program has them itself
     solution = Solution(result.x, result.lam_x, result.lam_g)
     return Sensitivities(program, weak=weak)(solution, p, bounds, wrt)
 

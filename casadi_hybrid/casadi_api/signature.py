@@ -12,16 +12,8 @@ from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.graphs.function import make_function, shapes_of
 from casadi_hybrid.problem.problem import Problem
 
-# What a script asks, answered without making a Function that could be in a graph.
-_INFORMATION = (
-    *(
-        f"{word}_{side}"
-        for side in ("in", "out")
-        for word in ("n", "name", "size", "size1", "size2", "numel", "nnz", "sparsity", "index")
-    ),
-    *("has_in", "has_out", "default_in", "max_in", "min_in", "nominal_in", "nominal_out"),
-    *("is_diff_in", "is_diff_out"),
-)
+# What a script asks of inputs and outputs, answered without a Function that could be in a graph.
+_INFORMATION = [name for name in dir(ca.Function) if name.endswith(("_in", "_out"))]
 
 
 class Signature(ca.Function):  # type: ignore[misc]

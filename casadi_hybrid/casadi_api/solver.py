@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -10,16 +9,15 @@ from typing import TYPE_CHECKING, Any, overload
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
 from casadi_hybrid.problem.numbers import by_block
-from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,9 +63,9 @@ class NlpSolver(Signature):
     memory until the process ends: a graph built from it may outlive it.
     """
 
-    def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
-        super().__init__(name, problem)
-        self._runner = Runner(name, problem, options)
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner.name, runner.problem)
+        self._runner = runner
 
     @cached_property
     def this(self) -> Any:
@@ -137,8 +135,7 @@ class NlpSolver(Signature):
                 return found
         values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
         given = {label: symbols_of(v) for label, v in zip(INPUTS, values, strict=True)}
-        for word in unknown:
-            raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
+        check_names(unknown, ("warm_start",))
         if in_order:
             if any(value is not None for value in given.values()):
                 raise InputError("give all arguments by position, or all by name")
@@ -147,28 +144,19 @@ class NlpSolver(Signature):
             if warm_start is not None:
                 raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
             return self._in_graph(given)
-        solves = [solves_in(value, self._shapes[label]) for label, value in given.items()]
-        if max(solves) > 1:
+        if any(solves_in(value, self._shapes[label]) > 1 for label, value in given.items()):
             from casadi_hybrid.casadi_api.batch import complain, solve_many  # noqa: PLC0415 (threads)
 
-            batch = solve_many(self._runner, given, solves, [warm_start] * max(solves))
+            batch = solve_many(self._runner, given, warm_start)
             complain(self._runner, batch)
             return batch.outputs()
-        return self._runner.solve(values, warm_start)
+        return self._runner.returned(*self._runner.run(given, warm_start))
 
     def within(
         self,
         seconds: float = np.inf,
         iterations: int | None = None,
-        *,
-        x0: Any = None,
-        p: Any = None,
-        lbx: Any = None,
-        ubx: Any = None,
-        lbg: Any = None,
-        ubg: Any = None,
-        lam_x0: Any = None,
-        lam_g0: Any = None,
+        **given: Any,
     ) -> Result:
         """Solve under limits of this call, and return the best point until then.
 
@@ -178,7 +166,7 @@ class NlpSolver(Signature):
         Args:
             seconds: of wall-clock time from the call on.
             iterations: at most so many; those of the options by default.
-            x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0: as in :meth:`__call__`.
+            **given: CasADi's arguments x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0, by name.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
@@ -188,7 +176,8 @@ class NlpSolver(Signature):
             positive(seconds, "seconds")
         if iterations is not None:
             count(iterations, "iterations")
-        return self._runner.within(seconds, iterations, (x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0))
+        check_names(given)
+        return self._runner.within(seconds, iterations, given)
 
     def batch(
         self,
@@ -225,9 +214,9 @@ class NlpSolver(Signature):
             >>> found.x.round(6).tolist(), found.result(2).success
             ([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]], True)
         """
-        from casadi_hybrid.casadi_api.batch import batch_of  # noqa: PLC0415 (threads)
+        from casadi_hybrid.casadi_api.batch import solve_many  # noqa: PLC0415 (threads)
 
-        return batch_of(self._runner, self._shapes, given, warm_start, threads)
+        return solve_many(self._runner, given, warm_start, threads)
 
     def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:
         """Solve as ``Function.call`` does: a dictionary or a list in, the same kind out.
@@ -404,8 +393,7 @@ class NlpSolver(Signature):
         runner = stored.runner_of(text) if isinstance(text, str) else None
         if runner is None:
             raise InputError("text must be what NlpSolver.serialize returned")
-        kept = {"_name": runner.name, "_problem": runner.problem, "_runner": runner}
-        return _remade(NlpSolver, kept)
+        return NlpSolver(runner)
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
         """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
@@ -421,17 +409,13 @@ class NlpSolver(Signature):
         with open(fname, encoding="ascii", errors="replace") as file:
             return NlpSolver.deserialize(file.read())
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_name": self._name, "_problem": self._problem, "_runner": self._runner}
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (type(self), self.__getstate__())
-
-    def __copy__(self) -> NlpSolver:
-        return _remade(type(self), self.__getstate__())
+        return type(self), (self._runner,)
 
     def __deepcopy__(self, _memo: Any = None) -> NlpSolver:
-        return copy.copy(self)  # nothing of a solver changes but its last result, as in CasADi
+        return type(self)(self._runner)  # nothing of it changes but its last result, as in CasADi
+
+    __copy__ = __deepcopy__
 
     def __hash__(self) -> int:
         return id(self)
@@ -475,9 +459,3 @@ class Made(ca.Function):  # type: ignore[misc]
         return type(self)(*self._recipe)
 
     __copy__ = __deepcopy__
-
-
-def _remade(kind: type[NlpSolver], kept: dict[str, Any]) -> NlpSolver:
-    made = kind.__new__(kind)
-    made.__dict__.update(kept)
-    return made

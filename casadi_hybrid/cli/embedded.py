@@ -62,8 +62,14 @@ def add_arguments(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; its exit code: 1 where C does not answer as Python does."""
+    made = [path for path in (arguments.out, *arguments.out.parents) if not path.exists()]
     writable(arguments.out)
-    written = export(arguments)
+    try:
+        written = export(arguments)
+    finally:
+        for path in made:  # nothing stays of a refusal
+            if not any(path.iterdir()):
+                path.rmdir()
     if not arguments.json:
         print(written, flush=True)
     elif arguments.no_measure:
@@ -91,14 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def export(arguments: argparse.Namespace) -> Export:
-    """Write what stands at a place, see :meth:`casadi_hybrid.casadi_api.solver.NlpSolver.export`.
-
-    Raises:
-        InputError: where there is nothing, or something else than an nlp dictionary, a Problem, a
-            solver, an OptimalControl or an MPC, with arguments and a list of changes of them beside
-            it or not; and as there.
-        OSError: as there.
-    """
+    """Write what stands at a place, as :meth:`.NlpSolver.export` writes a solver."""
     from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
 
     place, name = arguments.problem, arguments.name

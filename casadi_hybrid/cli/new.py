@@ -37,11 +37,7 @@ def add_arguments(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file, say how to run it, and return 0.
-
-    Raises:
-        InputError: for a name that is no module's, a file that exists, an unknown scenario.
-    """
+    """Write the file, say how to run it, and return 0."""
     name = arguments.name
     path = Path(name if name.endswith(".py") else f"{name}.py")
     if not re.fullmatch(r"[A-Za-z_]\w*", path.stem):

@@ -52,9 +52,6 @@ def read(place: str) -> Own:
     NAME is a variable, or a function that is called: a Problem, CasADi's dictionary, a ca.Opti, a
     solver of nlpsol, or a tuple of one of these and a dictionary of numbers. Beside a dictionary
     or a solver the file's own variables x0, p, lbx, … are its numbers, or a dictionary of them.
-
-    Raises:
-        InputError: where there is no such file or name, or it is something else.
     """
     if place.endswith(".nl"):
         if not Path(place).is_file():
@@ -82,9 +79,6 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
     """The name of ``FILE.py:NAME`` or ``MODULE:NAME``, what it is, and the variables beside it.
 
     What a function returns stands for it. Without a name the first of ``names`` that is there.
-
-    Raises:
-        InputError: where there is none, or the module raises.
     """
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may have a colon of its own
@@ -101,11 +95,9 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
     found = there[name]
     if callable(found) and not isinstance(found, NlpSolver | ca.Function):
         needed = [str(p) for p in signature(found).parameters.values() if p.default is p.empty]
-        if needed := [said for said in needed if said[0] != "*"]:
-            raise InputError(
-                f"{name} of {where} needs {', '.join(needed)}; write a function there that needs "
-                f"nothing, as def mine(): return {name}(…), and name that"
-            )
+        if missing := ", ".join(said for said in needed if said[0] != "*"):
+            advice = f"write a function there that needs nothing, as def mine(): return {name}(…)"
+            raise InputError(f"{name} of {where} needs {missing}; {advice}, and name that")
         with _told(f"{name} of {where}"):
             found = found()
     return name, found, there
@@ -119,10 +111,9 @@ def _told(what: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        others = str(Path(__file__).parents[1]), sys.prefix, sys.base_prefix, "<frozen"
-        own = [f"{part.filename}:{part.lineno}: " for part in extract_tb(error.__traceback__)
-               if not part.filename.startswith(others)]  # fmt: skip
-        at = own[-1] if own else ""
+        others, at = (str(Path(__file__).parents[1]), sys.prefix, sys.base_prefix, "<frozen"), ""
+        for part in extract_tb(error.__traceback__):
+            at = at if part.filename.startswith(others) else f"{part.filename}:{part.lineno}: "
         raise InputError(f"{at}{what} raised {type(error).__name__}: {error}") from error
 
 

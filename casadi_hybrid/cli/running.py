@@ -69,11 +69,7 @@ def scenario_summaries(folder: Path) -> dict[str, str]:
 
 
 def scenario_folder() -> Path:
-    """``./scenarios`` where it has scenarios, the one of the checkout, or the installed one.
-
-    Raises:
-        InputError: where there is none.
-    """
+    """``./scenarios`` where it has scenarios, the one of the checkout, or the installed one."""
     for parent in (Path.cwd(), _PACKAGE.parent, _PACKAGE):
         folder = parent / "scenarios"
         if folder.is_dir() and scenario_summaries(folder):

@@ -46,11 +46,7 @@ def add_arguments(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Solve and judge; the exit code says the outcome.
-
-    Raises:
-        InputError: for a file without a problem, or wrong numbers.
-    """
+    """Solve and judge; the exit code says the outcome."""
     own = read(arguments.problem)
     solver = Solver(own.problem, arguments.method, tol=arguments.tol, max_iter=arguments.max_iter)
     numbers = dict(own.numbers)

@@ -28,38 +28,10 @@ from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
 
 __all__ = [
-    "EKF",
-    "MHE",
-    "MPC",
-    "Block",
-    "Collocation",
-    "Free",
-    "Integrator",
-    "Model",
-    "MultipleShooting",
-    "OptimalControl",
-    "Phases",
-    "Plant",
-    "Program",
-    "Record",
-    "Refined",
-    "Run",
-    "RungeKutta",
-    "Samples",
-    "Saved",
-    "Scenarios",
-    "SingleShooting",
-    "Soft",
-    "Solution",
-    "Steady",
-    "Step",
-    "Summary",
-    "Table",
-    "branches",
-    "monte_carlo",
-    "refine",
-    "simulate",
-    "steady",
-]
+    "EKF", "MHE", "MPC", "Block", "Collocation", "Free", "Integrator", "Model", "MultipleShooting",
+    "OptimalControl", "Phases", "Plant", "Program", "Record", "Refined", "Run", "RungeKutta",
+    "Samples", "Saved", "Scenarios", "SingleShooting", "Soft", "Solution", "Steady", "Step",
+    "Summary", "Table", "branches", "monte_carlo", "refine", "simulate", "steady",
+]  # fmt: skip
 
 check_classes(__all__, globals())

@@ -124,15 +124,8 @@ class Assembly:
             for key in _KINDS
         }  # fmt: skip
         stages = {key: np.array(self._stages[key], dtype=int)[order[key]] for key in ("x", "g")}
-        return Program(
-            self.name,
-            nlp,
-            **numbers,
-            variables=blocks["x"],
-            parameters=blocks["p"],
-            constraints=blocks["g"],
-            stages=stages,
-        )
+        return Program(self.name, nlp, **numbers, variables=blocks["x"], parameters=blocks["p"],
+                       constraints=blocks["g"], stages=stages)  # fmt: skip
 
     def reader(self, name: str, program: Program, outputs: Sequence[Any]) -> ca.Function:
         """Return the function (x, p) of the built program that gives expressions of its symbols."""

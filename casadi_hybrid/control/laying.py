@@ -73,15 +73,10 @@ def lay_phase(
     unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not _zero(cost.integral)]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
-    horizon = Horizon(
-        assembly,
-        ocp.model.unlimited(ocp.softened),
-        ocp.expression_function([integrand], "integrand"),
-        ocp.fractions,
-        first,
-        prefix,
-        {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns},
-    )
+    guesses = {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns}
+    function = ocp.expression_function([integrand], "integrand")
+    model = ocp.model.unlimited(ocp.softened)
+    horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, start)
     _parameters(ocp, horizon)
     ocp.method.begin(horizon)

@@ -33,6 +33,13 @@ class Moves:
     equations: ca.Function
     outputs: ca.Function
 
+    @property
+    def algebraic(self) -> ca.Function:
+        """(z near, x, u, p, t) → z with 0 = equations(x, z, u, p, t)."""
+        x, z, u, p, t = self.equations.sx_in()
+        rows = ca.Function("equations", [z, x, u, p, t], [self.equations(x, z, u, p, t)])
+        return ca.rootfinder("algebraic", "newton", rows, {"abstol": 1e-12})
+
 
 class Model:
     """A plant: dx/dt = rate(x, z, u, p, t) with 0 = equations(x, z, u, p, t), or x⁺ = next(…).
@@ -137,12 +144,14 @@ class Model:
         self.values[name] = column(values, values.size, f"value of {name!r}")
         return self._declare("parameter", signal)
 
-    def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
+    def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Declare a parameter with a value for each grid point, held over the interval after it.
 
         Args:
             name: of it.
             value: a number, a column, a matrix with a column a grid point, or a function of time.
+                Without one, every solve that depends on it takes one by name; a plant and an
+                estimator take zero.
             size: number of entries.
             unit: of it.
 
@@ -151,8 +160,9 @@ class Model:
         """
         if size == 1 and isinstance(value, list | tuple) and len(value) > 1:
             raise InputError(f"reference {name!r} has {len(value)} numbers; give size={len(value)}")
-        self.values[name] = value
-        return self._declare("parameter", Signal.of(name, size, unit=unit, varying=True))
+        self.values[name] = 0.0 if value is None else value
+        signal = Signal.of(name, size, unit=unit, varying=True, needed=value is None)
+        return self._declare("parameter", signal)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say dx/dt of states by name; names that are no Python words come in a dictionary.
@@ -236,7 +246,8 @@ class Model:
         other = copy.copy(self)
         controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
                     for name, s in self.signals["control"].items()}  # fmt: skip
-        other.signals = {kind: {name: replace(s, moved=(None, None)) for name, s in signals.items()}
+        other.signals = {kind: {name: replace(s, moved=(None, None), needed=False)
+                                for name, s in signals.items()}
                          for kind, signals in self.signals.items()}  # fmt: skip
         other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
@@ -285,13 +296,13 @@ class Model:
                 )
             return column(given, total, what)
         own = self.places(kind)
-        missing = [name for name in own if name not in values]
-        if default is None and missing:
-            raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         full = np.zeros(self.size(kind)) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
             where = known(name, own, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
+        missing = [name for name in own if name not in values]
+        if default is None and missing:
+            raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         return full
 
     @cached_property
@@ -335,11 +346,7 @@ class Model:
         return self._symbols[signal.name]
 
     def _signal(self, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any) -> Any:
-        """A signal whose limits may be expressions of parameters, which are evaluated as declared.
-
-        Raises:
-            InputError: for symbols that are no parameters of the model, and as :meth:`Signal.of`.
-        """
+        """A signal; limits may be expressions of parameters, which are evaluated as declared."""
         values: list[Any] = [lower, upper]
         moved: list[Any] = [None, None]
         for k, (side, given) in enumerate((("lower", lower), ("upper", upper))):

@@ -135,26 +135,15 @@ class OptimalControl(Statement):
             InputError: as :meth:`NlpSolver.export`, and where a state is free at the start.
             OSError: where the folder cannot be written to.
         """
-        from casadi_hybrid.control.controller.writing import (  # noqa: PLC0415 - only for this
-            Law,
-            export_law,
-        )
+        # only for this
+        from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
         from casadi_hybrid.control.predictive.limits import Limits  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
-        law = Law(
-            self,
-            program,
-            {"": {}},
-            Limits(self),
-            none,
-            "zero, within the limits",
-            none,
-            1e-4,
-            False,
-        )
+        words = "zero, within the limits"
+        law = Law(self, program, {"": {}}, Limits(self), none, words, none, 1e-4, False)
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:
@@ -182,8 +171,7 @@ class OptimalControl(Statement):
 
 def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
     """Return the solver of a program, with names; the parts are statements by their prefixes."""
-    names = labels(program, parts, less=True)
-    return nlpsol("solver", "hybrid", dict(program.nlp), {**names, **options})
+    return nlpsol("solver", "hybrid", dict(program.nlp), {**labels(program, parts), **options})
 
 
 def solved(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.signals import Array, known, matrix
+from casadi_hybrid.control.signals import Array, Signal, known, matrix
 
 _PLACES = "", " inside", " at begin", " at end"
 """What the names of the blocks of one quantity end with."""
@@ -97,7 +97,7 @@ class Program:
         return int(self.lbg.size)
 
     @property
-    def arguments(self) -> dict[str, Array]:
+    def arguments(self) -> dict[str, Any]:
         """The arguments of a call of any solver made for :attr:`nlp`."""
         return {key: getattr(self, key) for key in ("x0", "p", "lbx", "ubx", "lbg", "ubg")}
 
@@ -138,18 +138,19 @@ class Program:
 
     def part(self, prefix: str) -> Program:
         """Return the program as one of its parts sees it: the blocks whose names begin so."""
+        own: dict[str, Any] = {
+            kind: {name.removeprefix(prefix): block for name, block in getattr(self, kind).items()
+                   if name.startswith(prefix)}
+            for kind in ("variables", "parameters", "constraints", "limits")
+        }  # fmt: skip
+        return replace(self, **own)
 
-        def own(blocks: Mapping[str, Any]) -> dict[str, Any]:
-            return {name.removeprefix(prefix): block for name, block in blocks.items()
-                    if name.startswith(prefix)}  # fmt: skip
-
-        return replace(
-            self,
-            variables=own(self.variables),
-            parameters=own(self.parameters),
-            constraints=own(self.constraints),
-            limits=own(self.limits),
-        )
+    def stacked(self, signals: Mapping[str, Signal], column: int) -> Array:
+        """Return a column of these parameters, zeros for those that the solver chooses."""
+        return np.concatenate([np.zeros(0), *(
+            self.parameters[name].read(self.p)[:, column] if name in self.parameters
+            else np.zeros(signal.size) for name, signal in signals.items()
+        )])  # fmt: skip
 
     def with_x0(self, x0: Any) -> Program:
         """Return the program with another start, in its own unknowns."""

@@ -32,6 +32,7 @@ class Signal:
         unit: for axes and tables, as ``"m/s"``.
         linear: of controls, whether they run linearly between grid points instead of being held.
         varying: of parameters, whether they have a value at each grid point.
+        needed: of these, whether a solve has to be given them, for none was declared.
         moved: expressions of the model's parameters in the place of lower and of upper; None for
             one that is a number.
     """
@@ -45,6 +46,7 @@ class Signal:
     unit: str = ""
     linear: bool = False
     varying: bool = False
+    needed: bool = False
     moved: tuple[Any, Any] = (None, None)
 
     @classmethod
@@ -59,11 +61,7 @@ class Signal:
         unit: str = "",
         **rest: Any,
     ) -> Signal:
-        """Check and spread the numbers over the entries.
-
-        Raises:
-            InputError: for a bad name, size, limit or scale, which it names.
-        """
+        """Check and spread the numbers over the entries."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
         size = count(size, f"size of {name!r}", at_least=1)
@@ -114,16 +112,16 @@ def number(values: Array) -> Any:
 
 
 def numbers(value: Any, what: str) -> Array:
-    """Return numbers as an array of the shape they have; no None, text or expression."""
+    """Return numbers as a new array of the shape they have; no None, text or expression."""
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         limit = what.startswith(("lower ", "upper "))
         hint = "; limit the difference of the two instead" if limit else ""
         raise InputError(f"{what} must be numbers, got the expression {value}{hint}")
     try:
-        if value is None:
+        if value is None or np.asarray(value).dtype.kind in "SU":  # "5" is no number
             raise TypeError
-        return np.asarray(value, dtype=float)
+        return np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers, got {value!r}") from None
 
@@ -152,13 +150,22 @@ def column(value: Any, size: int, what: str) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
     values = numbers(value, what).ravel()
     if np.isnan(values).any():
-        raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
+        none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
+        raise InputError(f"{what} has a NaN; give numbers{none}")
     if values.size not in (1, size):
         needed = (
             f"one, or declare it with {values.size} entries" if size == 1 else f"one, or {size}"
         )
         raise InputError(f"{what} has {values.size} entries; give {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
+
+
+def finite(value: Any, size: int, what: str) -> Array:
+    """Return finite numbers as one column of the size."""
+    values = column(value, size, what)
+    if np.isinf(values).any():
+        raise InputError(f"{what} is infinite; give a finite number")
+    return values
 
 
 def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
@@ -277,12 +284,9 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
 
 def lagrange(nodes: Array, s: Array) -> Array:
     """Return the Lagrange polynomials on the nodes at s, one row a point."""
-    rows = np.ones((s.size, nodes.size))
-    for i in range(nodes.size):
-        for j in range(nodes.size):
-            if j != i:
-                rows[:, i] *= (s - nodes[j]) / (nodes[i] - nodes[j])
-    return rows
+    others = [np.delete(nodes, i) for i in range(nodes.size)]
+    rows = [np.prod((s[:, None] - o) / (n - o), axis=1) for n, o in zip(nodes, others, strict=True)]
+    return np.stack(rows, axis=1)
 
 
 def between(fractions: Array, taus: Array) -> Array:

@@ -29,7 +29,7 @@ class Ended:
     """How a solve ended, as the solver's ``stats`` say, and its figure."""
 
     stats: Mapping[str, Any]
-    _curves: Mapping[str, Dense]
+    _curves: Mapping[str, Solution]
 
     @property
     def success(self) -> bool:
@@ -56,14 +56,15 @@ class Ended:
         """Return a figure fit to publish, a panel for each quantity.
 
         Lines run between the grid points, dots are the grid points, held controls are stairs,
-        limits are dashed and marked where they are active; of several parts each has a colour.
+        limits are dashed, that of one entry alone in its colour, and marked where they are active;
+        of several parts each has a colour.
 
         Args:
             names: of quantities and path constraints; by default all states, algebraic states,
                 controls and path constraints.
             path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
             label: of the time axis; by default with the model's ``time_unit``.
-            tol: distance from a limit, divided by the scale, up to which it counts as active.
+            tol: of what counts as active, see :meth:`Solution.active`.
 
         Raises:
             InputError: for a name that is none.
@@ -148,20 +149,8 @@ class Solution(Ended):
         values |= {name: P[where] for name, where in places(ocp.given).items()}
         values |= {name: Y[where] for name, where in model.places("output").items()}
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
-        return cls(
-            ocp,
-            laid,
-            program,
-            x,
-            lam_x,
-            lam_g,
-            sum(found.values()),
-            T.ravel(),
-            values,
-            Named(found, "cost"),
-            stats,
-            explanation,
-        )
+        return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
+                   Named(found, "cost"), stats, explanation)  # fmt: skip
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
@@ -183,14 +172,12 @@ class Solution(Ended):
     @property
     def states(self) -> Array:
         """All states, one below the other, a column a time."""
-        return self._stacked("state")
+        return self.dense.X.copy()
 
     @property
     def controls(self) -> Array:
         """All controls at the beginning of each interval, one below the other."""
-        rows = [self.values[name] for name in self.ocp.model.signals["control"]]
-        N = self.times.size - 1
-        return np.vstack([row[:, :N] for row in rows]) if rows else np.zeros((0, N))
+        return self.dense.U.copy()
 
     @property
     def multipliers(self) -> dict[str, Array]:
@@ -198,12 +185,11 @@ class Solution(Ended):
 
         Positive where an upper limit holds the point back, negative where a lower one does.
         """
-        found = {
+        return Named({
             name: plain(block.read(stacked, dual=True))
             for _, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g)
             for name, block in blocks.items()
-        }
-        return Named(found, "constraint or variable")
+        }, "constraint or variable")  # fmt: skip
 
     @property
     def units(self) -> dict[str, str]:
@@ -212,8 +198,8 @@ class Solution(Ended):
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
 
     @property
-    def _curves(self) -> dict[str, Dense]:  # type: ignore[override]
-        return {"": self.dense}
+    def _curves(self) -> dict[str, Solution]:  # type: ignore[override]
+        return {"": self}
 
     @cached_property
     def dense(self) -> Dense:
@@ -293,10 +279,13 @@ class Solution(Ended):
 
     @property
     def another_guess(self) -> str:
-        """What to try before a limit is relaxed where a nonlinear path constraint is violated.
+        """What to change first where a state is given outside of its limits, and what to try before
+        a limit is relaxed where a nonlinear path constraint is violated.
 
-        Empty where it does not, and where linear constraints alone contradict each other.
+        Empty for a solution, and where linear constraints alone contradict each other.
         """
+        if not self.success and (given := checking.outside(self.ocp, self.program)):
+            return f"{given}: change that, or the limit."
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""
         contradiction = self.explanation.partition("Worst violations")[0]
@@ -316,23 +305,23 @@ class Solution(Ended):
 
     def _given_at(self, time: float) -> bool:
         """Whether all states are fixed there, at the start or at the end."""
-        states = self.ocp.model.signals["state"]
-        first = time <= self.times[0] and states.keys() <= self.ocp.fixed.keys()
-        return first or (
-            time >= self.times[-1] and {f"final {name}" for name in states} <= self.ocp.ends.keys()
-        )
+        states = self.ocp.model.signals["state"].keys()
+        first = time <= self.times[0] and states <= self.ocp.fixed.keys()
+        return first or (time >= self.times[-1] and states <= self.ocp.ends.keys())
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
 
-        Names are those of :attr:`multipliers`; equations are left out.
+        Names are those of :attr:`multipliers`; equations are left out. A limit is active within
+        10·tol·max(1, |limit|), and where its multiplier exceeds the distance to it, both in units
+        of the scale: the rule of :func:`casadi_hybrid.verify.verify`.
 
         Args:
-            tol: largest distance from the limit, divided by the scale.
+            tol: of the solve.
             side: ``"lower"``, ``"upper"`` or ``"either"``.
         """
-        found = checking.active(self.program, self.x, self._rows(self.x), tol, side)
-        return Named(found, "limit")
+        at, lam = (self.x, self._rows(self.x)), (self.lam_x, self.lam_g)
+        return Named(checking.active(self.program, at, lam, tol, side), "limit")
 
     def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
         """Return d(trajectory)/d(parameter) by name, in units, at the solution.
@@ -392,6 +381,3 @@ class Solution(Ended):
         nlp = self.program.nlp
         g = ca.Function("g", [nlp["x"], nlp["p"]], [nlp["g"]])
         return np.asarray(g(x, self.program.p).full(), dtype=float).ravel()
-
-    def _stacked(self, kind: str) -> Array:
-        return np.vstack([self.values[name] for name in self.ocp.model.signals[kind]])

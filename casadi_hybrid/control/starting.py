@@ -14,12 +14,13 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading.checking import targets
 from casadi_hybrid.control.signals import (
     Array,
-    Signal,
     between,
     by_name,
     column,
+    finite,
     known,
     matrix,
     spread,
@@ -54,7 +55,8 @@ def with_numbers(
         }
     if x0 is not None:
         initial |= _initial(ocp, x0)
-    values |= {f"initial {name}": value for name, value in initial.items()}
+    for name, value in initial.items():
+        values[f"initial {name}"] = finite(value, value.size, f"initial {name!r}")
     return _limited(ocp, program.with_parameters(values)), initial
 
 
@@ -63,7 +65,7 @@ def _limited(ocp: Statement, program: Program) -> Program:
     model = ocp.model
     moving, function = model.limiting
     if moving:
-        p = _stacked(program, model.signals["parameter"], 0)  # what is free is in no limit
+        p = program.stacked(model.signals["parameter"], 0)  # what is free is in no limit
         sides = [side.full().ravel() for side in function.call([p])]
         for (name, signal), lower, upper in zip(
             moving.items(), sides[::2], sides[1::2], strict=True
@@ -72,14 +74,6 @@ def _limited(ocp: Statement, program: Program) -> Program:
                 raise InputError(f"lower of {name!r} is {lower}, above its upper, {upper}")
             program = program.with_limits(name, signal, lower, upper)
     return program
-
-
-def _stacked(program: Program, signals: Mapping[str, Signal], column: int) -> Array:
-    """A column of these parameters as they are, zeros for those that the solver chooses."""
-    return np.concatenate([np.zeros(0), *(
-        program.parameters[name].read(program.p)[:, column] if name in program.parameters
-        else np.zeros(signal.size) for name, signal in signals.items()
-    )])  # fmt: skip
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:
@@ -106,6 +100,11 @@ def _parameters(
     """The values by block; functions of time at the grid points, also those that were declared."""
     signals, declared, values = ocp.given, ocp.declared, {}
     times = time + ocp.length * ocp.fractions
+    for name in ocp.lacking(given):
+        raise InputError(
+            f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "
+            "with the value that it is to have without"
+        )
     for name, signal in signals.items():
         if signal.varying and callable(declared[name]) and name not in given:
             values[name] = spread(declared[name], signal.size, times, f"value of {name!r}")
@@ -131,12 +130,12 @@ def _guess(
     """Start values of the variables by block, in physical units."""
     given = {**ocp.guesses, **by_name(guess, "guess")}
     fractions = ocp.fractions
-    targets = _targets(ocp, program)
+    wanted = targets(ocp, program)
     rows: dict[str, Array] = {}
     for name, signal in ocp.model.unknowns.items():
         if name in initial and name not in given:
             begin = initial[name]
-            rows[name] = begin[:, None] + np.outer(targets.get(name, begin) - begin, fractions)
+            rows[name] = begin[:, None] + np.outer(wanted.get(name, begin) - begin, fractions)
         else:
             rows[name] = ocp.guessed(name, given.get(name, signal.guess))
     values = {
@@ -150,22 +149,6 @@ def _guess(
         if name not in values:
             known(name, {**ocp.model.unknowns, **ocp.freed}, "state, control or free one")
     return values
-
-
-def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
-    """The final values of states that are fixed there, as the parameters say."""
-    found: dict[str, Array] = {}
-    wanted = [c for c in ocp.constraints if c.name in ocp.ends]
-    if not wanted:
-        return found
-    model = ocp.model
-    rows = ocp.expression_function([c.expression for c in wanted])
-    numbers = np.append(_stacked(program, ocp.given, -1), ocp.length)
-    zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
-    values = rows.call([*zero, numbers, ocp.length], False, False)
-    for constraint, value in zip(wanted, values, strict=True):
-        found[constraint.name.removeprefix("final ")] = -np.array(value).ravel()
-    return found
 
 
 def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array]]:

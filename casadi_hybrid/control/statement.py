@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
@@ -21,6 +21,7 @@ from casadi_hybrid.control.signals import (
     by_name,
     column,
     expression,
+    finite,
     known,
     numbers,
     spread,
@@ -40,7 +41,7 @@ class Statement:
         signals, values: parameters and references of the problem by name.
         costs, constraints: in the order of declaration.
         fixed: states that are fixed at the start, with their numbers.
-        ends: constraints that fix states at the end, with their numbers; None of expressions.
+        ends: states that are fixed at the end, with their expressions.
         cycles: states that end as they began.
         freed: parameters of the model that the solver chooses.
         guesses: by name.
@@ -88,7 +89,7 @@ class Statement:
         self.costs: list[Cost] = []
         self.constraints: list[Constraint] = []
         self.fixed: dict[str, Any] = {}
-        self.ends: dict[str, Array | None] = {}
+        self.ends: dict[str, Any] = {}
         self.cycles: list[str] = []
         self.freed: dict[str, Signal] = {}
         self.guesses: dict[str, Guess] = {}
@@ -125,9 +126,22 @@ class Statement:
         values = numbers(value, f"value of {name!r}").ravel()
         return self._declare(Signal.of(name, values.size, unit=unit), values)
 
-    def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
+    def lacking(self, given: Collection[str]) -> list[str]:
+        """Return the references without a value, on which dynamics, costs or constraints depend."""
+        names = [n for n, signal in self.given.items() if signal.needed and n not in given]
+        if not names:
+            return names
+        moves, arguments = self.model.moves, self.model.arguments
+        said = [moves.rate(*arguments), moves.equations(*arguments)]
+        said += [ca.vertcat(c.integral, c.sum, c.start, c.end) for c in self.costs]
+        said += [constraint.expression for constraint in self.constraints]
+        return [n for n in names if ca.depends_on(ca.vertcat(*said),
+                self._symbols[n] if n in self.signals else self.model.symbol(n))]  # fmt: skip
+
+    def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
-        return self._declare(Signal.of(name, size, unit=unit, varying=True), value)
+        signal = Signal.of(name, size, unit=unit, varying=True, needed=value is None)
+        return self._declare(signal, 0.0 if value is None else value)
 
     def previous(self, control: str) -> Any:
         """Return a control as it is on the interval before, to price or to limit its changes.
@@ -178,34 +192,36 @@ class Statement:
             self.minimize(label, sum=ca.dot(ca.DM(given["price"]), change**2))
         if limit is not None:
             self.path(label, change, lower=-given["limit"], upper=given["limit"],
-                      scale=signal.scale, at="intervals")  # fmt: skip
+                      scale=signal.scale, unit=signal.unit, at="intervals")  # fmt: skip
             self.slewed.append(label)
 
     def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Fix states at the start; without any, all of them.
+        """Fix states at the start; without any, all that are not. Of two calls the last one counts.
 
         The numbers are those of a solve without ``x0``; states left out of an argument keep them.
         """
         self._open()
-        values = {**by_name(values, "initial"), **named}
         states = self.model.signals["state"]
-        for name in values or states:
+        others = dict.fromkeys(name for name in states if name not in self.fixed)
+        for name, value in ({**by_name(values, "initial"), **named} or others).items():
             signal = known(name, states, "state")
-            if values.get(name) is not None:
-                column(values[name], signal.size, f"initial {name!r}")
-            self.fixed[name] = values.get(name)
+            if value is not None:
+                finite(value, signal.size, f"initial {name!r}")
+            self.fixed[name] = value
 
     def final(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Fix states at the end, to numbers or to expressions of parameters."""
+        """Fix states at the end, to numbers or expressions of parameters; the last call counts."""
+        self._open()
         for name, value in {**by_name(values, "final"), **named}.items():
             signal = known(name, self.model.signals["state"], "state")
-            symbolic = isinstance(value, ca.SX | ca.MX | str)
-            number = None if symbolic else column(value, signal.size, f"final {name!r}")
-            difference = self.model.symbol(name) - self._expression(value, f"final {name!r}")
-            self.at_end(
-                f"final {name}", difference, equal=0.0, scale=signal.scale, unit=signal.unit
-            )
-            self.ends[f"final {name}"] = number
+            if not isinstance(value, ca.SX | ca.MX | str):
+                finite(value, signal.size, f"final {name!r}")
+            wanted = self._expression(value, f"final {name!r}")
+            gap, label = self.model.symbol(name) - wanted, f"final {name}"
+            if name in self.ends:
+                self.constraints = [c for c in self.constraints if c.name != label]
+            self.at_end(label, gap, equal=0.0, scale=signal.scale, unit=signal.unit)
+            self.ends[name] = wanted
 
     def periodic(self, *names: str) -> None:
         """Let states end as they began, whatever that is; without names all of them."""
@@ -213,7 +229,7 @@ class Statement:
         states = self.model.signals["state"]
         for name in names or states:
             known(name, states, "state")
-            if name in self.fixed or f"final {name}" in self.ends:
+            if name in self.fixed or name in self.ends:
                 raise InputError(f"{name!r} is fixed at an end already; it cannot be periodic too")
             if name not in self.cycles:
                 self.cycles.append(name)

@@ -89,8 +89,9 @@ def steady(
     for name, value in by_name(parameters, "parameters").items():
         size = known(name, model.signals["parameter"], "parameter").size
         values[name] = column(value, size, f"parameters[{name!r}]")
-    p = _stacked({name: _held(name, values[name], signal.size, time)
-                  for name, signal in model.signals["parameter"].items()})  # fmt: skip
+    # Of a reference with a column a grid point, the first.
+    first = {name: v[:, 0] if np.ndim(v) > 1 else v for name, v in values.items()}
+    p = model.numbers(first, time)
     scale = _stacked({name: signal.scale for name, signal in signals.items()})
     z = ca.SX.sym("z", scale.size)
     x, a, u = ca.vertsplit(ca.DM(scale) * z, np.cumsum([0, *map(model.size, KINDS)]).tolist())
@@ -109,19 +110,9 @@ def steady(
     if not solver.stats()["success"]:
         raise InputError(f"no steady state of {model.name} was found: {solver.explain()}")
     point = scale * found["x"].full().ravel()
-    parts, at = [], 0
-    for kind in KINDS:
-        parts.append(
-            {name: number(point[at:][where]) for name, where in model.places(kind).items()}
-        )
-        at += model.size(kind)
-    return Steady(*parts)
-
-
-def _held(name: str, value: Any, size: int, time: float) -> Array:
-    """The numbers of a parameter; of a reference that changes those at its beginning."""
-    given = numbers(value(time) if callable(value) else value, f"parameter {name!r}")
-    return column(given[:, 0] if given.ndim > 1 else given, size, f"parameter {name!r}")
+    parts = zip(KINDS, np.split(point, np.cumsum([*map(model.size, KINDS)])[:-1]), strict=True)
+    return Steady(*({name: number(part[where]) for name, where in model.places(kind).items()}
+                    for kind, part in parts))  # fmt: skip
 
 
 def _stacked(parts: Mapping[str, Any]) -> Array:

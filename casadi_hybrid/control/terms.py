@@ -55,11 +55,7 @@ class Soft:
 
     @classmethod
     def of(cls, price: Any, what: str) -> Soft | None:
-        """Return a price as it may be given: one of these, a linear weight, or None.
-
-        Raises:
-            InputError: for another one.
-        """
+        """Return a price as it may be given: one of these, a linear weight, or None."""
         if price is None or isinstance(price, Soft):
             return price
         try:
@@ -114,11 +110,7 @@ class Constraint:
         unit: str,
         at: str = "inside",
     ) -> Constraint:
-        """Check the numbers and spread them over the entries.
-
-        Raises:
-            InputError: for what does not fit, by the name of the constraint.
-        """
+        """Check the numbers and spread them over the entries."""
         size = int(expression.numel())
         if equal is not None:
             if lower is not None or upper is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.threads import share_out
-from casadi_hybrid.engine.core import Engine, places_of
-from casadi_hybrid.engine.externals import buffer_of
+from casadi_hybrid.engine.core import Core, Engine
+from casadi_hybrid.engine.externals import adapter
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
@@ -43,10 +42,8 @@ class Rows:
         self.called, self._kept = ("", ""), (numbers, sides, with_sides)
         self._answers = (C.hybrid_answer * max(1, len(numbers)))()
         self._seen: dict[int, Vector] = {}
-        self.data = C.hybrid_batch(
-            numbers=address(numbers),
-            outputs=address(numbers) + places["x"].start * numbers.itemsize,
-            numbers_each=numbers.shape[1], outputs_each=numbers.shape[1],
+        self.data = C.hybrid_rows(
+            numbers=address(numbers), inputs=places["x"].start, each=numbers.shape[1],
             sides=address(sides), with_sides=address(with_sides),
             answers=ct.addressof(self._answers),
         )  # fmt: skip
@@ -84,9 +81,7 @@ class Workers:
     def __init__(self, engine: Engine, bounds: Bounds, limits: Limits) -> None:
         self._engine, self._bounds, self._limits = engine, bounds, limits
         self.plan = plan_of(engine.library, engine.problem, bounds)
-        data = self.plan.data
-        self.places, self.width = places_of(data.n_x, data.n_g, data.n_p, data.nnz_J)
-        self._idle: list[Any] = []
+        self._idle: list[Core] = []
 
     def solve(self, rows: Rows, threads: int) -> None:
         """Solve all rows by so many threads, of which the asking one is the first.
@@ -95,37 +90,29 @@ class Workers:
         """
         piece = max(1, len(rows) // (threads * _PIECES))
         begins = range(0, len(rows), piece)
-        workers = [self._worker() for _ in range(min(threads, len(begins)))]
+        cores = [self._core() for _ in range(min(threads, len(begins)))]
         try:
-            share_out(begins, [partial(self._share, rows, piece, *one) for one in workers])
+            share_out(begins, [partial(self._share, rows, piece, core) for core in cores])
         finally:
-            for core, *_ in workers:
+            for core in cores:
                 core.end()
-        rows.called = workers[0][0].called
-        self._idle += workers  # which others may have taken as soon as they are there
+        rows.called = cores[0].called
+        self._idle += cores  # which others may have taken as soon as they are there
 
-    def _share(self, rows: Rows, piece: int, core: Any, slope: Any, _kept: Any, begin: int) -> None:
-        at = core.data
-        self._engine.library.hybrid_solve_batch(
-            at.plan, at.functions, ct.addressof(slope), at.numbers, at.options, at.bytes,
-            at.doubles, at.ints, ct.addressof(rows.data), begin, min(begin + piece, len(rows)),
-        )  # fmt: skip
+    def _share(self, rows: Rows, piece: int, core: Core, begin: int) -> None:
+        end = min(begin + piece, len(rows))
+        solve_rows = adapter().hybrid_solve_rows
+        solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
         rows.keep(begin, core.rows())
         if core.raised is not None:  # Ctrl-C
             raise core.raised
 
-    def _worker(self) -> tuple[Any, Any, Any]:
-        """A core, what gives it the slope by the parameters, and what that needs."""
-        worker: tuple[Any, Any, Any]
+    def _core(self) -> Core:
         try:
-            worker = self._idle.pop()
+            core = self._idle.pop()
         except IndexError:
-            engine = self._engine
-            gradient = engine.problem.parameter_gradient
-            buffer, kept = buffer_of(gradient, engine.evaluate or 0)
-            evaluates = ct.cast(engine.library.hybrid_buffered_slope, ct.c_void_p)
-            slope = C.hybrid_slope(evaluates, ct.addressof(buffer))
-            worker = engine.another(self._bounds, self._limits), slope, (buffer, kept)
-        worker[0].limit(self._limits)
-        worker[0].begin()
-        return worker
+            core = self._engine.another(self._bounds, self._limits)
+            core.differentiate()
+        core.limit(self._limits)
+        core.begin()
+        return core

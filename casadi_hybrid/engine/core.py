@@ -33,6 +33,7 @@ from casadi_hybrid.engine.plan import Plan, options_of, plan_of, sizes_by
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.evaluator import evaluating_until_when
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.view import View
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+STARTS = ("x0", "lam_x0", "lam_g0")
+"""A solution does not depend on them while they lead to it."""
 MORE = ("gradient", "J", "gradient0", "J0")
 """What the core says beside CasADi's outputs: first derivatives at x and at the start."""
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
@@ -99,7 +102,7 @@ class Core:
         data = plan.data
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
         self._kept: list[Any] = []
-        self.places, width = places_of(data.n_x, data.n_g, data.n_p, data.nnz_J)
+        self.places, width = places_of(data)
         self.numbers = np.zeros(width)
         views = {name: self.numbers[place] for name, place in self.places.items()}
         self.inputs = {name: views[name] for name in INPUTS}
@@ -135,6 +138,8 @@ class Core:
         at_plan, functions, given, options, answer = map(ct.addressof, (
             data, self._functions, self._numbers, self.options, self.answer,
         ))  # fmt: skip
+        self._call = at_plan, functions, given, options, own, doubles, ints, answer
+        self._solve = library.hybrid_solve
         self._slopes = np.zeros(data.n_p)
         self._shapes = shapes_of([views[k].size for k in INPUTS], [views[k].size for k in OUTPUTS])
         self.data = C.hybrid_adapter(
@@ -146,8 +151,6 @@ class Core:
         self.matrices = self.data.matrix
         self.data.inputs[:] = [*map(address, self.ordered)]
         self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
-        self._call = at_plan, functions, given, options, own, doubles, ints, answer
-        self._solve = library.hybrid_solve
 
     def _bind(self, library: Any, problem: Problem) -> None:
         """Have C call the functions of the problem."""
@@ -205,8 +208,6 @@ class Core:
             self.awaited = None
         elif awaited is not None:
             self.called = self.called[0], awaited.note or ARRIVED
-        if limits is self._limited:
-            return  # as nearly always
         self._limited = limits
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
@@ -215,30 +216,38 @@ class Core:
             tolerances.feasibility, tolerances.stationarity, tolerances.complementarity
         )  # fmt: skip
 
-    def begin(self, look: Look | None = None, until: float = np.inf) -> None:
-        """Before a solve. ``look`` is called with each iterate; True ends the solve. From ``until``
-        on, by :func:`time.perf_counter`, no function that runs Python is evaluated.
-        """
+    def begin(self, look: Look | None = None) -> None:
+        """Before a solve. ``look`` is called with each iterate; True ends the solve."""
         self.observer.count = 0
         if look is not self.look:
             self.look = look
             self.observer.look = None if look is None else self._at_see
         self.drained, self.raised, self.busy = [], None, True
         if self.python is not None:
-            self.python.begin(until)
+            self.python.begin(evaluating_until_when())
 
-    def solve(self) -> int:
-        """Solve for what the inputs hold; the status of ``hybrid.h``."""
-        status: int = self._solve(*self._call)
-        self.outputs["f"][:] = self.answer.end.f
-        return status
+    def solve(
+        self, limits: Limits, look: Look | None = None, matrices: bool = False
+    ) -> dict[str, ca.DM] | None:
+        """Solve for what the inputs hold; None where that was not begun, see :data:`REFUSED`.
 
-    def call(self) -> dict[str, ca.DM] | None:
-        """The same by CasADi, which makes its matrices of the outputs; None where it was not begun.
-
-        Inputs are read from the ``ca.DM`` to which :attr:`matrices` points, where it does.
+        With ``matrices`` it is called by CasADi, which makes its matrices of the outputs and reads
+        inputs from the ``ca.DM`` to which :attr:`matrices` points, where it does.
         """
-        outputs: dict[str, ca.DM] = self.ready.call(self.named)
+        if limits is not self._limited or self.awaited is not None:  # seldom
+            self.limit(limits)
+        self.begin(look)
+        outputs: dict[str, ca.DM] = {}
+        try:
+            if matrices:
+                outputs = self.ready.call(self.named)
+            else:
+                self.data.status = self._solve(*self._call)
+                self.outputs["f"][:] = self.answer.end.f
+        except SystemError as error:
+            raise _interrupt_in(error) from None
+        finally:
+            self.end()
         return None if self.data.status in REFUSED else outputs
 
     def end(self) -> None:
@@ -263,11 +272,7 @@ class Core:
 
     @cached_property
     def ready(self) -> ca.Function:
-        """The method as a Function of CasADi, to be called with :attr:`named`.
-
-        Raises:
-            BuildError: where the adapter cannot be loaded.
-        """
+        """The method as a Function of CasADi, to be called with :attr:`named`."""
         self.differentiate()
         self._columns = [ca.DM.zeros(one.size) for one in self.ordered]
         self.matrix_type = ca.DM if is_known() else None
@@ -325,12 +330,21 @@ class Core:
         return 0
 
 
-def places_of(n: int, m: int, n_p: int, J: int) -> tuple[dict[str, slice], int]:
-    """Where the numbers of a solve lie, and how many these are."""
+def places_of(plan: Any) -> tuple[dict[str, slice], int]:
+    """Where the numbers of a solve of a ``hybrid_plan`` lie, and how many these are."""
+    n, m, n_p, J = plan.n_x, plan.n_g, plan.n_p, plan.nnz_J
     sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
     names = (*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined")
     ends = pairwise([0, *accumulate(sizes)])
     return {name: slice(*one) for name, one in zip(names, ends, strict=True)}, sum(sizes)
+
+
+def _interrupt_in(error: SystemError) -> BaseException:
+    """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__
+    return error if cause is None else cause
 
 
 def _asking(keep: Callable[[BaseException], object]) -> Any:
@@ -409,11 +423,7 @@ _engines = _Engines()
 
 
 def engine_of(problem: Problem) -> Engine:
-    """The engine of the asking thread for a problem.
-
-    Raises:
-        BuildError: where the core cannot be loaded.
-    """
+    """The engine of the asking thread for a problem."""
     known = _engines.of.get(problem)
     if known is None:
         known = _engines.of[problem] = Engine(problem)

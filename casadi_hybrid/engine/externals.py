@@ -5,16 +5,15 @@ from __future__ import annotations
 import ctypes as ct
 from ctypes import c_void_p
 from functools import cache
-from itertools import accumulate, pairwise
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.lock import Lock
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import of_casadi, path_of
+from casadi_hybrid.engine.library import load, of_casadi
 from casadi_hybrid.problem.building import BuildError
 
 _pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
@@ -23,26 +22,28 @@ _describing = Lock()
 
 
 @cache
-def adapter() -> tuple[ct.CDLL, ca.Importer]:
-    """The adapter, loaded for Python and for CasADi.
+def adapter() -> ct.CDLL:
+    """The adapter, loaded for Python.
 
     Raises:
         BuildError: where it cannot be loaded.
     """
-    path = path_of("hybrid_adapter")
+    loaded: ct.CDLL = C.declare(load("hybrid_adapter"))
+    return loaded
+
+
+@cache
+def _for_casadi() -> ca.Importer:
+    """The same for CasADi."""
     try:
-        return C.declare(ct.CDLL(path)), ca.Importer(path, "dll")
-    except (OSError, RuntimeError) as error:
+        return ca.Importer(adapter()._name, "dll")
+    except RuntimeError as error:
         raise BuildError(f"the adapter of the core cannot be loaded: {error}") from None
 
 
 def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:
-    """A function of the adapter as a ``ca.Function`` of these shapes.
-
-    Raises:
-        BuildError: where the adapter cannot be loaded.
-    """
-    library, importer = adapter()
+    """A function of the adapter as a ``ca.Function`` of these shapes."""
+    library, importer = adapter(), _for_casadi()
     with _describing.held:
         library.hybrid_describe(ct.byref(shapes))
         made = ca.external(name, importer, options or {})
@@ -78,18 +79,11 @@ def buffer_of(function: ca.Function, evaluate: int) -> tuple[Any, Any]:
 
     And what has to be kept for as long as it is used.
     """
-    buffer, _ = function.buffer()
-    inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
-    out = np.zeros(function.nnz_out())
-    for i, array in enumerate(inputs):
-        buffer.set_arg(i, array.data)
-    sizes = (function.nnz_out(i) for i in range(function.n_out()))
-    for i, (begin, end) in enumerate(pairwise([0, *accumulate(sizes)])):
-        buffer.set_res(i, out[begin:end].data)
+    behind = Buffered(function)
     data = C.hybrid_buffer(
-        evaluate=evaluate, raw=address_of(buffer), out=address(out),
-        size=out.size,
+        evaluate=evaluate, raw=address_of(behind.buffer), out=address(behind.out),
+        size=behind.out.size,
     )  # fmt: skip
-    for i, array in enumerate(inputs):
+    for i, array in enumerate(behind.inputs):
         data.inputs[i], data.sizes[i] = address(array), array.size
-    return data, (buffer, inputs, out)
+    return data, behind

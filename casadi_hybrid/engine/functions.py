@@ -114,7 +114,7 @@ class PythonFunctions:
 
 
 def copied(place: int | None, size: int) -> Vector:
-    """A copy of numbers of C's."""
-    if not size or place is None:
-        return np.zeros(0)
+    """A copy of numbers of C's, which are zeros where there is no place."""
+    if not (size and place):
+        return np.zeros(size)
     return np.ctypeslib.as_array((c_double * size).from_address(place)).copy()

@@ -14,7 +14,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.core import INPUTS, Core, Engine
+from casadi_hybrid.engine.core import INPUTS, STARTS, Core, Engine
 from casadi_hybrid.engine.externals import adapter, function_of, shapes_of
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.header import C
@@ -88,10 +88,10 @@ class Pool:
         These have CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
         """
         options = {
-            "is_diff_in": [False, *(name not in ("x0", "lam_x0", "lam_g0") for name in INPUTS)],
+            "is_diff_in": [False, *(name not in STARTS for name in INPUTS)],
             "cache": {each.name(): each for each in derivatives},
         }
-        adapter()[0].hybrid_attach_pool(ct.byref(self._data))
+        adapter().hybrid_attach_pool(ct.byref(self._data))
         _kept.append((self, options))
         return function_of(self.name, self._shapes, options)
 
@@ -109,7 +109,7 @@ class Pool:
         Of a thread, by :func:`threading.get_ident`, or 0 for any; None where it is not known.
         """
         row = np.empty(sum(self._sizes))
-        number = adapter()[0].hybrid_last_in_graph(
+        number = adapter().hybrid_last_in_graph(
             ct.addressof(self._data), after, thread, address(row)
         )
         return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
@@ -117,10 +117,7 @@ class Pool:
     def _prepared(self, k: int, arguments: Any) -> int:
         """What C calls; nothing may be raised through it."""
         try:
-            row = [
-                copied(arguments[i], size) if arguments[i] else np.zeros(size)
-                for i, size in enumerate(self._sizes)
-            ]
+            row = [copied(arguments[i], size) for i, size in enumerate(self._sizes)]
             if self._no_numbers(row):
                 return int(C.HYBRID_NO_NUMBERS)
             self._fill(k, Bounds(*row[2:6]))

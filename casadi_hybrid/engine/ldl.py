@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address, distinct
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.sparse import Layout
+from casadi_hybrid.basics.sparse import Layout, starts
 from casadi_hybrid.engine.header import C
 
 Integers = NDArray[np.int32]
@@ -38,10 +38,9 @@ class Compressed(NamedTuple):
     @classmethod
     def of(cls, layout: Layout) -> Compressed:
         """The pattern of a layout."""
-        pattern = layout.pattern
-        starts = np.zeros(layout.size + 1, dtype=np.int32)
-        np.cumsum(np.bincount(pattern.cols, minlength=layout.size), out=starts[1:])
-        return cls(layout.n, starts, pattern.rows.astype(np.int32), pattern.cols.astype(np.int32))
+        cols, rows = layout.pattern.cols, layout.pattern.rows
+        arrays = starts(cols, layout.size), rows, cols
+        return cls(layout.n, *(array.astype(np.int32) for array in arrays))
 
     @property
     def size(self) -> int:

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.sparse import Index, Layout, Pattern
+from casadi_hybrid.basics.matrices import Buffered
+from casadi_hybrid.basics.sparse import Layout, Pattern, starts
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, partners, tables_of
 from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
-from casadi_hybrid.problem.evaluator import patterns_of, used_variables
 from casadi_hybrid.problem.problem import Problem
 
 OPEN: int = C.HYBRID_OPEN
@@ -59,9 +59,9 @@ class Plan:
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
         ints, first = self._ints, problem.functions.first
-        J, H = patterns_of(problem)
+        J, H = problem.functions.entries
         fixed = ~(bounds.lbx < bounds.ubx)
-        free = np.flatnonzero(~fixed & used_variables(problem))
+        free = np.flatnonzero(~fixed & problem.functions.used)
         rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
         slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
         n, m = free.size + slack_rows.size, rows.size
@@ -84,10 +84,10 @@ class Plan:
             n_free=free.size, n=n, m=m, n_slack=slack_rows.size,
             free_at=ints(free), row_at=ints(rows), slack_row=ints(slack_rows),
             kept_A=J_kept.size, nnz_A=A.rows.size, A_of_J=ints(J_kept),
-            A_rows=ints(A.rows), A_cols=ints(A.cols), A_starts=ints(_starts(A.cols, n)),
+            A_rows=ints(A.rows), A_cols=ints(A.cols), A_starts=ints(starts(A.cols, n)),
             nnz_W=W.rows.size, W_of_H=ints(H_kept), W_rows=ints(W.rows), W_cols=ints(W.cols),
-            W_starts=ints(_starts(W.cols, n)), W_by_row=ints(np.argsort(W.rows, kind="stable")),
-            row_starts=ints(_starts(W.rows, n)),
+            W_starts=ints(starts(W.cols, n)), W_by_row=ints(np.argsort(W.rows, kind="stable")),
+            row_starts=ints(starts(W.rows, n)),
             nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
             lower_of_W=ints(layout.of_W), K_of_W=ints(layout.at_W), K_of_A=ints(layout.at_A),
             K_diagonal=ints(layout.at_diagonal),
@@ -118,7 +118,7 @@ class Plan:
             "n_blocks": len(members),
             "block_starts": self._ints(np.cumsum([0, *(one.size for one in members)])),
             "members": self._ints(np.concatenate((*members, [0]))),
-            "H_starts": self._ints(_starts(H.cols, problem.n) if learned else [0]),
+            "H_starts": self._ints(starts(H.cols, problem.n) if learned else [0]),
         }  # fmt: skip
 
     def _ints(self, values: Any) -> int:
@@ -151,26 +151,16 @@ def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
     return np.where(absent, ABSENT, kinds).astype(np.int8)
 
 
-def _starts(places: Index, size: int) -> NDArray[np.int64]:
-    """Where the entries of each of so many columns, or rows, begin, with the end of the last."""
-    return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=size))))
-
-
 def _sizes(problem: Problem) -> Vector:
     """J_g's nonzeros at a point that depends on nothing, by which rows are paired with variables.
 
     Not at the start of a solve: what was solved first would decide the last bits of all others.
     """
-    first = problem.functions.first
-    values = np.zeros(first.nnz_out(3))
+    first = Buffered(problem.functions.first)
+    values = first.out[first.parts[3]]
     if values.size:
-        point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
-        buffer, evaluate = first.buffer()
-        for i, numbers in enumerate(point):
-            buffer.set_arg(i, numbers.data)
-        buffer.set_res(3, values.data)
         with suppress(RuntimeError):  # of a function of the problem that raises
-            evaluate()
+            first(*((37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)))
     return np.where(np.isfinite(values), values, 1.0)
 
 

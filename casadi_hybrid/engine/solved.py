@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,38 +24,30 @@ else:
     records = LateModule("casadi_hybrid.result.record")
 
 
+@dataclass(eq=False)
 class Solved:
     """One solve as C wrote it, taken apart where it is asked for.
 
-    Args:
+    Attributes:
         problem, limits: what was solved.
-        numbers, places: the numbers of the solve in one array, and which part has which name, as of
-            :class:`~casadi_hybrid.engine.core.Core`.
-        answer: the bytes of ``hybrid_answer``.
-        rows: the numbers of its iterates.
+        _numbers, _places: the numbers of the solve in one array, and which part has which name, as
+            of :class:`~casadi_hybrid.engine.core.Core`.
+        _answer: the bytes of ``hybrid_answer``.
+        _rows: the numbers of its iterates.
         called: which functions were called, and a note.
         raised: what a user's function raised on the way, or Ctrl-C.
         undefined: where functions run Python: what was not defined last.
-
-    Attributes:
-        problem, limits, called, raised, undefined: as given.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        limits: Limits,
-        numbers: Vector,
-        places: Mapping[str, slice],
-        answer: bytes,
-        rows: Vector,
-        called: tuple[str, str],
-        raised: BaseException | None = None,
-        undefined: EvaluationError | None = None,
-    ) -> None:
-        self.problem, self.limits, self.called = problem, limits, called
-        self._numbers, self._places, self._answer, self._rows = numbers, places, answer, rows
-        self.raised, self.undefined = raised, undefined
+    problem: Problem
+    limits: Limits
+    _numbers: Vector
+    _places: Mapping[str, slice]
+    _answer: bytes
+    _rows: Vector
+    called: tuple[str, str]
+    raised: BaseException | None = None
+    undefined: EvaluationError | None = None
 
     @classmethod
     def of(cls, core: Core, problem: Problem, limits: Limits) -> Self:

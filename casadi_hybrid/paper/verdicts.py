@@ -97,11 +97,7 @@ class Statement(NamedTuple):
     note: str = ""
 
     def judged(self, summary: Summary, norms: Norms) -> Judged:
-        """Hold the statistic against the threshold, at every level that has a figure.
-
-        Raises:
-            ArithmeticError: where a run that it needs could not be computed.
-        """
+        """Hold the statistic against the threshold, at every level that has a figure."""
 
         def cell(c: int, key: str) -> Cell:
             found = summary.get(key, {}).get(c, Cell(0, {}))

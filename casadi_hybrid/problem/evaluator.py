@@ -5,48 +5,16 @@ The dense record that methods for equations ask for is :mod:`.oracle`'s.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from weakref import WeakKeyDictionary
-
-import numpy as np
-from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.sparse import Pattern, Sparse
+from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.problem import Problem
-
-_lock = threading.Lock()
-_patterns: WeakKeyDictionary[Problem, tuple[Pattern, Pattern]] = WeakKeyDictionary()
-_used: WeakKeyDictionary[Problem, NDArray[np.bool_]] = WeakKeyDictionary()
-
-
-def patterns_of(program: Problem) -> tuple[Pattern, Pattern]:
-    """The patterns of J_g and of the Hessian of the Lagrangian, made once for a problem."""
-    with _lock:
-        if program not in _patterns:
-            of = program.functions
-            _patterns[program] = Pattern.of(of.jacobian_sparsity), Pattern.of(of.hessian_sparsity)
-        return _patterns[program]
-
-
-def used_variables(program: Problem) -> NDArray[np.bool_]:
-    """Which variables stand in a row or in the objective, made once for a problem."""
-    J = patterns_of(program)[0]
-    with _lock:
-        if program not in _used:
-            used = np.zeros(program.n, dtype=bool)
-            used[J.cols] = True
-            if not used.all():
-                used[program.functions.first.jac_sparsity(0, 0).T.row()] = True
-            _used[program] = used
-        return _used[program]
-
 
 _until: ContextVar[float] = ContextVar("until", default=float("inf"))
 
@@ -82,7 +50,7 @@ class Evaluator:
         self._first = Fused(functions.first, functions)
         second = functions.curvature
         self._curvature = None if second is None else Fused(second, functions)
-        self._of_J, self._of_H = patterns_of(program)
+        self._of_J, self._of_H = functions.entries
 
     def first(self, x: Vector) -> tuple[float, Vector, Vector, Any]:
         """Return f, ∇f, g, J_g.

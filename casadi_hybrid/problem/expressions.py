@@ -120,9 +120,6 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
     """Stack rows h or g: nothing, an expression, a sequence, or a mapping of names to either.
 
     In a mapping of ``bounded`` rows a tuple of three is (lower, expression, upper).
-
-    Raises:
-        InputError: naming the block that is no expression of this kind.
     """
     if value is None:
         return Stack(kind(0, 1))

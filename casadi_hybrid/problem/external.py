@@ -7,7 +7,17 @@ import casadi as ca
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.problem.functions import Functions, first_of, functions_of
 
-_GAMMA = {"gamma": ["f", "g"]}
+_AT, _L = ("x", "p"), ("x", "p", "lam:f", "lam:g")
+DERIVED = {
+    "nlp_f": (_AT, ("f",)),
+    "nlp_g": (_AT, ("g",)),
+    "nlp_fg": (_AT, ("f", "g")),
+    "nlp_grad": (_L, ("f", "g", "grad:gamma:x", "grad:gamma:p")),
+    "nlp_grad_f": (_AT, ("f", "grad:f:x")),
+    "nlp_hess_l": (_L, ("triu:hess:gamma:x:x",)),
+    "nlp_jac_g": (_AT, ("g", "jac:g:x")),
+}
+"""Functions of CasADi's solvers: inputs and outputs in the words of its factory; gamma is L."""
 
 
 def external_functions(
@@ -25,12 +35,9 @@ def external_functions(
     given = ca.reshape(x, oracle.size_in("x")), ca.reshape(p, oracle.size_in("p"))
     lam = ca.MX.sym("lam", oracle.numel_out("g"))
     multipliers = ca.MX(1), ca.reshape(lam, oracle.size_out("g"))
-    of_f = _derivative(oracle, "nlp_grad_f", ["f", "grad:f:x"])
-    of_g = _derivative(oracle, "nlp_jac_g", ["g", "jac:g:x"])
-    of_l = _derivative(oracle, "nlp_hess_l", ["triu:hess:gamma:x:x"], multiplied=True)
-    f, gradient = of_f(*given)
-    g, jacobian = of_g(*given)
-    hessian = ca.triu2symm(of_l(*given, *multipliers))
+    f, gradient = derived(oracle, "nlp_grad_f")(*given)
+    g, jacobian = derived(oracle, "nlp_jac_g")(*given)
+    hessian = ca.triu2symm(derived(oracle, "nlp_hess_l")(*given, *multipliers))
     outputs = f, ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian
     rows = ca.densify(ca.vec(oracle(*given)[1]))
     return functions_of(
@@ -41,28 +48,20 @@ def external_functions(
 
 
 def external_parameter_gradient(oracle: ca.Function) -> ca.Function:
-    """(x, λ, p) → ∂(f + λᵀg)/∂p, a column.
-
-    Raises:
-        InputError: where the derivative is neither there nor can be made.
-    """
+    """(x, λ, p) → ∂(f + λᵀg)/∂p, a column."""
     x, p = ca.MX.sym("x", oracle.numel_in("x")), ca.MX.sym("p", oracle.numel_in("p"))
     lam = ca.MX.sym("lam", oracle.numel_out("g"))
-    outputs = ["f", "g", "grad:gamma:x", "grad:gamma:p"]
-    slope = _derivative(oracle, "nlp_grad", outputs, multiplied=True)(
+    slope = derived(oracle, "nlp_grad")(
         ca.reshape(x, oracle.size_in("x")), ca.reshape(p, oracle.size_in("p")),
         1, ca.reshape(lam, oracle.size_out("g")),
     )[-1]  # fmt: skip
     return ca.Function("gradient_p", [x, lam, p], [ca.densify(ca.vec(slope))])
 
 
-def _derivative(
-    oracle: ca.Function, name: str, outputs: list[str], *, multiplied: bool = False
-) -> ca.Function:
-    """A derivative by the name and in the words of CasADi, so that a library's own is found."""
-    inputs = ["x", "p", *(["lam:f", "lam:g"] if multiplied else [])]
+def derived(oracle: ca.Function, name: str) -> ca.Function:
+    """One of :data:`DERIVED`, by the name and in the words of CasADi: a library's own is found."""
     try:
-        return oracle.factory(name, inputs, outputs, _GAMMA if multiplied else {})
+        return oracle.factory(name, *map(list, DERIVED[name]), {"gamma": ["f", "g"]})
     except RuntimeError:
         raise InputError(
             f"the function {oracle.name()!r} has no derivative {name!r}, and none can be made of "

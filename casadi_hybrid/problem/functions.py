@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -26,6 +25,8 @@ from casadi_hybrid.basics.errors import (
     interrupted_inside,
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.basics.matrices import Buffered
+from casadi_hybrid.basics.sparse import Pattern
 from casadi_hybrid.problem.derivatives import EXACT
 
 if TYPE_CHECKING:
@@ -123,6 +124,21 @@ class Functions:
     @cached_property
     def _patterns(self) -> tuple[ca.Sparsity, ca.Sparsity]:
         return self.jacobian_sparsity, self.hessian_sparsity
+
+    @cached_property
+    def entries(self) -> tuple[Pattern, Pattern]:
+        """Where the nonzeros of J_h and of ∇²ₓₓL lie."""
+        return Pattern.of(self.jacobian_sparsity), Pattern.of(self.hessian_sparsity)
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """Which variables stand in a row or in the objective."""
+        J = self.entries[0]
+        used = np.zeros(J.shape[1], dtype=bool)
+        used[J.cols] = True
+        if not used.all():
+            used[self.first.jac_sparsity(0, 0).T.row()] = True
+        return used
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -230,18 +246,14 @@ class Evaluation:
 
 
 class Packing:
-    """Where the outputs of a function lie in one array: made once, shared by all solves.
+    """What the outputs of a function are: made once, shared by all solves.
 
     ``scatter`` says where an output's nonzeros go in the full matrix, column by column; None for
     full ones.
     """
 
     def __init__(self, function: ca.Function) -> None:
-        outputs = range(function.n_out())
-        self.inputs = [function.nnz_in(i) for i in range(function.n_in())]
-        stops: list[int] = [0, *accumulate(function.nnz_out(i) for i in outputs)]
-        self.slices, self.size = [slice(a, b) for a, b in pairwise(stops)], stops[-1]
-        self.sparsity = [function.sparsity_out(i) for i in outputs]
+        self.sparsity = [function.sparsity_out(i) for i in range(function.n_out())]
         self.shapes = [s.shape for s in self.sparsity]
         self.labels = function.name_out()
         self.scatter: list[NDArray[np.intp] | None] = [
@@ -258,15 +270,10 @@ class Fused:
 
     def __init__(self, function: ca.Function, names: Functions) -> None:
         packing = names.packing(function)
-        self._buffer, self._evaluate = function.buffer()
-        self._inputs = [np.zeros(size) for size in packing.inputs]
-        for i, array in enumerate(self._inputs):
-            self._buffer.set_arg(i, array.data)
-        self._filled = [(i, array) for i, array in enumerate(self._inputs) if array.size]
-        self._work = np.zeros(packing.size)
-        for i, part in enumerate(packing.slices):
-            self._buffer.set_res(i, self._work[part].data)
-        self._slices, self._shapes = packing.slices, packing.shapes
+        self._behind = behind = Buffered(function)
+        self._evaluate, self._work, self._slices = behind.evaluate, behind.out, behind.parts
+        self._filled = [(i, array) for i, array in enumerate(behind.inputs) if array.size]
+        self._shapes = packing.shapes
         self._scatter = packing.scatter
         self._function, self._packing, self._names = function, packing, names
         self._busy = False
@@ -305,7 +312,7 @@ class Fused:
     @property
     def size(self) -> int:
         """Length of the array that a call returns."""
-        return self._packing.size
+        return self._work.size
 
     def dense(self, data: NDArray[np.float64], i: int) -> Matrix:
         """Output ``i`` as a dense matrix (a view where its pattern is full)."""

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.basics.errors import Interrupted
-from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.iterations.log import IterationLog
 from casadi_hybrid.iterations.loop import Outcome, iterate
@@ -26,7 +25,7 @@ from casadi_hybrid.iterations.stopping import (
 )
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
-from casadi_hybrid.point.residuals import Residuals, Tolerances, judge
+from casadi_hybrid.point.residuals import Tolerances, judge
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
@@ -34,7 +33,7 @@ from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
 from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.solve import Automatic
+from casadi_hybrid.session.solve import Automatic, context_of, unknown_at
 
 _REMEDY = "use method='auto'"
 _TOLERANCES = Tolerances(1e-8, 1e-8, 1e-8)
@@ -72,12 +71,7 @@ class LookAhead(Automatic):
         return _refusal(problem, bounds, "look-ahead")
 
     def run(self, problem: Problem, call: Call) -> Result:
-        """Solve, with the course of the solve in the result.
-
-        Raises:
-            InputError: for an x_{−1}, and where there are no second derivatives.
-            Interrupted: with the best point, where Ctrl-C ended it.
-        """
+        """Solve, by second derivatives alone."""
         problem.functions.with_hessian("second")
         result = super().run(problem, call)
         return altered(result, mu=result.lam_g, effective_multipliers=result.lam_g)
@@ -130,46 +124,31 @@ class OnEquations:
     def _result(
         self, problem: Problem, call: Call, outcome: Outcome, oracle: Oracle, recorder: Recorder
     ) -> Result:
-        best, numbers, functions = outcome.best, call.numbers, problem.functions
-        x, multipliers = numbers.x0, numbers.lam_g0
-        found: dict[str, Any] = {
-            "x": x, "lam_g": multipliers, "mu": multipliers, "effective_multipliers": multipliers,
-            "f": np.nan, "end": None, "residuals": Residuals(np.inf, np.inf),
-            "point": PointStatus.UNDEFINED,
-        }  # fmt: skip
-        h = np.full(problem.m, np.nan)
+        best, numbers = outcome.best, call.numbers
+        found = unknown_at(numbers.x0, problem)
+        found |= dict.fromkeys(("lam_g", "mu", "effective_multipliers"), numbers.lam_g0)
         if best is not None:
             state, at = best.state, best.at
-            x, multipliers, h = state.x, state.multipliers, at.h
-            found = {
-                "x": x, "lam_g": multipliers, "mu": state.mu,
+            found |= {
+                "x": state.x, "lam_g": state.multipliers, "mu": state.mu,
                 "effective_multipliers": state.effective, "f": at.f,
-                "end": Linearization(x, at.gradient, at.B), "residuals": best.residuals,
-                "point": judge(at, best.residuals, call.limits.tolerances, multipliers),
+                "g": at.h + numbers.bounds.lbg, "end": Linearization(state.x, at.gradient, at.B),
+                "residuals": best.residuals,
+                "point": judge(at, best.residuals, call.limits.tolerances, state.multipliers),
             }  # fmt: skip
         return Result(
             **found,
-            lam_x=np.zeros(problem.n),
-            g=h + numbers.bounds.lbg,
-            bounds=numbers.bounds,
             stop=outcome.reason,
             detail=outcome.detail,
             error=outcome.error,
             iterations=outcome.iterations,
             evaluations=dict(oracle.counts),
             elapsed=outcome.elapsed,
-            tolerances=call.limits.tolerances,
             method=self.label,
             hessian=oracle.hessian,
-            problem=problem.name,
-            constraint_names=functions.constraint_names,
-            variable_names=functions.variable_names,
-            x0=numbers.x0,
-            p=numbers.p,
             history=recorder.history() if recorder.rows else None,
-            limits=call.limits,
             options=_told(self.iteration),
-            patterns=functions.patterns,
+            **context_of(problem, numbers, call.limits),
         )
 
 

@@ -44,7 +44,8 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import Evaluator, evaluating_until_when, patterns_of
+from casadi_hybrid.problem.evaluator import Evaluator
+from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
@@ -89,23 +90,13 @@ class Automatic:
         return ""
 
     def run(self, problem: Problem, call: Call) -> Result:
-        """Solve, with the course of the solve in the result.
-
-        Raises:
-            InputError: for an x_{−1}, which it has no use for.
-            Interrupted: with the best point, where Ctrl-C ended it.
-        """
+        """Solve, with the course of the solve in the result, also where Ctrl-C ended it."""
         if call.x_prev is not None:
             raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
         watch, recorder, reasons = Watch(log=call.log), Recorder(), list[StopReason]()
         core = engine_of(problem).core(call.numbers.bounds, call.limits, self.alone)
         core.fill(call.numbers, call.warm)
-        core.limit(call.limits)
-        core.begin(_looks(call, watch, recorder, reasons), evaluating_until_when())
-        try:
-            core.solve()
-        finally:
-            core.end()
+        core.solve(call.limits, _looks(call, watch, recorder, reasons))
         run = Solved.of(core, problem, call.limits)
         run.numbers = call.numbers
         watch.hold(run.said.steps)
@@ -234,7 +225,7 @@ def result_of(run: Solved) -> Result:
         start = _inside(bounds, clipped)
     x, first, last = run.array("x"), None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
-        pattern = patterns_of(run.problem)[0]
+        pattern = run.problem.functions.entries[0]
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
         last = Linearization(x, run.array("gradient"), Sparse(pattern, run.array("J")))
     return Result(
@@ -250,7 +241,8 @@ def result_of(run: Solved) -> Result:
         step=run.array("step") if said.step and said.stepped else None,
         history=run.watch.course(),
         **end_of(run)._asdict(),
-        **_context_of(run),
+        remarks=_remarks(run.problem),
+        **context_of(run.problem, run.numbers, run.limits),
     )
 
 
@@ -295,10 +287,9 @@ def _undefined(run: Solved) -> EvaluationError | None:
     return None
 
 
-def _context_of(run: Solved) -> dict[str, Any]:
-    """What a result says of its problem and of what it was asked."""
-    functions, numbers, limits = run.problem.functions, run.numbers, run.limits
-    remarks = []
+def _remarks(problem: Problem) -> tuple[str, ...]:
+    """What a result says of derivatives that are none, or no good ones."""
+    functions, remarks = problem.functions, []
     if functions.lacking:
         remarks.append(f"there are no second derivatives to rely on: {functions.lacking}")
     if functions.differenced:
@@ -306,9 +297,14 @@ def _context_of(run: Solved) -> dict[str, Any]:
             "first derivatives are finite differences, so residuals are known no better than "
             "these: about 1e-8 of the size of what is differenced"
         )
+    return tuple(remarks)
+
+
+def context_of(problem: Problem, numbers: Numbers, limits: Limits) -> dict[str, Any]:
+    """What a result says of its problem and of what it was asked."""
+    functions = problem.functions
     return {
-        "remarks": tuple(remarks),
-        "problem": run.problem.name,
+        "problem": problem.name,
         "constraint_names": functions.constraint_names,
         "variable_names": functions.variable_names,
         "patterns": functions.patterns,
@@ -320,18 +316,20 @@ def _context_of(run: Solved) -> dict[str, Any]:
     }
 
 
+def unknown_at(x: Vector, problem: Problem) -> dict[str, Any]:
+    """What a result says of a point where nothing could be evaluated."""
+    n, m = problem.n, problem.m
+    return {
+        "x": x, "f": np.nan, "g": np.full(m, np.nan), "lam_x": np.zeros(n), "lam_g": np.zeros(m),
+        "residuals": Residuals(np.inf, np.inf, np.inf), "point": PointStatus.UNDEFINED,
+    }  # fmt: skip
+
+
 def undefined_result(run: Solved, error: EvaluationError) -> Result:
-    """The result where no iterate could be evaluated: x where that was tried, nothing known."""
-    n, m = run.problem.n, run.problem.m
+    """The result of a solve that could not be begun, for this error."""
     return Result(
-        x=run.array("x0") if error.x is None else error.x,
-        f=np.nan,
-        g=np.full(m, np.nan),
-        lam_x=np.zeros(n),
-        lam_g=np.zeros(m),
-        residuals=Residuals(np.inf, np.inf, np.inf),
+        **unknown_at(run.array("x0"), run.problem),
         stop=StopReason.EVALUATION_ERROR,
-        point=PointStatus.UNDEFINED,
         detail=f"iteration 0: {error}",
         error=error,
         iterations=0,
@@ -339,5 +337,6 @@ def undefined_result(run: Solved, error: EvaluationError) -> Result:
         elapsed=0.0,
         method=BARRIER,
         hessian=run.problem.functions.hessian,
-        **_context_of(run),
+        remarks=_remarks(run.problem),
+        **context_of(run.problem, run.numbers, run.limits),
     )

@@ -42,11 +42,7 @@ def start_values(
 def read_start(
     problem: Problem, warm: Result | None, x0: Any, lam_x0: Any, lam_g0: Any, **others: Any
 ) -> tuple[Numbers, WarmStart | None]:
-    """The checked numbers of one solve, and what it tries first.
-
-    Raises:
-        InputError: for what is no result of a problem of this size, or bad numbers.
-    """
+    """The checked numbers of one solve, and what it tries first."""
     if warm is not None:
         x0, lam_x0, lam_g0 = start_values(warm, problem, x0, lam_x0, lam_g0)
     numbers = problem.numbers(x0=x0, lam_x0=lam_x0, lam_g0=lam_g0, **others)

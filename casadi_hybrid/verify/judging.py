@@ -32,7 +32,7 @@ def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
     rows = faces.rows
     first = first_order(faces, candidate.multipliers)
     first.multipliers.setflags(write=False)
-    active = find_active(rows, first.sides, first.multipliers, tol)
+    active = find_active(rows, first.multipliers, tol)
     qualification = qualify(faces, active)
     if first.given is not None and qualification.licq:
         distance = float(np.abs(first.given.multipliers - first.multipliers).max())

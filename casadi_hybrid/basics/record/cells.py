@@ -25,11 +25,7 @@ def text_of(value: Any, kind: Kind) -> str:
 
 
 def value_of(text: str, kind: Kind) -> Any:
-    """The value of a text.
-
-    Raises:
-        ValueError: where it is none of that kind.
-    """
+    """The value of a text."""
     if kind is bool:
         if text not in {"True", "False"}:
             raise ValueError(text)

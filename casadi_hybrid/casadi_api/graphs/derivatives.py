@@ -59,23 +59,11 @@ class _Active(Columns):
             masks += [ones * (lam < 0), ones * (lam >= 0)]
         return [ca.DM(mask) for mask in masks]
 
-    # Steps of the active set are no slopes: every derivative is zero.
-    def has_jac_sparsity(self, _output: int, _wrt: int) -> bool:
-        return True
-
-    def get_forward(self, directions: int, *names: Any) -> ca.Function:
-        return self._nothing(directions, self._rows_in, self._rows_out, *names[:3])
-
-    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
-        return self._nothing(directions, self._rows_out, self._rows_in, *names[:3])
-
-    def _nothing(
-        self, directions: int, of: Any, to: Any, name: str, inames: Any, onames: Any
-    ) -> ca.Function:
-        given = [ca.MX.sym("known", rows) for rows in (*self._rows_in, *self._rows_out)]
-        given += [ca.MX.sym("seed", rows, directions) for rows in of]
-        zeros = [ca.MX(rows, directions) for rows in to]
-        return ca.Function(name, given, zeros, list(inames), list(onames))
+    def stepwise(self) -> ca.Function:
+        """The same with derivatives that are zero: steps of the active set are no slopes."""
+        given = [ca.MX.sym("known", rows) for rows in self._rows_in]
+        none = {"is_diff_in": [False] * len(given), "is_diff_out": [False] * len(self._rows_out)}
+        return ca.Function("active", given, self.call(given), {**none, "never_inline": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +102,8 @@ class Derivatives:
         self._rows = {"solver": 1, "x0": n, "p": n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}
         self._rows |= {"lam_x0": n, "lam_g0": m}
         self._rows |= {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": n_p}
-        self._active = _Active(problem)
+        self._found = _Active(problem)
+        self._active = self._found.stepwise()
         kind = type(problem.x)
         x, lam, p = kind.sym("x", n), kind.sym("lam", m), kind.sym("p", n_p)
         f, g = problem.graph.call([x, p], True, False)

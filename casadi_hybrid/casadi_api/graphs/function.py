@@ -10,29 +10,20 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, dense
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
+    from casadi_hybrid.casadi_api.graphs import derivatives
     from casadi_hybrid.engine.in_graph import Pool
+else:
+    derivatives = LateModule("casadi_hybrid.casadi_api.graphs.derivatives")  # SciPy comes along
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
 _KEPT: list[ca.Callback] = []
-
-
-def _late(problem: Problem, inputs: Sequence[str]) -> Callable[[], Derivatives]:
-    """The derivatives of a solve by its inputs, made at their first use: SciPy comes along."""
-
-    @cache
-    def made() -> Derivatives:
-        from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
-
-        return Derivatives(problem, inputs)
-
-    return made
 
 
 class _SolveCallback(Columns):
@@ -47,8 +38,10 @@ class _SolveCallback(Columns):
     """
 
     def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
-        self._solve, self._derivatives = solve, _late(problem, INPUTS)
-        super().__init__(name, *columns_of(problem))
+        self._solve = solve
+        self._derivatives = cache(lambda: derivatives.Derivatives(problem))
+        slopes = [label not in STARTS for label in INPUTS]
+        super().__init__(name, *columns_of(problem), is_diff_in=slopes)
 
     def get_name_in(self, i: int) -> str:
         return INPUTS[i]
@@ -65,9 +58,6 @@ class _SolveCallback(Columns):
     def get_reverse(self, directions: int, *names: Any) -> ca.Function:
         return self._derivatives().reverse(directions, *names[:3])
 
-    def has_jac_sparsity(self, _output: int, wrt: int) -> bool:
-        return INPUTS[wrt] in STARTS  # no solution depends on where its search began
-
 
 class _Derivative(Columns):
     """(inputs, outputs, seeds) → directional or adjoint derivatives, a column a direction.
@@ -78,7 +68,7 @@ class _Derivative(Columns):
 
     def __init__(
         self,
-        of: Callable[[], Derivatives],
+        of: Callable[[], derivatives.Derivatives],
         name: str,
         mode: str,
         directions: int,
@@ -150,7 +140,8 @@ def callback(
         _KEPT.append(made)
         call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
         return call
-    of, rows = _late(problem, ("solver", *INPUTS)), columns_of(problem)
+    of = cache(lambda: derivatives.Derivatives(problem, ("solver", *INPUTS)))
+    rows = columns_of(problem)
     function = pool.function([
         _Derivative(of, pool.name, mode, k, rows) for mode in ("fwd", "adj") for k in pool.widths
     ])  # fmt: skip

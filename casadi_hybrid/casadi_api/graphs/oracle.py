@@ -8,18 +8,10 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.casadi_api.foreign import CACHED
+from casadi_hybrid.problem.external import DERIVED, derived
 from casadi_hybrid.problem.problem import Problem
 
-# Name: inputs and outputs in the words of CasADi's factory; gamma = lam_f·f + lam_gᵀg.
-_DERIVED = {
-    "nlp_f": (("x", "p"), ("f",)),
-    "nlp_g": (("x", "p"), ("g",)),
-    "nlp_fg": (("x", "p"), ("f", "g")),
-    "nlp_grad": (("x", "p", "lam:f", "lam:g"), ("f", "g", "grad:gamma:x", "grad:gamma:p")),
-    "nlp_grad_f": (("x", "p"), ("f", "grad:f:x")),
-    "nlp_hess_l": (("x", "p", "lam:f", "lam:g"), ("triu:hess:gamma:x:x",)),
-    "nlp_jac_g": (("x", "p"), ("g", "jac:g:x")),
-}
 # Those that IPOPT's plugin lists; it knows no nlp_fg, which others have.
 LISTED = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
@@ -43,38 +35,23 @@ class ProblemFunctions:
         f, g = problem.graph.call([ca.vec(x), ca.vec(p)], True, False)
         g = ca.reshape(g, shapes.get("g", (problem.m, 1)))
         self.nlp = ca.Function("nlp", [x, p], [f, g], ["x", "p"], ["f", "g"])
-        self._made: dict[str, ca.Function] = {"nlp": self.nlp}
         self._scalar = scalar
-        given = problem.derivatives
-        for label, function in (
-            ("nlp_hess_l", given.hess_lag),
-            ("nlp_jac_g", given.jac_g),
-            ("nlp_grad_f", given.grad_f),
-        ):
-            if function is not None:
-                self._made[label] = function
+        given = ((label, getattr(problem.derivatives, own)) for label, own in CACHED.items())
+        self._made: dict[str, ca.Function] = {
+            "nlp": self.nlp, **{label: function for label, function in given if function},
+        }  # fmt: skip
 
     def __getitem__(self, name: str) -> ca.Function:
-        """One of them by its name.
-
-        Raises:
-            InputError: for a name that is none.
-        """
+        """One of them by its name."""
         if name not in self._made:
-            if name not in _DERIVED:
-                raise InputError(f"no function {name!r}{suggest(name, (*_DERIVED, 'nlp'))}")
-            inputs, outputs = _DERIVED[name]
-            made = self.nlp.factory(name, list(inputs), list(outputs), {"gamma": ["f", "g"]})
+            if name not in DERIVED:
+                raise InputError(f"no function {name!r}{suggest(name, (*DERIVED, 'nlp'))}")
+            made = derived(self.nlp, name)
             self._made[name] = made.expand() if self._scalar else made
         return self._made[name]
 
     def generate(self, fname: str, options: Mapping[str, Any]) -> str:
-        """Write their C code to a file and return its name.
-
-        Args:
-            fname: name of the file.
-            options: those of ``ca.CodeGenerator``.
-        """
+        """Write their C code to a file and return its name; ``ca.CodeGenerator`` has options."""
         generator = ca.CodeGenerator(fname, dict(options))
         generator.add(self.nlp)
         for name in LISTED:

@@ -12,11 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 
 
 def refuse_sparse(node: Any) -> None:
-    """Refuse variables with structural zeros, before the bake, which may crash on them.
-
-    Raises:
-        InputError: naming the variable.
-    """
+    """Refuse variables with structural zeros, before the bake, which may crash on them."""
     for symbol in node.symvar():
         if not symbol.is_dense():
             meta = node.get_meta(symbol)

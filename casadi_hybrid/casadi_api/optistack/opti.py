@@ -196,10 +196,7 @@ class _Stack:
         """A copy with CasADi's methods for a closer look."""
         return self._like(OptiAdvanced, super().debug)  # type: ignore[misc]
 
-    @property
-    def advanced(self) -> Any:
-        """The same as :attr:`debug`."""
-        return self._like(OptiAdvanced, super().advanced)  # type: ignore[misc]
+    advanced = debug
 
     def _like(self, kind: type[_Stack], copied: Any) -> Any:
         made = kind(copied)

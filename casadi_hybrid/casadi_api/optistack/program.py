@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
@@ -89,11 +89,7 @@ class Program:
 
     @classmethod
     def of(cls, node: Any, options: NlpOptions) -> Program:
-        """Make it of a baked ``ca.OptiAdvanced``, with every check of the problem.
-
-        Raises:
-            InputError: for a discrete variable or a semidefinite constraint.
-        """
+        """Make it of a baked ``ca.OptiAdvanced``, with every check of the problem."""
         walked = variable_names(node), constraint_names(node)
         x, p = ca.MX.sym("x", node.nx), ca.MX.sym("p", node.np)
         # Through one Function: opti.x is a vertcat of symbols of any shape.
@@ -132,9 +128,6 @@ class Program:
 
         The listener is called with the record of every iteration, in place of the option
         ``iteration_callback``.
-
-        Raises:
-            InputError: for crossed bounds, or a parameter or start that is not a number.
         """
         solver = self.solver
         if listener is not None:
@@ -156,20 +149,14 @@ def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, 
 
     In the second what is no option of this package is read as one of IPOPT, for which a script
     was written that changes nothing but the solver's name.
-
-    Raises:
-        InputError: where one is no dictionary.
     """
     for options in (plugin_options, solver_options):
         if not isinstance(options, Mapping | None):
             raise InputError(
                 f"options of opti.solver must be dictionaries, got {type(options).__name__}"
             )
-    known = {entry.name for entry in fields(NlpOptions)}
-    solver = dict(solver_options or {})
-    own = {name: value for name, value in solver.items() if name in known}
-    others = {name: value for name, value in solver.items() if name not in known}
-    return {**(plugin_options or {}), **({"ipopt": others} if others else {}), **own}
+    plugin = dict(plugin_options or {})
+    return {**plugin, "hybrid": {**plugin.get("hybrid", {}), **(solver_options or {})}}
 
 
 def shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
@@ -204,10 +191,6 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     """What ``opti.to_function(name, *arguments)`` returns, of a baked ``ca.OptiAdvanced``.
 
     The values of the node stand for what is no input.
-
-    Raises:
-        RuntimeError: from CasADi, where an input is no symbol of the problem.
-        InputError: for arguments that do not fit.
     """
     inputs, results, names, options = _read(arguments)
     symbols = {kind: node.active_symvar(kind) for kind in _KINDS}

@@ -30,6 +30,7 @@ from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.casadi_api.convention import INPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.library import load
 from casadi_hybrid.problem.building import BuildError
 
@@ -37,7 +38,7 @@ _NAME = "hybrid_stored"
 _FAILED, _DONE, _INTERRUPTED = range(3)  # what the hooks return
 _BEGIN, _END = "casadi-hybrid-solver:", ";"
 _ENDS = _BEGIN.encode("ascii"), _END.encode("ascii")
-_Pointers = ct.POINTER(ct.POINTER(ct.c_double))
+_Pointers = ct.POINTER(ct.c_void_p)
 _Configure = ct.CFUNCTYPE(ct.c_int, ct.c_char_p, ct.POINTER(ct.c_longlong))
 _Evaluate = ct.CFUNCTYPE(ct.c_int, _Pointers, _Pointers)
 # A Function that was read may be in any graph, and nobody says when the last one has gone.
@@ -54,14 +55,6 @@ def text_of(runner: Runner, options: Mapping[str, Any] | None = None) -> str:
     """The solver as text, for ``ca.Function.deserialize`` and for :func:`runner_of`.
 
     Where no library can be built, it is for :func:`runner_of` alone.
-
-    Args:
-        runner: of the solver.
-        options: those of ``ca.Function.serialize``.
-
-    Raises:
-        InputError: where a function of the problem is Python code.
-        Exception: what pickle raises for an option that it cannot take.
     """
     word = _packed(runner)
     function = _function(runner, word)
@@ -95,22 +88,14 @@ def runner_of(text: str) -> Runner | None:
 
 
 def attach(address: int) -> None:
-    """Give a loaded library what it calls; it asks for that itself where CasADi has loaded it.
-
-    Args:
-        address: of its hooks.
-    """
+    """Give the hooks of a loaded library what it calls; one that CasADi has loaded asks itself."""
     hooks = _Hooks.from_address(address)
     hooks.evaluate = _EVALUATE
     hooks.configure = _CONFIGURE  # the last, since it says that both are there
 
 
 def _packed(runner: Runner) -> str:
-    """The pickle in letters, read once: CasADi writes callbacks down, and finds out when it reads.
-
-    Raises:
-        InputError: where it cannot be read.
-    """
+    """The pickle in letters, read once: CasADi writes callbacks down, but does not read them."""
     pickled = pickle.dumps(runner)
     word = f"{_BEGIN}{base64.b64encode(zlib.compress(pickled)).decode('ascii')}{_END}"
     try:
@@ -170,18 +155,12 @@ def _configure(text: bytes, shapes: Any) -> int:
 def _evaluate(arguments: Any, results: Any) -> int:
     """Solve with the solver that the last argument names; nobody needs a result that is NULL."""
     try:
-        named = arguments[len(INPUTS)]
-        runner = _KEPT[named[0], named[1]]
+        runner = _KEPT[tuple(copied(arguments[len(INPUTS)], 2))]
         rows_in, rows_out = columns_of(runner.problem)
-        # Where there is no pointer, zeros are meant.
-        found = runner.evaluate([
-            ca.DM(np.ctypeslib.as_array(arguments[i], (rows,)))
-            if rows and arguments[i] else ca.DM.zeros(rows)
-            for i, rows in enumerate(rows_in)
-        ])  # fmt: skip
-        for i, rows in enumerate(rows_out):
-            if rows and results[i]:
-                np.ctypeslib.as_array(results[i], (rows,))[:] = array_of(found[i]).ravel()
+        columns = [ca.DM(copied(arguments[i], rows)) for i, rows in enumerate(rows_in)]
+        for i, column in enumerate(runner.evaluate(columns)):
+            if results[i]:
+                ct.memmove(results[i], array_of(column).ctypes.data, 8 * rows_out[i])
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - C cannot pass it on

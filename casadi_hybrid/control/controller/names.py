@@ -12,7 +12,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.signals import number as number_of
 from casadi_hybrid.engine.export.tables import braced, number, structure
 
 _KEYWORDS = frozenset((
@@ -77,6 +78,11 @@ def enumeration(of: Sequence[Quantity], prefix: str) -> str:
     return ",\n".join(f"    {prefix}_{q.word.upper()} = {q.at}" for q in of)
 
 
+def by_word(of: Sequence[Quantity], values: Array) -> dict[str, Any]:
+    """Their numbers, columns of several, by name in C."""
+    return {q.word: number_of(values[q.at : q.at + q.count]) for q in of}
+
+
 def table(values: Any) -> str:
     """Numbers as an initializer; of none a zero, for C has no empty table."""
     return braced(number(v) if isinstance(v, float) else str(int(v)) for v in values)
@@ -115,25 +121,20 @@ class LimitsInC:
     def words(self, name: str, program: Program, softened: Program | None) -> dict[str, Any]:
         """What the templates ask for of the programs with the numbers of the export."""
         upper = name.upper()
-        by_word = {q.word: self.values[q.at : q.at + q.count] for q in self.members}
         return {
-            "bounds": self._bounds(program),
+            "bounds": self._bounds(program), "limited": bool(self.members),
             "soft_bounds": self._bounds(softened) if softened else "",
-            "limited": bool(self.members),
-            "limit_fields": members(self.members),
+            "limit_fields": members(self.members), "limit_count": total(self.members),
             "limit_places": enumeration(self.members, f"{upper}_LIMIT"),
-            "limit_count": total(self.members),
-            "limit_values": structure(
-                {word: v if v.size > 1 else float(v[0]) for word, v in by_word.items()}
-            ),
-        }
+            "limit_values": structure(by_word(self.members, self.values)),
+        }  # fmt: skip
 
-    def of_controls(self, controls: Sequence[str], sizes: Sequence[int], side: str) -> list[int]:
+    def of_controls(self, controls: Mapping[str, Signal], side: str) -> list[int]:
         """The place of the limit of each control on a side, -1 where it has none."""
         found = []
-        for name, size in zip(controls, sizes, strict=True):
+        for name, s in controls.items():
             at = self._at.get((name, side))
-            found += [-1] * size if at is None else [at + i for i in range(size)]
+            found += [-1] * s.size if at is None else [at + i for i in range(s.size)]
         return found
 
     def _bounds(self, program: Program) -> str:

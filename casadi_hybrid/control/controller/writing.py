@@ -16,6 +16,7 @@ from casadi_hybrid.control.controller.names import (
     LimitsInC,
     Quantity,
     after,
+    by_word,
     enumeration,
     members,
     quantities,
@@ -25,6 +26,7 @@ from casadi_hybrid.control.controller.names import (
 from casadi_hybrid.control.controller.softened import Ahead, Softened
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.checking import outside
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
@@ -89,6 +91,12 @@ def export_law(
     """
     if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
+    if beyond := outside(law.ocp, law.program.part(law.first)):
+        key, kind = ("x", "mpc") if law.shifted else ("x0", "ocp")
+        raise InputError(
+            f"{beyond}. An export stores a solve: give a state within the limits, export(folder, "
+            f"{key}=…), for the command by a function that returns ({kind}, {{'{key}': …}})"
+        )
     if name is None:
         name = re.sub("[^A-Za-z0-9]+", "_", law.program.name).strip("_").lower()
     written: Export = solver.export(
@@ -108,9 +116,7 @@ def export_law(
     readme = at / "README.md"
     section, rows = filled((_TEMPLATES / "README.md").read_text("utf-8"), words).split("## Files\n")
     page = readme.read_text("utf-8").replace("## The solver\n", f"{section}## The solver alone\n")
-    page = page.replace(
-        "| `main.c` | an example", f"{rows}| `main.c` | of the solver alone: an example"
-    )
+    page = page.replace("| `main.c` | an", f"{rows}| `main.c` | of the solver alone: an")
     readme.write_text(page, encoding="utf-8")
     return replace(written, files=tuple(sorted(files)))
 
@@ -174,12 +180,8 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
         "start_scale": table([float(s[2]) for s in starts]),
         "start_violated": table(_exceeded(starts, inputs, law, soft_words)),
         "control_x": table(control_x), "control_scale": table(scales.tolist()),
-        **{
-            f"control_{side}": table(
-                limits.of_controls(list(controls), [s.size for s in controls.values()], side)
-            )
-            for side in ("lower", "upper")
-        },
+        **{f"control_{side}": table(limits.of_controls(controls, side))
+           for side in ("lower", "upper")},
         "default": table(law.default.tolist()), "after_x": table(later[0]),
         "after_g": table(later[1]),
         "read_begin": table(np.cumsum([0, *(q.count for q in readable)])),
@@ -187,10 +189,7 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
         "read_scale": table(
             np.concatenate([b.scale.ravel(order="F") for _, b in shown]).tolist()
         ),
-        "written": structure(
-            {q.word: values[q.at : q.at + q.count] if q.count > 1 else float(values[q.at])
-             for q in inputs}
-        ), "applied": table(law.applied.tolist()),
+        "written": structure(by_word(inputs, values)), "applied": table(law.applied.tolist()),
         "tolerance": number(law.tolerance),
         "first_input": inputs[0].word, "first_unit": inputs[0].unit or "its unit",
         "first_output": outputs[0].word, "first_output_unit": outputs[0].unit or "its unit",

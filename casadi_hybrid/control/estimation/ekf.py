@@ -19,14 +19,9 @@ from casadi_hybrid.control.steps import Integrator, RungeKutta
 class EKF(Estimator):
     """The extended Kalman filter of states and free parameters: no window, no limits.
 
-    With ξ = (x, θ), θ the free parameters, m and P its mean and covariance, F the step of the
-    model and h its sensors, a step is
-
-        prediction:   m ← F(m, u),  P ← A P Aᵀ + Q,  A = ∂F/∂ξ at the old m
-        measurement:  S = H P Hᵀ + R,  K = P Hᵀ S⁻¹,  m ← m + K (y − h(m)),
-                      P ← (I − K H) P (I − K H)ᵀ + K R Kᵀ,  H = ∂h/∂ξ at the predicted m
-
-    A measurement that was lost leaves the prediction. It takes the arguments of :class:`MHE`, so
+    A step predicts, then takes the measurement, by the formulas of
+    :mod:`casadi_hybrid.control.estimation.arrival`, linearized at the mean; a measurement that was
+    lost leaves the prediction. It takes the arguments of :class:`MHE`, so
     that one can stand in for the other in :func:`simulate`; where limits do not matter and the
     model is nearly linear over a period it comes close to it, at a small part of the work.
 

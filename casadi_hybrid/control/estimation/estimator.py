@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.estimation.arrival import Filter
 from casadi_hybrid.control.loop.noise import covariance
@@ -130,6 +131,20 @@ class Estimator:
         self._mean = np.append(self._start, self._stacked("guess"))
         self.records: list[Record] = []
 
+    def prepare(
+        self, y: Any = None, u: Any = None, time: float | None = None, **parameters: Any
+    ) -> None:
+        """Make functions, solver and memory before the loop, by a step that is forgotten.
+
+        The arguments are those of a step; the estimator stays as it was.
+
+        Raises:
+            InputError: for numbers that do not fit.
+        """
+        twin: Any = copy(self)
+        twin.records = self.records.copy()
+        twin.step(y, u, time, **parameters)
+
     @property
     def record(self) -> Record:
         """Of the last step."""
@@ -159,11 +174,7 @@ class Estimator:
         return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self._unknowns.values())])
 
     def _now(self, time: float | None) -> float:
-        """The time of a step.
-
-        Raises:
-            InputError: where it is not one period after that of the step before.
-        """
+        """The time of a step."""
         if not self.records:
             return 0.0 if time is None else moment(time)
         expected = self.records[-1].time + self.period
@@ -186,11 +197,10 @@ def _unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknow
         if signal.varying:
             raise InputError(f"free[{name!r}] is a reference; only a parameter can be free")
         if isinstance(value, Mapping):
-            strange = [key for key in value if key not in keys]
-            if strange or "std" not in value:
-                hint = suggest(str(strange[0]), keys) if strange else ""
-                said = f"has {strange[0]!r}{hint or '.'}" if strange else "lacks 'std'."
-                raise InputError(f"free[{name!r}] {said} It takes {', '.join(keys)}")
+            for key in value:
+                known(key, dict.fromkeys(keys), f"entry of free[{name!r}],")
+            if "std" not in value:
+                raise InputError(f"free[{name!r}] lacks 'std'. It takes {', '.join(keys)}")
             value = Unknown(**value)
         if not isinstance(value, Unknown):
             raise InputError(f"free[{name!r}] must be a dictionary with 'std', got {value!r}")

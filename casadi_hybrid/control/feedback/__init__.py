@@ -27,17 +27,8 @@ from casadi_hybrid.control.feedback.design import FeedbackDesign, design
 from casadi_hybrid.control.feedback.hybrid import HybridFeedback, HybridState
 
 __all__ = [
-    "ClosedLoop",
-    "FeedbackController",
-    "FeedbackDesign",
-    "FeedbackLaw",
-    "HybridFeedback",
-    "HybridState",
-    "Measured",
-    "Prediction",
-    "design",
-    "measure",
-    "predict",
-]
+    "ClosedLoop", "FeedbackController", "FeedbackDesign", "FeedbackLaw", "HybridFeedback",
+    "HybridState", "Measured", "Prediction", "design", "measure", "predict",
+]  # fmt: skip
 
 check_classes(__all__, globals())

@@ -17,7 +17,6 @@ from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
-from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
@@ -90,8 +89,8 @@ class JointSolution(Ended):
         return float(max(t[-1] for t in times) - min(t[0] for t in times))
 
     @property
-    def _curves(self) -> dict[str, Dense]:  # type: ignore[override]
-        return {name: part.dense for name, part in self.parts.items()}
+    def _curves(self) -> Mapping[str, Solution]:  # type: ignore[override]
+        return self.parts
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path.
@@ -254,10 +253,7 @@ class Joint:
             begin = x0 if self._begins(label) else None
             found = write(label, laid, begin, self._parameters(label, parameters))
             limits = {f"{label}/{name}": pair for name, pair in found.limits.items()}
-            program = replace(
-                program, x0=found.x0, p=found.p, lbx=found.lbx, ubx=found.ubx, lbg=found.lbg,
-                ubg=found.ubg, limits={**program.limits, **limits},
-            )  # fmt: skip
+            program = replace(program, **found.arguments, limits={**program.limits, **limits})
         return program
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:

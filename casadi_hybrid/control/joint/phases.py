@@ -108,12 +108,9 @@ class Phases(Joint):
             end = source.expression_function([value], "jump").call(
                 [column[:, h.N] for column in (h.X, h.Z, h.W, h.P, h.T)], True, False
             )[0]
-            assembly.constrain(
-                f"{name} from {one} to {other}",
-                g.X[places[name], 0] - end,
-                [g.first - 1],
-                scale=signal.scale,
-            )
+            gap = g.X[places[name], 0] - end
+            label = f"{name} from {one} to {other}"
+            assembly.constrain(label, gap, [g.first - 1], scale=signal.scale)
             linked += 1
         if not linked:
             raise InputError(

@@ -105,12 +105,9 @@ class Scenarios(Joint):
             last = signal.linear and k == h.N - 1
             for at in (k, k + 1) if last else (k,):
                 assembly.constrain(
-                    f"{name}[{at}] of {other} as of {one}",
-                    g.W[where, at] - h.W[where, at],
-                    [h.first + k],
-                    scale=signal.scale,
-                    stride=0,
-                )
+                    f"{name}[{at}] of {other} as of {one}", g.W[where, at] - h.W[where, at],
+                    [h.first + k], scale=signal.scale, stride=0,
+                )  # fmt: skip
                 # The bounds of one hold for both: twice, active ones would be dependent.
                 assembly.unlimit(f"{other}/{name}", at)
 

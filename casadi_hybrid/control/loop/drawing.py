@@ -15,7 +15,7 @@ from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend_below
 
 def draw_run(run: Any, names: Sequence[str] | None, title: str) -> Any:
     """Return the figure of a run; see :meth:`Run.plot`."""
-    tables = {name: table for table in (run.outputs, run.controls, run.states) for name in table}
+    tables = {name: table for table in reversed(run.tables) for name in table}
     chosen = [*run.states, *run.controls] if names is None else listed(names)
     for name in chosen:
         known(name, tables, "trajectory")
@@ -61,24 +61,27 @@ def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
             held = np.append(row, row[-1:])
             style["color"] = PALETTE[(i + 3) % len(PALETTE)]
             ax.step(run.times[: held.size], held, where="post", label=f"applied{tail}", **style)
-        else:
-            ax.plot(run.times, row, label=f"true{tail}", **style)
+        elif table is not run.estimates:
+            ax.plot(table.times, row, label=f"true{tail}", **style)
         if name in run.measured:
             ax.plot(run.measured.times, run.measured.rows(name)[i], linestyle="none", marker=".",
                     markersize=3.5, color=seen, zorder=1.5, label="measured")  # fmt: skip
-        if name in run.estimates and table is run.states:
+        if name in run.estimates and (table is run.states or table is run.estimates):
             ax.plot(run.estimates.times, run.estimates.rows(name)[i], color=PALETTE[7],
                     linestyle=":", linewidth=1.3, label="estimate")  # fmt: skip
     ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))
     ax.set_ylabel(labelled(name, run.unit(name)))
     if name in run.limits:
-        _limits(ax, run.limits[name], values)
+        _limits(ax, run.limits[name], values, table.times)
 
 
-def _limits(ax: Any, limit: Any, values: Any) -> None:
+def _limits(ax: Any, limit: Any, values: Any, times: Array) -> None:
     """Draw limits that are near the curve; a far one would make it flat."""
     least, most = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
     room = 1.5 * max(most - least, 1e-9 * max(abs(most), abs(least), 1.0))
-    for bound in sorted({*limit.lower.tolist(), *limit.upper.tolist()}):
-        if least - room <= bound <= most + room:
-            ax.axhline(bound, color=PALETTE[6], linestyle="--", linewidth=1.0, label="limit")
+    for bound in np.unique(np.vstack((limit.lower, limit.upper)), axis=0):
+        near = (least - room <= bound) & (bound <= most + room)
+        if near.any():
+            held = np.broadcast_to(np.where(near, bound, np.nan)[: times.size], times.shape)
+            ax.step(times, held, where="post", color=PALETTE[6], linestyle="--", linewidth=1.0,
+                    label="limit")  # fmt: skip

@@ -10,7 +10,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.control.loop.table import Places
+from casadi_hybrid.control.feedback.geometry import covariance as matrix
+from casadi_hybrid.control.loop.table import Places, size_of
 from casadi_hybrid.control.signals import Array, column, known
 
 
@@ -20,7 +21,7 @@ def covariance(value: Any, places: Places, what: str) -> Array:
     The value is a standard deviation for all entries, one an entry, a dictionary of them by name
     (names left out have none), or a covariance matrix; None is no noise.
     """
-    size = sum(where.stop - where.start for where in places.values())
+    size = size_of(places)
     if isinstance(value, Mapping):
         deviations = np.zeros(size)
         for name, number in value.items():
@@ -31,17 +32,7 @@ def covariance(value: Any, places: Places, what: str) -> Array:
         return np.zeros((size, size))
     if np.ndim(value) < 2:
         return _squared(column(value, size, what), what)
-    matrix = np.asarray(value, dtype=float)
-    if matrix.shape != (size, size):
-        raise InputError(
-            f"{what} has the shape {matrix.shape}; a covariance of {', '.join(places)} is "
-            f"{size}×{size}"
-        )
-    if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
-        raise InputError(f"{what} must be a finite symmetric matrix")
-    if np.linalg.eigvalsh(matrix).min(initial=0.0) < -1e-12 * np.abs(matrix).max(initial=0.0):
-        raise InputError(f"{what} must be positive semidefinite; it has a negative eigenvalue")
-    return np.asarray((matrix + matrix.T) / 2.0)
+    return matrix(value, size, what)
 
 
 def _squared(deviations: Array, what: str) -> Array:

@@ -12,7 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.table import Places
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column, known, places_of
+from casadi_hybrid.control.signals import Array, column, known, numbers, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, plain_step, step_of
 
 
@@ -47,11 +47,8 @@ class Sensors:
         if y is None:
             return values
         if isinstance(y, dict):
-            strange = [name for name in y if name not in self.places]
-            if strange:
-                raise InputError(f"{what} has {strange[0]!r}; measured are {', '.join(self.names)}")
             for name, value in y.items():
-                where = self.places[name]
+                where = known(name, self.places, "measured quantity")
                 if value is not None:
                     values[where] = _numbers(value, where.stop - where.start, f"{what}[{name!r}]")
             return values
@@ -60,14 +57,10 @@ class Sensors:
 
 def _numbers(value: Any, size: int, what: str) -> Array:
     """One column in which NaN is allowed."""
-    try:
-        numbers = np.asarray(value, dtype=float).ravel()
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be numbers, got {value!r}") from None
-    if numbers.size != size or np.isinf(numbers).any():
+    found = numbers(value, what).ravel()
+    if found.size != size or np.isinf(found).any():
         raise InputError(f"{what} must have {size} finite entries, or NaN for what was lost")
-    lost = np.isnan(numbers)
-    return np.where(lost, np.nan, column(np.where(lost, 0.0, numbers), size, what))
+    return found
 
 
 class Plant:
@@ -118,7 +111,7 @@ class Plant:
                 column(value, signal.size, f"parameters[{name!r}]")
             self.parameters[name] = value
         self._step = plain_step(step_of(model, step, Integrator()), model)
-        self._algebraic = _algebraic(model) if model.size("algebraic") else None
+        self._algebraic = model.moves.algebraic if model.size("algebraic") else None
         self.reset()
 
     def reset(self) -> None:
@@ -136,7 +129,7 @@ class Plant:
         """
         x, u, p = self._arguments(x, u, time)
         z = self._solved(x, u, p, time)
-        return _column(self._step(x, z, u, u, p, time, period or self.period)[0])
+        return np.array(self._step(x, z, u, u, p, time, period or self.period)[0]).ravel()
 
     def motion(self, x0: Any, controls: Any, time: float = 0.0) -> Array:
         """Return the states under controls that are known before, without feedback.
@@ -173,7 +166,7 @@ class Plant:
     def evaluate(self, function: ca.Function, x: Any, u: Any, time: float = 0.0) -> Array:
         """Return a function (x, z, u, p, t) with the plant's algebraic states and parameters."""
         x, u, p = self._arguments(x, u, time)
-        return _column(function(x, self._solved(x, u, p, time), u, p, time))
+        return np.array(function(x, self._solved(x, u, p, time), u, p, time)).ravel()
 
     def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array]:
         x = self.model.vector("state", x, "x")
@@ -182,7 +175,7 @@ class Plant:
 
     def _solved(self, x: Array, u: Array, p: Array, time: float) -> Array:
         if self._algebraic is not None:
-            self._z = _column(self._algebraic(self._z, x, u, p, time))
+            self._z = np.array(self._algebraic(self._z, x, u, p, time)).ravel()
         return self._z
 
 
@@ -197,16 +190,3 @@ def first_guess(model: Model, kind: str) -> Array:
             value = value[:1]
         parts.append(column(value, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)
-
-
-def _algebraic(model: Model) -> ca.Function:
-    """(z near, x, u, p, t) → z with 0 = equations(x, z, u, p, t)."""
-    x, z, u, p, t = model.arguments
-    equations = ca.Function("equations", [z, x, u, p, t], [model.moves.equations(x, z, u, p, t)])
-    return ca.rootfinder("algebraic", "newton", equations, {"abstol": 1e-12})
-
-
-def _column(value: Any) -> Array:
-    if isinstance(value, ca.DM):
-        value = value.full()
-    return np.array(value, dtype=float).ravel()

@@ -5,8 +5,9 @@ A :class:`Plant` and a plain function look the same to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -16,8 +17,11 @@ from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.loop.table import Places, Table
-from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places_of
+from casadi_hybrid.control.loop.table import Places, Table, size_of
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.predictive.paths import judged
+from casadi_hybrid.control.reading.measures import Limits
+from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places
 
 Move = Callable[[Array, Array, float], Array]
 
@@ -32,6 +36,7 @@ class Wiring:
         move, show, measure: the state one period later, all outputs, what the sensors show.
         control: a control as a column, from a column or by name.
         u0: the control before any was computed; None where it is not known.
+        model: of a :class:`Plant`.
     """
 
     period: float
@@ -45,7 +50,7 @@ class Wiring:
     control: Callable[[Any, str], Array]
     x0: Array
     u0: Array | None
-    time_unit: str = ""
+    model: Any = None
 
 
 def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
@@ -59,12 +64,11 @@ def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
     if period is None:
         raise InputError("period is needed where the plant is a function")
     start = column(x0, np.size(x0), "x0")
-    places = {"x": slice(0, start.size)}
+    rows = {"x": slice(0, start.size)}
     before = None if u0 is None else column(u0, np.size(u0), "u0")
 
     def move(x: Array, u: Array, time: float) -> Array:
-        after = plant(x, u)
-        after = np.array(after.full() if isinstance(after, ca.DM) else after, dtype=float).ravel()
+        after = np.array(plant(x, u), dtype=float).ravel()
         if after.size != start.size:
             raise InputError(
                 f"plant returned {after.size} entries; the state has {start.size}, as x0"
@@ -72,22 +76,11 @@ def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
         return after
 
     return Wiring(
-        period=positive(period, "period"),
-        states=places,
-        outputs={},
-        measured=places,
-        controls=None if before is None else {"u": slice(0, before.size)},
-        move=move,
-        show=lambda x, u, time: np.zeros(0),
-        measure=lambda x, u, time: x,
-        control=_plain,
-        x0=start,
-        u0=before,
-    )
-
-
-def _plain(value: Any, what: str) -> Array:
-    return column(value, np.size(value), what)
+        period=positive(period, "period"), states=rows, outputs={}, measured=rows,
+        controls=None if before is None else {"u": slice(0, before.size)}, move=move,
+        show=lambda x, u, time: np.zeros(0), measure=lambda x, u, time: x,
+        control=lambda value, what: column(value, np.size(value), what), x0=start, u0=before,
+    )  # fmt: skip
 
 
 def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
@@ -95,19 +88,14 @@ def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
     if period is not None and not np.isclose(period, plant.period, rtol=1e-12, atol=0.0):
         raise InputError(f"period is {period:g}, the plant's is {plant.period:g}; leave it out")
     return Wiring(
-        period=plant.period,
-        states=model.places("state"),
-        outputs=model.places("output"),
-        measured=plant.sensors.places,
-        controls=model.places("control"),
-        move=plant.step,
-        show=plant.outputs,
-        measure=plant.measure,
+        period=plant.period, states=model.places("state"), outputs=model.places("output"),
+        measured=plant.sensors.places, controls=model.places("control"), move=plant.step,
+        show=plant.outputs, measure=plant.measure,
         control=lambda value, what: np.asarray(model.vector("control", value, what)),
         x0=np.asarray(model.vector("state", x0, "x0")),
         u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
-        time_unit=model.time_unit,
-    )
+        model=model,
+    )  # fmt: skip
 
 
 def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
@@ -123,6 +111,22 @@ def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
         lower, upper = pair_of(name, old.size, pair)
         found[name] = replace(old, lower=lower, upper=upper)
     return found
+
+
+def estimated(estimator: Any, wiring: Wiring) -> dict[str, Signal]:
+    """Return the parameters that an estimator finds; its sensors must be the plant's."""
+    if estimator is not None and not hasattr(estimator, "step"):
+        raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
+    seen, told = wiring.measured, getattr(getattr(estimator, "sensors", None), "places", {})
+    alike = list(told) == list(seen) if set(told) == set(seen) else size_of(told) == size_of(seen)
+    if told and not alike:
+        raise InputError(
+            f"the plant measures {', '.join(seen)} and the estimator takes {', '.join(told)}; "
+            "give both the same outputs="
+        )
+    model = getattr(estimator, "model", None)
+    known = model.signals["parameter"] if isinstance(model, Model) else {}
+    return {name: known[name] for name in getattr(estimator, "parameters", ()) if name in known}
 
 
 def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
@@ -145,12 +149,8 @@ def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
             ) from None
         if function.numel_out(0) != 1:
             raise InputError(f"cost {name!r} must be a scalar, it has {function.numel_out(0)}")
-        found[name] = _cost(plant, function)
+        found[name] = partial(plant.evaluate, function)
     return found
-
-
-def _cost(plant: Plant, function: ca.Function) -> Move:
-    return lambda x, u, time: plant.evaluate(function, x, u, time)
 
 
 NOT_ASKED = "no measurement yet"
@@ -160,18 +160,22 @@ WITHOUT_PLAN = ("last plan", "fallback", "default")
 
 
 class Recorder:
-    """The steps of a loop, and what they are measured by."""
+    """The steps of a loop, and what they are measured by; limits as of :func:`limits_of`."""
 
-    def __init__(
-        self, wiring: Wiring, limits: Mapping[str, Signal], costs: Mapping[str, Move]
-    ) -> None:
-        self.wiring, self.limits, self.costs = wiring, limits, costs
+    def __init__(self, plant: Any, wiring: Wiring, limits: Any, cost: Any, estimator: Any) -> None:
+        self.wiring, self.costs = wiring, costs_of(plant, cost)
+        self.limits, self.fixed = limits_of(plant, limits), limits or {}
+        self.estimator, self.free = estimator, estimated(estimator, wiring)
         self.stopped = ""
         self._steps: list[dict[str, Any]] = []
 
-    def step(self, time: float, x: Array, applied: Array, before: Array, **rest: Any) -> None:
+    def step(
+        self, time: float, x: Array, applied: Array, before: Array, heard: Any, **rest: Any
+    ) -> None:
         """Note one step, ``before`` being the control that held until then."""
         shown = self.wiring.show(x, before, time)
+        found = [self.estimator.parameters[name] for name in self.free]
+        rest["estimate"] = None if self.estimator is None else np.hstack([heard, *found])
         costs = {name: np.ravel(cost(x, applied, time))[0] for name, cost in self.costs.items()}
         self._steps.append({"time": time, "x": x, "applied": applied, "outputs": shown, **rest,
                             "costs": costs})  # fmt: skip
@@ -180,39 +184,50 @@ class Recorder:
         """Return the run that ends at the state x."""
         wiring, K = self.wiring, len(self._steps)
         rows = {key: [step[key] for step in self._steps] for key in self._steps[0]}
-        applied, end = rows["applied"][-1], time + K * wiring.period
+        applied, end = rows["applied"], time + K * wiring.period
         rows["x"].append(None if self.stopped else x)
-        rows["outputs"].append(None if self.stopped else wiring.show(x, applied, end))
+        rows["outputs"].append(None if self.stopped else wiring.show(x, applied[-1], end))
         begins = np.array(rows["time"])
         times = np.append(begins, end)
-        controls = wiring.controls or {"u": slice(0, applied.size)}
-        estimates = _matrix(rows["estimate"], K)
+        controls = wiring.controls or {"u": slice(0, applied[-1].size)}
         states = Table(wiring.states, _matrix(rows["x"], K + 1), times)
-        of_states = wiring.states if estimates.shape[0] == x.size else {
-            "estimate": slice(0, estimates.shape[0])}  # fmt: skip
-        outputs = Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times)
-        tables = [states, Table(controls, _matrix(rows["applied"], K), begins), outputs]
+        estimates = _matrix(rows["estimate"], K)
+        free = places(self.free)
+        n = estimates.shape[0] - size_of(free)
+        found = dict(wiring.states) if n == x.size else {"estimate": slice(0, n)} if n else {}
+        found |= {name: slice(n + where.start, n + where.stop) for name, where in free.items()}
+        first = applied[0] if wiring.u0 is None else wiring.u0
+        held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
+        named = wiring.model is not None
+        paths, constraints, changed, unchecked = judged(rows["answer"], states, held, named=named)
         return Run(
             states=states,
-            outputs=outputs,
-            controls=tables[1],
-            commanded=Table(controls, _matrix(rows["command"], K, applied.size), begins),
-            measured=Table(wiring.measured, _matrix(rows["arrived"], K, _size(wiring)), begins),
-            estimates=Table(of_states if estimates.shape[0] else {}, estimates, begins),
+            outputs=Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times),
+            controls=Table(controls, _matrix(applied, K), begins),
+            commanded=Table(controls, _matrix(rows["command"], K, applied[-1].size), begins),
+            measured=Table(wiring.measured, _matrix(rows["arrived"], K, size_of(wiring.measured)),
+                           begins),
+            estimates=Table(found, estimates, begins),
+            constraints=Table.of(paths, times),
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
-            violations=_violations(tables, self.limits, times),
-            limits=self.limits,
+            limits={name: self._limit(name, limit, changed) for name, limit in
+                    {**self.free, **self.limits, **constraints}.items()},
+            unchecked=unchecked,
             status=tuple(map(_status, rows["answer"])),
             success=np.array([_succeeded(answer) for answer in rows["answer"]]),
             seconds=np.array(rows["seconds"]),
             steps=tuple(rows["answer"]),
             stopped=self.stopped,
-            time_unit=wiring.time_unit,
-        )
+            time_unit="" if wiring.model is None else wiring.model.time_unit,
+        )  # fmt: skip
 
-
-def _size(wiring: Wiring) -> int:
-    return sum(where.stop - where.start for where in wiring.measured.values())
+    def _limit(self, name: str, limit: Any, changed: Sequence[Mapping[str, Any]]) -> Limits:
+        """The limits of a quantity, with a column a time where the controller's have changed."""
+        sides = [(limit.lower, limit.upper)]
+        if name not in self.fixed and any(name in at for at in changed):
+            sides = [at.get(name, sides[0]) for at in changed]
+        lower, upper = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
+        return Limits(lower, upper, limit.scale, limit.unit)
 
 
 def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
@@ -222,18 +237,6 @@ def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
     lost = np.full(rows, np.nan)
     full = [lost if column is None else column for column in columns]
     return np.array(full, dtype=float).T.reshape(rows, count)
-
-
-def _violations(tables: list[Table], limits: Mapping[str, Signal], times: Array) -> Table:
-    found: dict[str, Array] = {}
-    for name, limit in limits.items():
-        if np.isfinite([limit.lower, limit.upper]).any():
-            values = next(table.rows(name) for table in tables if name in table)
-            outside = np.maximum(limit.lower[:, None] - values, values - limit.upper[:, None])
-            found[name] = np.full((values.shape[0], times.size), np.nan)
-            found[name][:, : values.shape[1]] = np.maximum(outside, 0.0)
-    places = places_of({name: rows.shape[0] for name, rows in found.items()})
-    return Table(places, np.vstack([np.zeros((0, times.size)), *found.values()]), times)
 
 
 def _status(answer: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,23 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
-from casadi_hybrid.control.loop.table import Table
-from casadi_hybrid.control.reading.measures import Excess, in_unit, worst_excess
+from casadi_hybrid.control.loop.table import EstimationError, Table
+from casadi_hybrid.control.reading.checking import FEASIBLE
+from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, worst_excess
 from casadi_hybrid.control.reading.storing import packed, unpacked
-from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.signals import Array, known, plain
 
-FORMAT = "casadi_hybrid run 1"
-TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "violations")
+FORMAT = "casadi_hybrid run 2"
+TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints")
+WORDS = ("status", "stopped", "time_unit", "unchecked")
 
 
 @dataclass(frozen=True)
 class Run:
     """The record of a closed loop of K steps; K is smaller than asked where :attr:`stopped` is.
 
-    ``run["level"]`` is the true trajectory of a state or output at :attr:`times`, or of a control
-    at the first K of them.
+    ``run["level"]`` is the true trajectory of a state, an output or a path constraint at
+    :attr:`times`, or of a control or an estimated parameter at the first K of them.
 
     Attributes:
         states: true states at the K + 1 times.
@@ -34,11 +37,13 @@ class Run:
         controls: what was applied from each of the first K times to the next.
         commanded: what the controller said at these times; NaN where it was not asked.
         measured: what arrived at these times; NaN where nothing did.
-        estimates: states that the estimator said; without an estimator no rows.
+        estimates: states, and parameters, that the estimator said; without one no rows.
+        constraints: path constraints of an :class:`MPC` at the true states and the controls applied
+            from there on, with the parameters that it had.
         costs: by name, one number a step.
-        violations: how far each limited quantity was outside its limits at each time; of controls
-            NaN at the last.
-        limits: what has limits, by name.
+        limits: by name, each side with a column, or with one a time where they have changed.
+        unchecked: names of path constraints that the record does not determine: they depend on
+            algebraic states, on what the solver chooses, or on states that the plant does not have.
         status: what the controller said of each step; a plain function says "computed".
         success: whether its solver found what to act on: ``success`` of what it returned; without
             that, a status that is none of "last plan", "fallback" and "default".
@@ -54,42 +59,45 @@ class Run:
     commanded: Table
     measured: Table
     estimates: Table
+    constraints: Table
     costs: Mapping[str, Array]
-    violations: Table
-    limits: Mapping[str, Signal] = field(repr=False)
+    limits: Mapping[str, Limits] = field(repr=False)
     status: tuple[str, ...] = field(repr=False)
     success: Array = field(repr=False)
     seconds: Array = field(repr=False)
     steps: tuple[Any, ...] = field(repr=False, default=())
     stopped: str = ""
     time_unit: str = ""
+    unchecked: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """How many steps of each status, between what all was, what it cost, what was exceeded."""
         counts, end = Counter(self.status), in_unit(self.times[-1], self.time_unit)
+        said = f"largest violation {self.violation:.3g} of the scale: {self.worst}"
+        if not self.worst:
+            said = f"no limit of {', '.join(self._beyond) or 'anything'} is exceeded"
+        rest = f"not checked, for the record does not determine them: {', '.join(self.unchecked)}"
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
             f"states: {self._ranges(self.states)}",
             f"controls: {self._ranges(self.controls)}",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),
-            f"largest violation {self.violation:.3g} of the scale: {self.worst}"
-            if self.worst
-            else "no limit is exceeded",
-            self.stopped,
-        ]
+            said, rest if self.unchecked else "", self.stopped,
+        ]  # fmt: skip
         return "\n".join(filter(None, lines))
 
     def __getitem__(self, name: str) -> Array:
-        """Return a true trajectory by name."""
-        for table in (self.states, self.controls, self.outputs):
-            if name in table:
-                return table[name]
-        return Table({**self.states.places, **self.controls.places, **self.outputs.places},
-                     self.states.values, self.times)[name]  # fmt: skip
+        """Return a trajectory by name."""
+        return plain(self._rows(name))
 
     def __contains__(self, name: object) -> bool:
-        return name in self.states or name in self.controls or name in self.outputs
+        return any(name in table for table in self.tables)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Where trajectories are looked up by name, the first that has it."""
+        return self.states, self.controls, self.constraints, self.outputs, self.estimates
 
     @property
     def times(self) -> Array:
@@ -114,12 +122,23 @@ class Run:
     @property
     def worst(self) -> Excess | None:
         """The largest violation of a limit relative to its scale: of what, and when."""
-        found = [
-            worst_excess(name, self._rows(name), self.limits[name], self.times, self.time_unit)[1]
-            for name in self.violations
-        ]
-        most = max(found, key=lambda excess: excess.scaled, default=None)
-        return most if most and most.scaled > 0.0 else None
+        found = [excess for _, excess in self._beyond.values() if excess.scaled > FEASIBLE]
+        return max(found, key=lambda excess: excess.scaled, default=None)
+
+    @property
+    def violations(self) -> Table:
+        """How far what has limits is outside at each time; of controls NaN at the last."""
+        rows = {name: np.maximum(beyond, 0.0) * self.limits[name].scale[:, None]
+                for name, (beyond, _) in self._beyond.items()}  # fmt: skip
+        return Table.of(rows, self.times)
+
+    @cached_property
+    def _beyond(self) -> dict[str, tuple[Array, Excess]]:
+        """Of all that has limits how far it is beyond them, in its scale, and where most."""
+        return {
+            name: worst_excess(name, self._rows(name), limit, self.times, self.time_unit)
+            for name, limit in self.limits.items() if np.isfinite([limit.lower, limit.upper]).any()
+        }  # fmt: skip
 
     @property
     def failed(self) -> int:
@@ -161,13 +180,12 @@ class Run:
         pd = pandas()
         columns: dict[str, Any] = {}
         for table, suffix in (
-            (self.states, ""), (self.outputs, ""), (self.controls, ""),
+            (self.states, ""), (self.outputs, ""), (self.controls, ""), (self.constraints, ""),
             (self.measured, " measured"), (self.estimates, " estimated"),
         ):  # fmt: skip
             for label, row in zip(table.labels, table.values, strict=True):
-                full = np.full(self.times.size, np.nan)
-                full[: row.size] = row
-                columns[label + suffix] = full
+                rest = np.full(self.times.size - row.size, np.nan)
+                columns[label + suffix] = np.append(row, rest)
         for name, values in self.costs.items():
             columns[f"cost {name}"] = np.append(values, np.nan)
         return pd.DataFrame(columns, index=pd.Index(self.times, name="time"))
@@ -181,16 +199,9 @@ class Run:
                 for name in TABLES
             },
             "costs": list(self.costs),
-            "limits": {
-                name: {
-                    "lower": limit.lower.tolist(), "upper": limit.upper.tolist(),
-                    "scale": limit.scale.tolist(), "unit": limit.unit,
-                }
-                for name, limit in self.limits.items()
-            },
-            "status": list(self.status),
-            "stopped": self.stopped,
-            "time_unit": self.time_unit,
+            "limits": {name: [*(part.tolist() for part in limit[:3]), limit.unit]
+                       for name, limit in self.limits.items()},
+            **{name: getattr(self, name) for name in WORDS},
         }  # fmt: skip
         arrays = {"success": self.success, "seconds": self.seconds}
         for name in TABLES:
@@ -211,18 +222,15 @@ class Run:
             if head["format"] != FORMAT:
                 raise InputError(f"{path} has the format {head['format']!r}, not {FORMAT!r}")
             parts: dict[str, Any] = {
-                name: Table(
-                    {key: slice(*place) for key, place in head["tables"][name].items()},
-                    arrays[f"{name} values"],
-                    arrays[f"{name} times"],
-                )
+                name: Table({key: slice(*place) for key, place in head["tables"][name].items()},
+                            arrays[f"{name} values"], arrays[f"{name} times"])
                 for name in TABLES
-            }
+            }  # fmt: skip
             parts["costs"] = {name: arrays[f"cost {i}"] for i, name in enumerate(head["costs"])}
-            parts["limits"] = {name: Signal.of(name, len(limit["scale"]), **limit)
+            parts["limits"] = {name: Limits._make([*map(np.array, limit[:3]), limit[3]])
                                for name, limit in head["limits"].items()}  # fmt: skip
-            parts |= {"status": tuple(head["status"]), "stopped": head["stopped"]}
-            parts["time_unit"] = head.get("time_unit", "")  # older files have none
+            for name in WORDS:
+                parts[name] = tuple(head[name]) if isinstance(head[name], list) else head[name]
             return cls(**parts, success=arrays["success"], seconds=arrays["seconds"])
         except (KeyError, TypeError) as error:
             raise InputError(f"{path} holds no run: {error}") from None
@@ -238,15 +246,24 @@ class Run:
         )
 
     def _rows(self, name: str) -> Array:
-        tables = (self.states, self.controls, self.outputs)
-        return next(table.rows(name) for table in tables if name in table)
+        tables = {key: table for table in reversed(self.tables) for key in table}
+        rows: Array = known(name, tables, "trajectory").rows(name)
+        return rows
 
-    def estimation_error(self) -> Array:
-        """Return the estimate minus the true state, by state and step.
+    def estimation_error(self) -> EstimationError:
+        """Return the estimate minus the true state, by name and step; printed, the largest.
 
         Raises:
             InputError: for a run without an estimator.
         """
-        if tuple(self.estimates) != tuple(self.states):
+        if not set(self.states) <= set(self.estimates):
             raise InputError("the run has no estimates of the states; simulate with an estimator")
-        return np.asarray(self.estimates.values - self.states.values[:, : self.controls.shape[1]])
+        places, times = self.states.places, self.control_times
+        gaps = self.estimates[: self.states.shape[0]] - self.states[:, : times.size]
+        worst = []
+        for name, where in places.items():
+            one = np.ones(where.stop - where.start)
+            _, _, scale, unit = self.limits.get(name, (None, None, one, ""))
+            limit = Limits(-np.inf * one, 0.0 * one, scale, unit)
+            worst.append(worst_excess(name, np.abs(gaps[where]), limit, times, self.time_unit)[1])
+        return EstimationError(places, gaps, times, max(worst, key=lambda excess: excess.scaled))

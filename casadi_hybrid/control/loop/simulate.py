@@ -14,7 +14,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder, Wiring, costs_of, limits_of, wire
+from casadi_hybrid.control.loop.record import Recorder, Wiring, wire
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, by_name, column
 
@@ -31,8 +31,8 @@ def simulate(
     period: float | None = None,
     noise: Any = None,
     process_noise: Any = None,
-    delay: float | int = 0,
-    measurement_delay: float | int = 0,
+    delay: int = 0,
+    measurement_delay: int = 0,
     dropout: float = 0.0,
     push: Mapping[int, Any] | Callable[[int, float, Array], Any] | None = None,
     parameters: Mapping[str, Any] | Callable[[float], Mapping[str, Any]] | None = None,
@@ -71,8 +71,8 @@ def simulate(
         period: of a plant that is a function.
         noise: of what is measured: a standard deviation, one an entry, by name, or a covariance.
         process_noise: the same of the states, added in each step.
-        delay: from a computation to its effect: whole periods as an ``int``, or their seconds.
-        measurement_delay: from a measurement to its arrival, likewise.
+        delay: whole periods from a computation to its effect.
+        measurement_delay: whole periods from a measurement to its arrival.
         dropout: probability that a measurement is lost.
         push: what is added to the state at a step, by the number of the step, as a column or by
             name; or a function (k, time, x) → column, or None for nothing.
@@ -84,8 +84,8 @@ def simulate(
         seed: of the random numbers.
         cost: of a step, an expression of the plant's model or a function (x, u, time) → number;
             or a dictionary of them by name. The costs are sums over the steps.
-        limits: (lower, upper) by name, for :attr:`Run.violations`, in place of those that the
-            model has for states and controls; outputs too.
+        limits: (lower, upper) by name of a state, control or output, for :attr:`Run.violations`,
+            in place of the model's, and of those that an :class:`MPC` has changed at a step.
         progress: whether a line on stderr tells how far it is.
 
     Raises:
@@ -102,18 +102,14 @@ def simulate(
     steps = count(steps, "steps", at_least=1)
     wiring = wire(plant, period, x0, u0)
     ask = _asker(controller)
-    if estimator is not None and not hasattr(estimator, "step"):
-        raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
     of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
-    old = _periods(measurement_delay, "measurement_delay", wiring.period)
-    channel = Channel(wiring.measured, noise, dropout, old, [of_noise, of_losses])
+    channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
     rng = np.random.default_rng(of_process)
-    pushed = _pusher(push, plant, wiring, steps)
+    pushed = _pusher(push, wiring, steps)
     given = parameters if callable(parameters) else lambda time: parameters or {}
-    record = Recorder(wiring, limits_of(plant, limits), costs_of(plant, cost))
-    late = _periods(delay, "delay", wiring.period)
-    waiting: deque[Array | None] = deque([None] * late)
+    record = Recorder(plant, wiring, limits, cost, estimator)
+    waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
             part.reset()
@@ -140,8 +136,8 @@ def simulate(
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
         record.step(
-            t, x, applied, applied if before is None else before, command=command, arrived=arrived,
-            estimate=None if estimator is None else heard, answer=answer, seconds=seconds,
+            t, x, applied, applied if before is None else before, heard, command=command,
+            arrived=arrived, answer=answer, seconds=seconds,
         )  # fmt: skip
         after = wiring.move(x, applied, t) + draw(rng, root)
         before = applied
@@ -151,14 +147,6 @@ def simulate(
             break
         x = after
     return record.run(x, time)
-
-
-def _periods(delay: float | int, name: str, period: float) -> int:
-    """A delay in periods."""
-    whole = delay / period if isinstance(delay, float) else delay
-    if isinstance(whole, float) and abs(whole - round(whole)) < 1e-9:
-        whole = round(whole)
-    return count(whole, f"{name}, in periods,")
 
 
 def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
@@ -175,26 +163,21 @@ def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
     """The control of this period: what is due, else what was applied before, else zeros."""
-    if due is not None:
-        return due
-    if before is not None:
-        return before
-    if command is not None:
-        return np.zeros(command.size)
+    for control in (due, before, None if command is None else np.zeros(command.size)):
+        if control is not None:
+            return control
     raise InputError("u0 is needed: nothing was measured yet and the plant is a plain function")
 
 
-def _pusher(
-    push: Any, plant: Any, wiring: Wiring, steps: int
-) -> Callable[[int, float, Array], Array]:
+def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
     """The function (k, time, x) → x pushed."""
     size = wiring.x0.size
 
     def numbers(value: Any, what: str) -> Array:
         if isinstance(value, Mapping):
-            if set(wiring.states) == {"x"} and not hasattr(plant, "model"):
+            if wiring.model is None:
                 raise InputError(f"{what} must be a column; the plant is a plain function")
-            return np.asarray(plant.model.vector("state", value, what, np.zeros(size)))
+            return np.asarray(wiring.model.vector("state", value, what, np.zeros(size)))
         return column(value, size, what)
 
     table: dict[int, Array] = {}

@@ -8,9 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.signals import Array, known, plain
+from casadi_hybrid.control.reading.measures import Excess, entry_name, in_unit
+from casadi_hybrid.control.signals import Array, known, places_of, plain
 
 Places = Mapping[str, slice]
+
+
+def size_of(places: Places) -> int:
+    """Return the number of rows of all names."""
+    return sum(where.stop - where.start for where in places.values())
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
@@ -40,6 +46,14 @@ class Table:
     places: Places
     values: Array = field(repr=False)
     times: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: Mapping[str, Array], times: Array) -> Table:
+        """Return the table of matrices by name, NaN at times after their last column."""
+        full = [np.pad(part, ((0, 0), (0, times.size - part.shape[1])), constant_values=np.nan)
+                for part in rows.values()]  # fmt: skip
+        places = places_of({name: part.shape[0] for name, part in rows.items()})
+        return cls(places, np.vstack([np.zeros((0, times.size)), *full]), times)
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, str):
@@ -71,8 +85,22 @@ class Table:
     @property
     def labels(self) -> list[str]:
         """A name for every row, such as ``level[2]``."""
-        labels = []
-        for name, where in self.places.items():
-            size = where.stop - where.start
-            labels += [f"{name}[{i}]" for i in range(size)] if size > 1 else [name]
-        return labels
+        sizes = [(name, self.rows(name)) for name in self]
+        return [entry_name(name, i, rows) for name, rows in sizes for i in range(rows.shape[0])]
+
+
+@dataclass(frozen=True, repr=False)
+class EstimationError(Table):
+    """The estimate minus the true state, a column a step; printed, the largest by its scale.
+
+    Attributes:
+        worst: of which state that is, by how much and when.
+    """
+
+    worst: Excess
+
+    def __repr__(self) -> str:
+        """The largest error, of which state, and when."""
+        at, unit = self.worst, self.worst.unit
+        return (f"largest error {at.scaled:.2g} of the scale: {at.name} by "
+                f"{in_unit(at.amount, unit)} at {in_unit(at.time, at.time_unit)}")  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, known, pair_of
+from casadi_hybrid.control.signals import Array, known, numbers, pair_of
 from casadi_hybrid.control.statement import Statement
 
 Sides = tuple[Array, Array]
@@ -130,11 +130,11 @@ def _clean(value: Any, what: str, flaws: list[str]) -> Any:
     if callable(value):
         return value
     try:
-        numbers = np.array(value, dtype=float)
-    except (TypeError, ValueError):
+        found = numbers(value, what)
+    except InputError:
         return value  # whoever reads it says what is wrong with it
-    wrong = ~np.isfinite(numbers)
+    wrong = ~np.isfinite(found)
     if wrong.any():
-        flaws.append(f"{what} has {numbers[wrong].ravel()[0]:g}")
-        numbers[wrong] = 0.0
-    return numbers
+        flaws.append(f"{what} has {found[wrong].ravel()[0]:g}")
+        found[wrong] = 0.0
+    return found

@@ -24,7 +24,6 @@ from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, re
 from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Gain, Gains, Record, Step, arrays, table
-from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
@@ -256,7 +255,9 @@ class MPC:
         self.records.append(record)
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})
-        return Step(control, status, reason, answer.violated, record, plan, stats, self._places)
+        asked = self.ocp, question.program
+        return Step(control, status, reason, answer.violated, record, asked, plan, stats,
+                    self._places)  # fmt: skip
 
     def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Change limits for the steps from now on, without rebuilding: they are numbers.
@@ -356,18 +357,15 @@ class MPC:
         return {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
 
     def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
-        """What a step asks, and what is wrong with its numbers, if anything is.
-
-        Raises:
-            InputError: for wrong shapes and unknown names.
-        """
+        """What a step asks, and what is wrong with its numbers, if anything is."""
         state, given, flaw = measured(self._one, x, parameters)
         at += self._delay.seconds
         numbers = self._answers.search.numbers
         program = numbers(state, at, given)
         if self._delay.seconds and not flaw:
             try:
-                state = self._delay.ahead(state, at - self._delay.seconds, self._first(program))
+                one = program.part(next(iter(parts(self.ocp))))
+                state = self._delay.ahead(state, at - self._delay.seconds, one)
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"
             program = numbers(state, at, given)
@@ -376,10 +374,6 @@ class MPC:
         if (inside != state).any():
             state, program = inside, numbers(inside, at, given)
         return Question(program, state, at, parameters, far), flaw
-
-    def _first(self, program: Program) -> Program:
-        """The program itself, or its nominal scenario."""
-        return program.part(next(iter(parts(self.ocp))))
 
     def _keep(self, found: Found) -> None:
         if found.usable:

@@ -50,8 +50,7 @@ class Plan:
     @cached_property
     def times(self) -> Array:
         """Of the grid points."""
-        times: Array = self.time + self.duration * self.ocp.fractions
-        return times
+        return np.asarray(self.time + self.duration * self.ocp.fractions)
 
     @cached_property
     def _slack(self) -> float:
@@ -194,9 +193,7 @@ def transferred(plan: Plan, problem: Problem) -> Plan:
         return found
 
     variables = source.variables, target.variables
-    x, lam_x = (
-        taken(plan.x, target.x0, *variables),
-        taken(plan.lam_x, np.zeros(target.n), *variables),
-    )
+    x = taken(plan.x, target.x0, *variables)
+    lam_x = taken(plan.lam_x, np.zeros(target.n), *variables)
     lam_g = taken(plan.lam_g, np.zeros(target.m), source.constraints, target.constraints)
     return Plan(problem, target, x, lam_x, lam_g, plan.time)

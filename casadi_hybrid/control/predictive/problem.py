@@ -65,13 +65,9 @@ def softened(problem: Problem, soft: Soft) -> Problem:
     if isinstance(problem, OptimalControl):
         return _softened(problem, soft)
     return Scenarios(
-        _softened(problem.ocp, soft),
-        problem.scenarios,
-        weights=list(problem.weights.values()),
-        shared=problem.shared,
-        name=f"{problem.name}, softened",
-        solver=problem.options,
-    )
+        _softened(problem.ocp, soft), problem.scenarios, weights=list(problem.weights.values()),
+        shared=problem.shared, name=f"{problem.name}, softened", solver=problem.options,
+    )  # fmt: skip
 
 
 def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
-from casadi_hybrid.control.predictive.problem import Problem
+from casadi_hybrid.control.predictive.problem import Problem, nominal
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.result.result import Result
@@ -91,7 +92,7 @@ class Search:
         self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
         program, nlp = problem.program, problem.program.nlp
-        self._rows = _Buffer(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
+        self._rows = Buffered(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
         self._names: dict[str, Any] = {}  # of the block of each entry
         for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
             self._names[key] = np.empty(lower.size, dtype=object)
@@ -104,12 +105,12 @@ class Search:
 
     def used_once(self, until: float) -> Found:
         """Solve from the declared start, and from what that comes to; return the former."""
-        program = self.problem.numbers()
-        found = self.run(Question(program, until=until))
+        zeros = dict.fromkeys(nominal(self.problem).lacking(()), 0.0)
+        question = Question(self.problem.numbers(**zeros), parameters=zeros, until=until)
+        found = self.run(question)
         if found.plan is not None:
             later = float(found.plan.times[1])
-            self.run(Question(program, found.plan.state(later), later, before=found.plan,
-                              until=until))  # fmt: skip
+            self.run(replace(question, state=found.plan.state(later), at=later, before=found.plan))
         return found
 
     def run(self, asked: Question) -> Found:
@@ -186,24 +187,6 @@ class Search:
             count, names = count + len(touched), names + [n for n in blocks if n in touched]
         worst = float(worst) if _finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
-
-
-class _Buffer:
-    """A function behind fixed places for its inputs and its output: a call takes a tenth."""
-
-    def __init__(self, function: ca.Function) -> None:
-        self._kept, self._evaluate = function.buffer()
-        self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
-        self._output = np.zeros(function.nnz_out(0))
-        for i, array in enumerate(self._inputs):
-            self._kept.set_arg(i, array.data)
-        self._kept.set_res(0, self._output.data)
-
-    def __call__(self, *values: Array) -> Array:
-        for target, value in zip(self._inputs, values, strict=True):
-            target[:] = value
-        self._evaluate()
-        return self._output.copy()
 
 
 def _finite(*arrays: Array) -> bool:

@@ -12,7 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.plan import Plan, beginning
-from casadi_hybrid.control.predictive.problem import parts
+from casadi_hybrid.control.predictive.problem import nominal, parts
 from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steady import steady
@@ -134,7 +134,8 @@ def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
             "before the loop"
         )
     if not spare.settled:
-        spare.settle(first.plan or beginning(answers.search.problem))
+        zeros = dict.fromkeys(nominal(answers.search.problem).lacking(()), 0.0)
+        spare.settle(first.plan or beginning(answers.search.problem, parameters=zeros))
         if asked and spare.flaw:
             flaws.append(
                 f"{spare.flaw}: without a plan, as after a missed deadline, it applies "

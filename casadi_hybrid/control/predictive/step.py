@@ -15,6 +15,7 @@ from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import parts
+from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.sensing import of_unknowns
 from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
@@ -147,6 +148,7 @@ class Step:
         reason: a sentence, why the status is not ``solved``; empty where it is.
         violated: of a softened plan by how much each limit is exceeded, in its unit.
         record: the telemetry.
+        asked: the problem, and its program with the numbers and limits of the step.
     """
 
     control: Array
@@ -154,6 +156,7 @@ class Step:
     reason: str
     violated: Mapping[str, float]
     record: Record
+    asked: tuple[Any, Program] = field(repr=False)
     _plan: Plan | None = field(repr=False)
     _stats: Mapping[str, Any] = field(repr=False)
     _places: Mapping[str, slice] = field(repr=False)

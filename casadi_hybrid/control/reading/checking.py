@@ -10,13 +10,22 @@ from scipy.integrate import solve_ivp
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
+from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.reading.measures import Errors, Excess, Limits, Violations, worst_excess
-from casadi_hybrid.control.signals import Array, Signal, plain
+from casadi_hybrid.control.reading.measures import (
+    Errors,
+    Excess,
+    Limits,
+    Violations,
+    in_unit,
+    worst_excess,
+)
+from casadi_hybrid.control.signals import Array, Signal, finite, plain
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import dae_of, nothing
 from casadi_hybrid.control.terms import Constraint
+from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
 TOLERANCE = 1e-11
 """Of the independent integrations, relative and in units of the scale."""
@@ -138,13 +147,49 @@ def units_of(ocp: Statement) -> dict[str, str]:
     return found
 
 
-def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[str, Array]:
-    """Return by name where limits hold with equality, within tol in units of the scale."""
+def outside(ocp: Statement, program: Program) -> str:
+    """Say which states are given outside of their limits at an end, as no solve can mend."""
+    given = [("start", 0, name, program.parameters[f"initial {name}"].read(program.p))
+             for name in ocp.fixed]  # fmt: skip
+    x, z, u, _, t = ocp.model.arguments
+    free = ca.vertcat(x, z, u, t, ocp.duration, *(ocp.model.symbol(name) for name in ocp.freed))
+    given += [("end", -1, name, value[:, None]) for name, value in targets(ocp, program).items()
+              if f"final {name}" in program.constraints  # else it is soft
+              and not ca.depends_on(ocp.ends[name], free)]  # fmt: skip
+    said = []
+    for end, at, name, value in given:
+        blocks, lower, upper = program.variables, program.lbx, program.ubx
+        if at and blocks[name].shape[1] == 1:  # of single shooting, whose end is no unknown
+            blocks, lower, upper = program.constraints, program.lbg, program.ubg
+        if block := blocks.get(name):
+            low, high = (block.read(side)[:, at] for side in (lower, upper))
+            limits = Limits(low, high, block.scale[:, at], ocp.model.signals["state"][name].unit)
+            beyond, worst = worst_excess(name, value, limits, np.zeros(1), "")
+            if worst.scaled > FEASIBLE:
+                number = in_unit(value.ravel()[np.argmax(beyond)], worst.unit)
+                said.append(f"{worst.name} is given as {number} at the {end}, {worst.beyond}")
+    return "; ".join(said)
+
+
+def targets(ocp: Statement, program: Program) -> dict[str, Array]:
+    """Return the final values of states that are fixed there, as the parameters say."""
+    model = ocp.model
+    numbers = np.append(program.stacked(ocp.given, -1), ocp.length)
+    zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
+    values = ocp.expression_function([*ocp.ends.values()]).call([*zero, numbers, ocp.length])
+    return {name: finite(value, model.signals["state"][name].size, f"final {name!r}")
+            for name, value in zip(ocp.ends, values, strict=True)}  # fmt: skip
+
+
+def active(
+    program: Program, at: tuple[Array, Array], lam: tuple[Array, Array], tol: float, side: str
+) -> dict[str, Array]:
+    """Return by name where limits hold with equality, from x and g and their multipliers."""
     one_of(side, "side", ("either", "lower", "upper"))
+    wanted = {"lower": (LOWER,), "upper": (UPPER,), "either": (LOWER, UPPER)}[side]
     found: dict[str, Array] = {}
-    for _, at, lower, upper, blocks in program.sides(x, g):
-        low, high = at - lower <= tol, upper - at <= tol
-        touched = {"lower": low, "upper": high, "either": low | high}[side] & (lower < upper)
+    for (_, value, lower, upper, blocks), pull in zip(program.sides(*at), lam, strict=True):
+        touched = np.isin(active_sides(value, lower, upper, pull, 10 * tol), wanted)
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
         for name, block in blocks.items():
             if limited[block.where].any():
@@ -166,11 +211,8 @@ def _inside(dense: Dense, n: int) -> tuple[Array, Array]:
 def _explicit(dense: Dense, fractions: Array) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
-    rate = model.moves.rate
-    buffer, evaluate = rate.buffer()
+    rate = Buffered(model.moves.rate)
     own = model.size("parameter")
-    slope = np.zeros(model.size("state"))
-    buffer.set_res(0, slope.data)
     scale = model.limits("state", "scale")
 
     def flow(k: int, start: Array) -> Array:
@@ -184,13 +226,9 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
             if not left[0]:
                 raise _StuckError
             w = u + s * (v - u)
-            for i, values in enumerate((y, np.zeros(0), w, p, np.array([t0 + s * dt]))):
-                kept[i] = np.ascontiguousarray(values, dtype=float)
-                buffer.set_arg(i, kept[i].data)
-            evaluate()
+            slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
             return np.asarray(dt * slope)
 
-        kept: dict[int, Array] = {}
         nothing = np.full((start.size, fractions.size), np.nan)
         if not np.isfinite(start).all():
             return nothing

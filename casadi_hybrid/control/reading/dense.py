@@ -230,10 +230,7 @@ class Dense:
 
     @cached_property
     def _root(self) -> ca.Function:
-        """(near z, x, u, p, t) → z that solves the equations."""
-        x, z, u, p, t = self.ocp.model.arguments
-        rows = self.ocp.model.moves.equations(x, z, u, p, t)
-        return ca.rootfinder("root", "newton", ca.Function("rows", [z, x, u, p, t], [rows]))
+        return self.ocp.model.moves.algebraic
 
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:
@@ -241,8 +238,6 @@ def lagrange_slopes(nodes: Array, s: Array) -> Array:
     rows = np.zeros((s.size, nodes.size))
     for i in range(nodes.size):
         others = np.delete(nodes, i)
-        for m in range(others.size):
-            rest = np.delete(others, m)
-            numerator = np.prod(s[:, None] - rest, axis=1)
-            rows[:, i] += numerator / np.prod(nodes[i] - others)
+        parts = [np.prod(s[:, None] - np.delete(others, m), axis=1) for m in range(others.size)]
+        rows[:, i] = sum(parts) / np.prod(nodes[i] - others)
     return rows

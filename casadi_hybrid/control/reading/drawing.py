@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
+from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
+from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
 _BETWEEN = 12
 _ONE_COLUMN = 4
@@ -48,7 +50,7 @@ class Panel:
 
 
 def draw(
-    parts: Mapping[str, Dense],
+    parts: Mapping[str, Any],
     names: Sequence[str] | None,
     label: str | None,
     tol: float,
@@ -56,7 +58,7 @@ def draw(
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
     asked = listed(names) or list(
-        dict.fromkeys(name for dense in parts.values() for name in _all(dense))
+        dict.fromkeys(name for part in parts.values() for name in _all(part.ocp))
     )
     panels = [_panels(parts, name, tol) for name in asked]
     several = len(parts) > 1
@@ -105,26 +107,26 @@ def stacked_axes(
     return fig, flat[:count]
 
 
-def _all(dense: Dense) -> list[str]:
+def _all(ocp: Statement) -> list[str]:
     """Everything the solver chose, and the path constraints that are not such a quantity."""
-    found = list(dense.ocp.model.unknowns)
-    return found + [c.name for c in dense.ocp.constraints
-                    if c.place == "path" and c.name not in found]  # fmt: skip
+    paths = (c.name for c in ocp.constraints if c.place == "path")
+    return list(dict.fromkeys([*ocp.model.unknowns, *paths]))
 
 
-def _panels(parts: Mapping[str, Dense], name: str, tol: float) -> dict[int, Panel]:
+def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
     """What a panel shows of each part that has the quantity, by the part's number."""
     found: dict[int, Panel] = {}
-    for i, dense in enumerate(parts.values()):
+    for i, part in enumerate(parts.values()):
         try:
-            found[i] = _panel(dense, name, tol)
+            found[i] = _panel(part, name, tol)
         except InputError:
             if i + 1 == len(parts) and not found:
                 raise
     return found
 
 
-def _panel(dense: Dense, name: str, tol: float) -> Panel:
+def _panel(solution: Any, name: str, tol: float) -> Panel:
+    dense: Dense = solution.dense
     ocp, model, N = dense.ocp, dense.ocp.model, dense.N
     quantities: dict[str, Signal] = {**model.unknowns, **ocp.given, **model.signals["output"]}
     constraints = {c.name: c for c in ocp.constraints if c.place == "path"}
@@ -148,9 +150,12 @@ def _panel(dense: Dense, name: str, tol: float) -> Panel:
         if name not in model.signals["state"]:
             times, rows = _broken(times, rows)
         dots = read(np.append(np.arange(N), N - 1), np.append(np.zeros(N), 1.0))
-    slack = tol * limited.scale
-    low, high = (limited.lower + slack)[:, None], (limited.upper - slack)[:, None]
-    touched = ((dots <= low) | (dots >= high)) & (limited.lower < limited.upper)[:, None]
+    scale, lower, upper = (part[:, None] for part in (limited.scale, limited.lower, limited.upper))
+    lam = np.atleast_2d(solution.multipliers.get(name, 0.0)) * scale
+    if lam.shape != dots.shape:  # of what holds elsewhere too: the distance alone tells
+        lam = np.zeros(dots.shape)
+    at = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)
+    touched = np.isin(at, (LOWER, UPPER))
     return Panel(name, limited, times, rows, dense.times, dots, touched, held, not model.discrete)
 
 
@@ -180,9 +185,11 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
                     label=None if panel.joined else f"[{i}]")  # fmt: skip
         ax.plot(at[touched], dots[touched], color=PALETTE[1], linestyle="", marker="o",
                 markersize=4.5, fillstyle="none", markeredgewidth=1.0)  # fmt: skip
-    for limit in np.unique((panel.limited.lower, panel.limited.upper)):
-        if np.isfinite(limit):
-            ax.axhline(limit, **_LIMIT)
+    pairs = np.stack((panel.limited.lower, panel.limited.upper), axis=1)
+    for limit in np.unique(pairs[np.isfinite(pairs)]):
+        entries = np.flatnonzero((pairs == limit).any(axis=1))
+        color = _COLOURS[entries[0] % len(_COLOURS)] if many and entries.size == 1 else PALETTE[1]
+        ax.axhline(limit, **{**_LIMIT, "color": color})
     ax.margins(x=0.01)
     ax.yaxis.set_major_locator(MaxNLocator(4 if narrow else 5))
     ax.set_ylabel(labelled(panel.name, panel.limited.unit))
@@ -193,7 +200,7 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
 
 def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
     """Entries of the figure's legend, for what appears in some panel."""
-    for handle in ax.get_lines():
+    for handle in ax.get_legend_handles_labels()[0]:  # stairs are no lines
         handle.set_label("_" + str(handle.get_label()))
     grey: dict[str, Any] = {"color": "#444444"}
     if any(panel.joined and not panel.held for panel in panels):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import casadi as ca
+import numpy as np
+
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures
@@ -30,37 +33,27 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
     return Stated(problem, program.arguments, exceeded)
 
 
-def labels(
-    program: Program, parts: Mapping[str, Statement], *, less: bool = False
-) -> dict[str, list[str]]:
+def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[str]]:
     """Return the names of rows and unknowns with their units, as options of a solver.
 
-    ``parts`` are the statements by the prefix of their names. With ``less`` rows say what they
-    subtract from a state, as a message of the solver is to tell them.
+    ``parts`` are the statements by the prefix of their names. Of a state that is fixed they say the
+    number that its row counts from, or where only a solve knows it that the row is the gap to it.
     """
-    units = {f"{prefix}{name}": unit for prefix, ocp in parts.items()
-             for name, unit in checking.units_of(ocp).items()}  # fmt: skip
-    names, zeros = program.constraint_names, dict[int, float]()
-    for prefix, ocp in parts.items() if less else ():
-        for name, number in (dict.fromkeys(f"initial {n}" for n in ocp.fixed) | ocp.ends).items():
-            block = program.constraints.get(prefix + name)
-            for i, place in enumerate(block.where.tolist() if block else ()):
-                if number is None:
-                    names[place] += " − given"
-                else:
-                    zeros[place] = number[i]
-    found = {"constraint_names": names, "variable_names": program.variable_names}
-    for labelled, blocks in zip(
-        found.values(), (program.constraints, program.variables), strict=True
-    ):
-        for name, block in blocks.items():
-            if name not in units:  # of rows of several quantities
-                continue
-            scales = block.scale.ravel(order="F").tolist()
-            for place, scale in zip(block.where.tolist(), scales, strict=True):
-                zero = zeros.get(place) if labelled is names else None
-                begin = f"from {zero:g}" if zero else ""
-                size = "" if scale == 1.0 and (units[name] or not zero) else f"{scale:g}"
-                if unit := " ".join(filter(None, (size, units[name], begin))):
-                    labelled[place] += f" (in {unit})"
-    return found
+    units, begins = dict[str, str](), dict[str, Any]()
+    for prefix, ocp in parts.items():
+        units |= {f"{prefix}{name}": unit for name, unit in checking.units_of(ocp).items()}
+        begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
+        begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
+                   for name, wanted in ocp.ends.items()}  # fmt: skip
+    of_x, of_g = program.variable_names, program.constraint_names
+    for names, blocks, of in ((of_x, program.variables, {}), (of_g, program.constraints, begins)):
+        for name in blocks.keys() & units.keys():  # others are of several quantities
+            where, scales = blocks[name].where, blocks[name].scale.ravel(order="F")
+            begin = np.broadcast_to(ca.DM(of.get(name, 0.0)).full().ravel(), where.size)
+            for place, scale, zero in zip(where.tolist(), scales, begin, strict=True):
+                counted = f"from {zero:g}" if np.abs(zero) > 0.0 else ""
+                size = f"{scale:g}" if scale != 1.0 or (counted and not units[name]) else ""
+                said = " ".join(filter(None, (size, units[name], counted)))
+                label = f"gap to {names[place]}" if np.isnan(zero) else names[place]
+                names[place] = f"{label} (in {said})" if said else label
+    return {"constraint_names": of_g, "variable_names": of_x}

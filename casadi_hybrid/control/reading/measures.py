@@ -39,9 +39,6 @@ class Errors(ByName):
     units: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
         """The largest error, of which state, and in which interval."""
         of_entry = np.maximum(self.ends, self.between)
         entry, k = np.unravel_index(int(np.argmax(of_entry)), of_entry.shape)
@@ -89,15 +86,16 @@ class Excess:
     unit: str
     time_unit: str
 
+    @property
+    def beyond(self) -> str:
+        """How far from which limit, in words."""
+        if self.side == "equal" and not self.limit:
+            return f"off by {in_unit(self.amount, self.unit)}"
+        there = {"lower": "below its limit", "upper": "above its limit"}.get(self.side, "away from")
+        return f"{in_unit(self.amount, self.unit)} {there} {in_unit(self.limit, self.unit)}"
+
     def __str__(self) -> str:
-        if self.side == "equal":
-            there = f"{in_unit(self.amount, self.unit)} away from {in_unit(self.limit, self.unit)}"
-            return f"{self.name} is {there} at {in_unit(self.time, self.time_unit)}"
-        there = "below" if self.side == "lower" else "above"
-        return (
-            f"{self.name} is {in_unit(self.amount, self.unit)} {there} its limit "
-            f"{in_unit(self.limit, self.unit)} at {in_unit(self.time, self.time_unit)}"
-        )
+        return f"{self.name} is {self.beyond} at {in_unit(self.time, self.time_unit)}"
 
 
 class Limits(NamedTuple):
@@ -114,10 +112,11 @@ def worst_excess(
 ) -> tuple[Array, Excess]:
     """Return by how much rows, a column a time, are beyond limits in their scale, and the worst.
 
-    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have.
+    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have; columns
+    after the last time are left out.
     """
     lower, upper, scale = (
-        np.broadcast_to(part.reshape(rows.shape[0], -1), rows.shape)
+        np.broadcast_to(part.reshape(rows.shape[0], -1)[:, : rows.shape[1]], rows.shape)
         for part in (limited.lower, limited.upper, limited.scale)
     )
     below, above = (lower - rows) / scale, (rows - upper) / scale
@@ -150,9 +149,6 @@ class Violations(ByName):
         rows: Array = known(name, self.rows, "limit")
         return rows
 
-    def __repr__(self) -> str:
-        return str(self)
-
     @property
     def by_interval(self) -> Array:
         """The largest excess in each interval over all limits, divided by their scale."""
@@ -163,7 +159,7 @@ class Violations(ByName):
         """The largest excess of all, divided by the scale."""
         return self.worst[0].scaled if self.worst else 0.0
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The largest excess, of what and when."""
         if not self.worst:
             return "no limit is exceeded between the grid points"

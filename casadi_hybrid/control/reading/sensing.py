@@ -10,9 +10,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
-from casadi_hybrid.casadi_api.sensitivity import Solution as Point
 from casadi_hybrid.control.signals import Array, ByName, known
-from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
 
@@ -58,8 +56,7 @@ def of_unknowns(sensitivities: Sensitivities, at: Any) -> Array:
     """Return d(unknowns)/d(parameters) at a solution or a plan."""
     program = at.program
     sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
-    bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
-    return sensitivities(Point(at.x, at.lam_x, at.lam_g), program.p, bounds, ("p",))["jac_x_p"]
+    return sensitivities(at, program.p, program, ("p",))["jac_x_p"]  # which has the bounds
 
 
 def slopes(solution: Any, name: str, weak: float) -> Slopes:

@@ -15,12 +15,11 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import npz_path, pandas
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Samples
+from casadi_hybrid.control.reading.measures import entry_name
 from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 1
 """Of the layout of the file."""
-
-_NUMBERS = ("x0", "lbx", "ubx", "lbg", "ubg", "p")
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Saved(ByName):
             costs,
             solution.stats,
             {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
-            | {name: getattr(solution.program, name) for name in _NUMBERS},
+            | solution.program.arguments,
             identity(solution.program),
             solution.explanation,
         )
@@ -104,11 +103,7 @@ class Saved(ByName):
         return cls(times=arrays["times"], **parts, **texts)
 
     def point_for(self, program: Program) -> dict[str, Array]:
-        """Return the stacked numbers for a program, which must be the one that was solved.
-
-        Raises:
-            InputError: where its unknowns, rows or scales are others.
-        """
+        """Return the stacked numbers for a program, which must be the one that was solved."""
         if self.identity != identity(program):
             raise InputError(
                 f"the file is of {self.name!r} with {self.point['x'].size} unknowns and "
@@ -140,13 +135,11 @@ def unpacked(path: str | Path, key: str, what: str) -> tuple[Any, dict[str, Arra
 
 def identity(program: Program) -> dict[str, Any]:
     """Return what tells a program from another: names, shapes and scales of its blocks."""
-    parts = {}
-    for kind in ("variables", "parameters", "constraints"):
-        blocks = getattr(program, kind)
-        parts[kind] = [
-            [name, list(block.shape), float(np.sum(block.scale))] for name, block in blocks.items()
-        ]
-    return parts
+    return {
+        kind: [[name, list(block.shape), float(np.sum(block.scale))]
+               for name, block in getattr(program, kind).items()]
+        for kind in ("variables", "parameters", "constraints")
+    }  # fmt: skip
 
 
 def renumbered(program: Program, solved: Program) -> Program:
@@ -157,26 +150,20 @@ def renumbered(program: Program, solved: Program) -> Program:
             "mesh: other quantities, constraints, scales or another method. Give the problem that "
             "was solved"
         )
-    numbers: dict[str, Any] = {name: getattr(solved, name) for name in (*_NUMBERS, "limits")}
-    return replace(program, **numbers)
+    return replace(program, **solved.arguments, limits=solved.limits)
 
 
 def table(samples: Samples) -> Any:
     """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, …."""
     pd = pandas()
-    columns = {}
-    for name, rows in samples.rows.items():
-        for i, row in enumerate(rows):
-            columns[f"{name}[{i}]" if rows.shape[0] > 1 else name] = row
+    columns = {
+        entry_name(name, i, rows): row
+        for name, rows in samples.rows.items() for i, row in enumerate(rows)
+    }  # fmt: skip
     return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
 
 
 def _plain_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and texts of the solver's statistics; what else there is is left out."""
-    plain: dict[str, Any] = {}
-    for name, value in stats.items():
-        if isinstance(value, np.generic):
-            value = value.item()  # noqa: PLW2901
-        if isinstance(value, bool | int | float | str) or value is None:
-            plain[name] = value
-    return plain
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in stats.items()}
+    return {k: v for k, v in plain.items() if isinstance(v, int | float | str | None)}

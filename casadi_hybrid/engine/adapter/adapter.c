@@ -45,9 +45,8 @@ static size_t bytes_of(const hybrid_adapter *self, int input) {
     return (size_t)self->shapes->inputs[input][0] * sizeof(double);
 }
 
-/* The solve, the slope by the parameters, the outputs. Where nothing was begun the outputs are left as
- * they are: `status` tells. */
-static int solved(hybrid_adapter *self, double **res) {
+/* The solve and the slope by the parameters; whether it was begun: `status` tells why not. */
+static int solved(hybrid_adapter *self) {
     self->status = self->solve(self->plan, self->functions, self->numbers, self->options,
                                self->bytes, self->doubles, self->ints, self->answer);
     if (self->status == HYBRID_BAD_NUMBERS || self->status == HYBRID_OTHER_PATTERN) return 0;
@@ -55,6 +54,12 @@ static int solved(hybrid_adapter *self, double **res) {
     if (self->slope) self->slope(self->raw);
     for (casadi_int i = 0; i < self->shapes->outputs[5][0]; i++)
         self->outputs[5][i] = -self->slopes[i];
+    return 1;
+}
+
+/* The same with the outputs, which stay as they are where nothing was begun. */
+static int answered(hybrid_adapter *self, double **res) {
+    if (!solved(self)) return 0;
     for (int i = 0; i < HYBRID_OUTPUTS; i++)
         if (res[i])
             memcpy(res[i], self->outputs[i],
@@ -62,12 +67,30 @@ static int solved(hybrid_adapter *self, double **res) {
     return 0;
 }
 
+void hybrid_solve_rows(hybrid_adapter *self, const hybrid_rows *rows, long long begin,
+                       long long end) {
+    const long long sides = (long long)self->plan->n_x + self->plan->n_g;
+    const size_t inputs = (size_t)rows->inputs, others = (size_t)rows->each - inputs;
+    for (long long k = begin; k < end; k++) {
+        double *row = rows->numbers + k * rows->each;
+        const signed char *side = rows->with_sides[k] ? rows->sides + k * sides : 0;
+        int begun;
+        memcpy(self->inputs[0], row, inputs * sizeof(double));
+        self->numbers->side_x = side;
+        self->numbers->side_g = side ? side + self->plan->n_x : 0;
+        begun = solved(self);
+        rows->answers[k] = *self->answer;
+        if (self->functions->observer->ended) return;
+        if (begun) memcpy(row + inputs, self->outputs[0], others * sizeof(double));
+    }
+}
+
 int hybrid_solve_for(hybrid_adapter *self, const double **arg, double **res) {
     for (int i = 0; i < self->given; i++) {
         if (arg[i]) memcpy(self->inputs[i], arg[i], bytes_of(self, i));
         else memset(self->inputs[i], 0, bytes_of(self, i));
     }
-    return solved(self, res);
+    return answered(self, res);
 }
 
 /* With those fetched from where they lie: CasADi would make copies of them, which takes longer than
@@ -87,7 +110,7 @@ int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, in
         if (matrix->begin != matrix->end)
             memcpy(self->inputs[i], matrix->begin, bytes_of(self, i));
     }
-    return solved(self, res);
+    return answered(self, res);
 }
 
 HYBRID_DEFINE(hybrid_ready, 1)

@@ -35,7 +35,7 @@ typedef struct {
                  const hybrid_options *, void *, double *, int *, hybrid_answer *);
     const hybrid_plan *plan;
     const hybrid_functions *functions;
-    const hybrid_numbers *numbers;
+    hybrid_numbers *numbers;
     const hybrid_options *options;
     void *bytes;
     double *doubles;
@@ -53,6 +53,19 @@ void hybrid_describe(const hybrid_shapes *shapes);
 
 /* Solves for arguments as CasADi hands them: NULL is zero; returns 0, `status` tells. */
 int hybrid_solve_for(hybrid_adapter *adapter, const double **arg, double **res);
+
+/* Many solves: of each a row of all that lies side by side from inputs[0] on, in the same order. */
+typedef struct {
+    double *numbers;
+    long long inputs, each;        /* how many of a row are read, and how many there are */
+    const signed char *sides;      /* n_x + n_g of each: the working set to try first */
+    const signed char *with_sides; /* of each: 0 where the multipliers are to name it */
+    hybrid_answer *answers;
+} hybrid_rows;
+
+/* The solves from `begin` to before `end`, each as if it were alone. */
+void hybrid_solve_rows(hybrid_adapter *adapter, const hybrid_rows *rows, long long begin,
+                       long long end);
 
 /* What CasADi asks an external function of `inputs` arguments, answered; the first of them says which
  * solver is meant. */

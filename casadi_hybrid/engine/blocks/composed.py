@@ -25,10 +25,6 @@ class Composed(InParts):
     Args:
         assembly: of the function.
         sizes: of its inputs.
-
-    Raises:
-        UntranslatedError: where an operation of an element cannot be translated.
-        BuildError: where the C of this room cannot be built.
     """
 
     def __init__(self, assembly: Assembly, sizes: tuple[int, ...]) -> None:

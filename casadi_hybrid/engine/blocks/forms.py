@@ -84,11 +84,7 @@ class Form:
 
 
 class Code(Form):
-    """They are machine code.
-
-    Raises:
-        BuildError: where there is no compiler, or it fails.
-    """
+    """They are machine code."""
 
     def __init__(
         self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from weakref import WeakKeyDictionary
 
-from casadi_hybrid.basics.errors import CompilerWarning
+from casadi_hybrid.basics.errors import CompilerWarning, warn
 from casadi_hybrid.engine.blocks.compiled import Compiled, compile_functions
 from casadi_hybrid.engine.core import why_not
 from casadi_hybrid.problem.problem import Problem
@@ -47,10 +46,9 @@ def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
         return None
     found = compile_functions(problem, wish == BACKGROUND)
     if wish != BACKGROUND and found.code is None:
-        warnings.warn(
+        warn(
             f"the functions are not compiled: {found.note}; the interpreted functions are used "
             "instead, with the same results",
             CompilerWarning,
-            stacklevel=5,
         )
     return found

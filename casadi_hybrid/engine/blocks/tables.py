@@ -141,10 +141,6 @@ class Staged(InParts):
 
     Args:
         function: in scalar operations.
-
-    Raises:
-        UntranslatedError: where it cannot be translated, or too little of it repeats.
-        BuildError: where the C of this room cannot be built.
     """
 
     def __init__(self, function: ca.Function) -> None:

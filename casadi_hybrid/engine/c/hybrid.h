@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 16
+#define HYBRID_INTERFACE_VERSION 17
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -339,31 +339,6 @@ int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer);
 
-/* The gradient of L by the parameters, n_p numbers, called as the second function is. */
-typedef struct {
-    hybrid_second evaluate;
-    void *self;
-} hybrid_slope;
-
-/* Many solves: of each a row of numbers, and one of outputs, whose parts lie side by side. */
-typedef struct {
-    const double *numbers;                /* x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 */
-    double *outputs; /* x, f, g, lam_x, lam_g, lam_p, gradient, J, gradient0, J0 */
-    long long numbers_each, outputs_each; /* from one row to the next */
-    const signed char *sides;             /* n_x + n_g of each: the working set to try first */
-    const signed char *with_sides;        /* of each: 0 where the multipliers are to name it */
-    hybrid_answer *answers;               /* of each, with step and x_undefined set */
-} hybrid_batch;
-
-/* The solves from `begin` to before `end`, each as if it were alone: what it ends with stands in
- * its answer. `common` has tolerances and limits. lam_p is minus the gradient of L by p, NaN where
- * that is not defined. Threads share a plan and a batch, and each needs functions and memory of its
- * own, as of hybrid_solve_memory. */
-void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functions,
-                        const hybrid_slope *slope, const hybrid_numbers *common,
-                        const hybrid_options *options, void *bytes, double *doubles, int *ints,
-                        const hybrid_batch *batch, long long begin, long long end);
-
 /* --- SQP alone -------------------------------------------------------------------------------- */
 
 /* Doubles that secant pairs need; 0 where there are second derivatives. */
@@ -488,10 +463,6 @@ typedef struct {
 int hybrid_buffered_first(void *self, const double *x, const double *p, double *out);
 int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
                            double *out);
-/* `self` is a hybrid_buffer. */
-int hybrid_buffered_slope(void *self, const double *x, const double *lam_g, const double *p,
-                          double *out);
-
 /* HYBRID_INTERFACE_VERSION of the sources that the library was compiled from. */
 int hybrid_interface_version(void);
 

@@ -26,14 +26,8 @@ def gather(
 ) -> tuple[Case | None, tuple[Case, ...]]:
     """Solve with the arguments, again from beside the solution, and then the loop.
 
-    Args:
-        solve: takes the arguments of a solver by name, returns the result.
-        arguments: of the first solve.
-        loop: changes of the arguments, one a solve; each begins where the one before ended.
-        cold: whether there is one without multipliers.
-
-    Returns:
-        That without multipliers, and the others.
+    The loop are changes of the arguments, one a solve; each begins where the one before ended. The
+    solve without multipliers, where ``cold`` asks for it, is returned before the others.
 
     Raises:
         InputError: where a solve fails, or the bounds of one are of other kinds.
@@ -86,6 +80,7 @@ def _solved(solve: Callable[..., Any], arguments: Mapping[str, Any], label: str)
     if not result.success:
         raise InputError(
             f"{label} failed, and an export stores solutions: {result.explain()} "
-            "Give arguments (x0, p, bounds) that can be solved with"
+            "Give numbers that can be solved with: x0, p and bounds, of a controller the measured "
+            "state and parameters"
         )
     return result

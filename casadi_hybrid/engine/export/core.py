@@ -40,9 +40,6 @@ def core_of(*entries: str) -> dict[str, str]:
 
     Args:
         *entries: the functions, as ``"hybrid_sqp"``.
-
-    Raises:
-        KeyError: where no file defines one.
     """
     sources = core_sources().files
     home = {name: file for file, text in sources.items() for name in _DEFINED.findall(text)}

@@ -138,11 +138,7 @@ class Export:
 
 
 def check_name(name: str) -> str:
-    """The name, where it can be one of C and of files.
-
-    Raises:
-        InputError: where it cannot.
-    """
+    """The name, where it can be one of C and of files."""
     if not _NAME.fullmatch(name) or name.lower() in _TAKEN or keyword.iskeyword(name):
         raise InputError(
             f"name is {name!r}; names of C, files and a target of CMake have it: letters, digits "
@@ -153,11 +149,7 @@ def check_name(name: str) -> str:
 
 
 def check_problem(problem: Problem) -> None:
-    """Look whether its functions can be written, before anything is solved.
-
-    Raises:
-        InputError: where they cannot.
-    """
+    """Look whether its functions can be written, before anything is solved."""
     functions = problem.functions
     if functions.backend == "compiled":
         raise InputError("the problem's functions are compiled; export it made without compile")
@@ -185,11 +177,6 @@ def write(
         loops: whether what repeats stays loops in the functions; None: where straight code is
             long.
         cold: a solve from a start as it was given; None writes the warm mode alone.
-
-    Raises:
-        BuildError: where there is no core to analyse the problem.
-        InputError: where a function cannot be written.
-        OSError: where the folder cannot be written to.
     """
     library = engine()
     plan = plan_of(library, problem, cases[0].answer.bounds)

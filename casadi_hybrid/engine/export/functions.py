@@ -94,10 +94,6 @@ def text_of_functions(functions: Sequence[ca.Function], name: str) -> str:
     Args:
         functions: with the names that they have in C.
         name: what the names of everything else in the text begin with.
-
-    Raises:
-        InputError: where CasADi writes no C for a part, or one that keeps memory or needs more than
-            an export has.
     """
     refuse_foreign(functions)
     text = with_own(_text(functions, name), name)

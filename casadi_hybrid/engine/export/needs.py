@@ -80,11 +80,7 @@ static double {name}(double x) {{
 
 
 def refuse_foreign(functions: Iterable[ca.Function]) -> None:
-    """Look for functions that CasADi writes no C for.
-
-    Raises:
-        InputError: where there are such.
-    """
+    """Look for functions that CasADi writes no C for."""
     found = [
         _FOREIGN[kind].format(repr(one.name()))
         for one in _every(functions)
@@ -111,9 +107,6 @@ def refuse_unwritten(text: str, functions: Iterable[ca.Function]) -> None:
     Args:
         text: what CasADi wrote.
         functions: of which it is.
-
-    Raises:
-        InputError: where there are such.
     """
     headers = set(_INCLUDE.findall(text)) - set(HEADERS)
     if headers:

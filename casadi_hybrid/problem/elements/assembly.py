@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import without_repetition
+from casadi_hybrid.basics.sparse import Pattern, starts
 from casadi_hybrid.problem.elements.element import Elements, Kind, Places
 
 LONGEST = 16
@@ -212,10 +213,8 @@ def _flat(parts: list[Places]) -> Places:
 
 def _pattern(m: int, n: int, rows: Places, columns: Places) -> tuple[ca.Sparsity, Places]:
     """The pattern with these nonzeros, and the place of each in it; entries may come twice."""
-    keys, place = np.unique(columns * m + rows, return_inverse=True)
-    columns, rows = keys // max(1, m), keys % max(1, m)
-    starts = np.concatenate(([0], np.cumsum(np.bincount(columns, minlength=n))))
-    return ca.Sparsity(m, n, starts.tolist(), rows.tolist()), place.ravel()
+    pattern, place = Pattern.ordered((m, n), rows, columns)
+    return ca.Sparsity(m, n, starts(pattern.cols, n).tolist(), pattern.rows.tolist()), place
 
 
 def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Function:

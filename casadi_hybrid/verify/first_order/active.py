@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.point.working_set import EQUAL, active_sides
 from casadi_hybrid.verify.first_order.face import Faces
-from casadi_hybrid.verify.first_order.rows import Indices, Rows, Sides
+from casadi_hybrid.verify.first_order.rows import Indices, Rows
 
 DIRECTIONS_LIMIT = 20_000
 """Nonzeros up to which the linear program for MFCQ is solved."""
@@ -21,8 +22,8 @@ MARGIN = 1e-7
 class ActiveSet:
     """Which rows hold with equality at x, by index into the stacked rows (x; g).
 
-    A row is active when it is an equation, within 10·tol·max(1, |bound|) of its bound, or closer
-    to it than its multiplier is large (the mark that interior-point methods leave).
+    A row is active when it is an equation, and by :func:`active_sides`, near to 10·tol, of the row
+    with a Jacobian of size one.
 
     Attributes:
         equations: rows with equal bounds, fixed variables among them.
@@ -53,22 +54,14 @@ class ActiveSet:
         return tuple(self.names[i] for i in rows)
 
 
-def find_active(rows: Rows, sides: Sides, multipliers: Vector, tol: float) -> ActiveSet:
-    """Classify the sides near x; ``tol`` is the tolerance in units of f and of the rows."""
-    bound = np.where(sides.sign > 0, rows.upper[sides.row], rows.lower[sides.row])
-    size, pull = rows.sizes[sides.row], np.abs(multipliers[sides.row])
-    # A multiplier belongs to the side it points to; an equation's to the equation.
-    pull = np.where(multipliers[sides.row] * sides.sign < 0, 0.0, pull) * size
-    tight = sides.distance <= 10 * tol * np.maximum(1.0, np.abs(bound))
-    active = (sides.sign != 0) & (tight | (pull > sides.distance / size))
-    strong = active & (pull > 10 * tol)
-    strong_rows = np.unique(sides.row[strong])
-    weak_rows = np.setdiff1d(sides.row[active], strong_rows)
-    signs = np.zeros(rows.value.size)
-    signs[sides.row[active]] = sides.sign[active]
-    signs[sides.row[strong]] = sides.sign[strong]
-    equations = np.flatnonzero(rows.equations)
-    return ActiveSet(equations, strong_rows, weak_rows, signs, rows.names)
+def find_active(rows: Rows, multipliers: Vector, tol: float) -> ActiveSet:
+    """Classify the rows at x; ``tol`` is the tolerance in units of f and of the rows."""
+    pull = multipliers * rows.sizes
+    side = active_sides(rows.value, rows.lower, rows.upper, pull * rows.sizes, 10 * tol)
+    signs = np.where(side == EQUAL, 0.0, side)
+    strong = (signs != 0) & (np.abs(pull) > 10 * tol)
+    equations, strong, weak = map(np.flatnonzero, (side == EQUAL, strong, (signs != 0) & ~strong))
+    return ActiveSet(equations, strong, weak, signs, rows.names)
 
 
 @dataclass(frozen=True, slots=True)

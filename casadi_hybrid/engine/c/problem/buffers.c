@@ -30,12 +30,3 @@ int hybrid_buffered_second(void *self, const double *x, const double *lam_g, con
     values[2] = p;
     return through(&buffers->second, values, 3, out);
 }
-
-int hybrid_buffered_slope(void *self, const double *x, const double *lam_g, const double *p,
-                          double *out) {
-    const double *values[3];
-    values[0] = x;
-    values[1] = lam_g;
-    values[2] = p;
-    return through(self, values, 3, out);
-}

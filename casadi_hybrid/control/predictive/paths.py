@@ -1,0 +1,59 @@
+"""Path constraints and limits of a controller's problem along what a plant really did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.loop.table import Table
+from casadi_hybrid.control.predictive.problem import nominal, parts
+from casadi_hybrid.control.signals import Array, places
+from casadi_hybrid.control.terms import Constraint
+
+Changes = Sequence[Mapping[str, tuple[Array, Array]]]
+
+
+def judged(
+    answers: Sequence[Any], states: Table, held: Table, *, named: bool
+) -> tuple[dict[str, Array], dict[str, Constraint], Changes, tuple[str, ...]]:
+    """Return the path constraints of the steps of an :class:`MPC` along K + 1 states.
+
+    ``held`` are controls: before the first step, in the K steps, and the last once more. Where they
+    are not ``named`` as in the model, the order is the same. What is returned: values by name, a
+    column a time; what they are of; for each time the limits that were not as declared, by name;
+    the names of those that the record does not determine.
+    """
+    asked = [getattr(answer, "asked", None) for answer in answers]
+    first = next(filter(None, asked), None)
+    if first is None:
+        return {}, {}, (), ()
+    ocp, model, prefix = nominal(first[0]), first[0].model, next(iter(parts(first[0])))
+    *_, last = lasting = list(accumulate(asked, lambda old, new: new or old, initial=first))[1:]
+    programs = [program.part(prefix) for _, program in [*lasting, last]]
+    own = {f"limits of {name}" for name in ocp.softened}  # judged as those of the states
+    paths = {f"path {c.name}" if c.name in states or c.name in held else c.name: c
+             for c in ocp.constraints if c.place == "path" and c.name not in own}  # fmt: skip
+    chosen = [*map(model.symbol, ocp.freed)] + [ocp.duration] * bool(ocp.free_duration)
+    unseen = ca.vertcat(model.stacked("algebraic"), *chosen)
+    seen = {name: c for name, c in paths.items() if not ca.depends_on(c.expression, unseen)}
+    X, W = states.values, held.values
+    P = np.array([np.append(part.stacked(ocp.given, 0), ocp.length) for part in programs]).T
+    try:
+        if named:
+            X, W = (np.vstack([table.rows(name) for name in model.signals[kind]])
+                    for kind, table in (("state", states), ("control", held)))  # fmt: skip
+        for name, control in ocp.lagged.items():
+            P[places(ocp.given)[name]] = W[model.places("control")[control], :-1]
+        function = ocp.expression_function([c.expression for c in seen.values()])
+        z = np.zeros((model.size("algebraic"), len(programs)))
+        found = function.map(len(programs)).call([X, z, W[:, 1:], P, states.times[None]])
+    except (InputError, RuntimeError):  # the plant has other states or controls
+        return {}, {}, (), tuple(paths)
+    rows = {name: value.full() for name, value in zip(seen, found, strict=True)}
+    unchecked = tuple(name for name in paths if name not in seen)
+    return rows, seen, [program.limits for program in programs], unchecked
