@@ -132,7 +132,8 @@ def page(names: Sequence[str], folder: Path) -> str:
         "# Gallery",
         "",
         "Made by `python scenarios/gallery.py` from what each scenario wrote. Every row of a table "
-        "is judged in the same way, from the problem's own functions; *rejected* rows are shown "
+        "is judged in the same way, from the problem's own functions, at its grid points (between "
+        "them `verify(ocp, found)` does); *rejected* rows are shown "
         "as they are, and *undecided* is a KKT point whose second order could be neither proved "
         "nor refuted. `iter` are iterations; `time` is the wall clock of a cold solve, of the "
         "hybrid solver its second call from the same start; `first` is the first call, in which "

@@ -265,7 +265,8 @@ def _sentence(reports: Mapping[str, Verdict], checks: Sequence[Check]) -> str:
     more = f" and {len(others)} more" if others else ""
     judged = f"the verifier accepts the answer of {first}{more}" if first else ""
     kept = f"{len(checks)} of {len(checks)} checks hold" if checks else ""
-    return f"Accepted: {', and '.join(filter(None, (judged, kept)))}."
+    at = " at the program's points" if first else ""
+    return f"Accepted{at}: {', and '.join(filter(None, (judged, kept)))}."
 
 
 def _plain(value: Any) -> Any:

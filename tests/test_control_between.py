@@ -195,7 +195,7 @@ def test_a_verifier_names_rows_with_units_and_scales_and_takes_the_numbers_of_th
     report = verify(ocp, point, ipopt=False)
     assert "right[0] (in 0.5 m) ≥ -2 is violated by 1.60e+01, above 1e-06." in report.reasons
     problem = ocp.to_verify(found).problem
-    assert {"gap to final x (in m)", "gap to initial v (in 2 m/s)"} <= {*problem.constraint_names}
+    assert {"final x (in m from 1)", "gap to initial v (in 2 m/s)"} <= {*problem.constraint_names}
     assert {"v[3] (in 2 m/s)", "u[0] (in 10 N)", "x[0] (in m)"} <= {*problem.variable_names}
 
 

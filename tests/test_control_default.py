@@ -70,7 +70,7 @@ def test_a_steady_state_is_a_choice_and_so_is_a_fallback(monkeypatch):
     by_rest = MPC(ocp, deadline=0.01, default=rest)
     by_function = MPC(pendulum(), deadline=0.01, fallback=lambda x, t: [2.0])
     late(monkeypatch)
-    assert by_rest.step([HELD, 0.0])["torque"] == pytest.approx(WEIGHT * np.sin(HELD))
+    assert by_rest.step(rest)["torque"] == pytest.approx(WEIGHT * np.sin(HELD))
     assert by_function.step([HELD, 0.0]).status == "fallback"
 
 

@@ -240,6 +240,11 @@ def test_the_folder_says_names_units_and_memory(tmp_path):
     assert "| state | `inputs.cart_speed` | 1 | m/s | cart speed |" in readme
     assert "| reference | `inputs.goal` | 11 | m | goal |" in readme
     assert "| control | `outputs.control_double` | 1 | N | double |" in readme
+    assert 0 < readme.index("the_cart_step(") < readme.index("the_cart_solve(")  # first the loop
+    listed = "|".join(re.findall(r"`([\w.*-]+\.[\w]+)`", readme.partition("## Files")[2]))
+    listed = re.compile(listed.replace(".", r"\.").replace("*", ".*"))
+    own = [f for f in written.files if not f.startswith(("core/", "README", "CMake", "LICENSE"))]
+    assert [file for file in own if not listed.fullmatch(file)] == []
     said = int(re.search(r"sizeof\(the_cart_controller\)` \| (\d+) \|", readme)[1])
     probe = tmp_path / "probe.c"
     probe.write_text(

@@ -54,6 +54,8 @@ def test_a_limit_follows_its_parameter(method):
 def test_a_soft_limit_follows_its_parameter():
     ocp = cart()
     ocp.soften("v", 1e4)
+    ocp.path("slow", ocp.model.symbol("v"), lower=-ocp.parameter("slowest", 1.0))
+    assert ocp.solve([1.0, 0.0], slowest=0.3)["v"].min() == pytest.approx(-0.3, abs=1e-6)
     for fastest in (0.4, 0.8):
         assert ocp.solve([1.0, 0.0], fastest=fastest)["v"].min() == pytest.approx(
             -fastest, abs=1e-4

@@ -375,7 +375,7 @@ def test_a_start_runs_from_the_state_given_to_the_one_wanted() -> None:
     assert begin["v"][0] == pytest.approx(np.linspace(-1.0, 0.0, 9))
 
 
-def test_an_explanation_says_what_scaled_numbers_are_divided_by() -> None:
+def test_an_explanation_says_numbers_in_their_units() -> None:
     model = Model("cart")
     model.state("x", unit="m")
     v = model.state("v", upper=1, unit="m/s")
@@ -385,9 +385,10 @@ def test_an_explanation_says_what_scaled_numbers_are_divided_by() -> None:
     ocp.final(x=9)
     ocp.minimize("time", end=ocp.duration)
     said = ocp.solve().explanation
-    assert "duration (in 2 s) ≤ 3" in said
-    assert "v[" in said
-    assert "v[1] (in" not in said  # nothing to tell where the scale is 1
+    assert "  duration ≤ 6 s\n" in said
+    assert "v[5] ≤ 1 m/s (5 bounds)\n" in said
+    assert "gap to initial x" in said
+    assert "  final x = 9 m\n" in said
 
 
 def past_a_disc(duration: float, place: float = 1.0, radius: float = 0.3) -> OptimalControl:

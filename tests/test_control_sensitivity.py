@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 from casadi_hybrid import InputError, solution_sensitivity
-from casadi_hybrid.casadi_api.sensitivity import SensitivityError
+from casadi_hybrid.casadi_api.sensitivity import SensitivityError, SensitivityWarning
 from casadi_hybrid.control import (
     MPC,
     Collocation,
@@ -198,6 +198,16 @@ def test_at_a_limit_the_gain_is_zero():
     mpc = MPC(cart())
     assert mpc.step([9.0, 0.0])["force"] == pytest.approx(-2, abs=1e-6)
     np.testing.assert_allclose(mpc.gain().matrix, 0.0, atol=1e-12)
+    ocp = cart()
+    ocp.at_start("least speed", ocp.model.symbol("v"), lower=-1)
+    ocp.path("wall", ocp.model.symbol("x"), lower=0)
+    mpc = MPC(ocp)  # a measured speed at its own limit, which says nothing of what is given
+    mpc.step([3.0, -1.0])
+    expected = [ocp.solve([3.0 + a, -1.0 + b])["force"][0] for a, b in ((0, 0), (0, 1e-6))]
+    assert mpc.gain()["force", "v"] == pytest.approx(np.diff(expected)[0] / 1e-6, rel=1e-3)
+    mpc.step([0.0, 0.0], time=7.0)
+    with pytest.warns(SensitivityWarning, match=r"weakly active: wall at 7\.\d+ s, wall at 7"):
+        mpc.gain()
 
 
 def test_where_there_is_no_gain_it_says_why():

@@ -111,6 +111,10 @@ OTHERS = {
         lambda _: Solver(RING, max_itr=3)
     ),
     "there is no trajectory 'tipp'; did you mean 'tip'?": lambda ocp: ocp.solve()["tipp"],
+    "there is no limit 'plac'; did you mean 'place'?": lambda ocp: ocp.solve().active()["plac"],
+    "there is no cost 'efort'; did you mean 'effort'?": lambda ocp: ocp.solve().costs["efort"],
+    "there is no constraint or variable 'tipp'": lambda ocp: ocp.solve().multipliers["tipp"],
+    "guess of 'place' has the shape (3,)": lambda ocp: ocp.guess(place=[1, 2, 3]),
     "'ubx' is of nlpsol": lambda ocp: ocp.solve(ubx=3),
     "Numbers of a solve: x0, time, guess": lambda ocp: ocp.solve(lbg=3),
     "initial 'place' has 3 entries; give one, or 2": lambda ocp: ocp.initial(place=[1, 2, 3]),

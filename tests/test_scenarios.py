@@ -121,7 +121,10 @@ def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(tmp_path, capsy
     lines = said[False].splitlines()
     assert lines[0] == f"van_der_pol: {scenario.SUMMARY}"
     verdict, written, advice = lines[-3:]
-    assert verdict == "Accepted: the verifier accepts the answer of hybrid, and 2 of 2 checks hold."
+    assert verdict == (
+        "Accepted at the program's points: the verifier accepts the answer of hybrid, "
+        "and 2 of 2 checks hold."
+    )
     assert written.startswith("Written: ")
     assert str(tmp_path / "trajectory.png") in written
     assert "casadi-hybrid new mine --from van_der_pol" in advice

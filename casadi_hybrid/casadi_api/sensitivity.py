@@ -71,6 +71,7 @@ class Sensitivities:
         self.program = program = program.exact()
         program.functions.with_hessian("second")  # refused here where there is none
         self._weak, self._kkt_tol = weak, kkt_tol
+        self.names: Any = lambda of=program.functions: (of.variable_names, of.constraint_names)
 
     @cached_property
     def _mixed(self) -> ca.Function:
@@ -159,24 +160,18 @@ class Sensitivities:
         of_J, of_W = program.functions.entries
         J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
         self._check(solution, gradient, g, J, bounds)
-        names = program.functions
-        at_x = self._active(
-            solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
-        )
-        at_g = self._active(g, bounds.lbg, bounds.ubg, solution.lam_g, names.constraint_names)
-        at_g = at_g[~self._idle(J.tocsr(), at_x, solution.lam_g)[at_g]]
-        active = sp.vstack((J.tocsr()[at_g], sp.eye_array(program.n, format="csr")[at_x]))
+        x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
+        # An equation of one variable gives it: limits of what is given say nothing more.
+        alone = (bounds.lbg == bounds.ubg) & (np.diff(rows.indptr) == 1)
+        loose = ~np.isin(np.arange(program.n), rows.indices[rows.indptr[:-1][alone]])
+        at_x = self._active(x, bounds.lbx, bounds.ubx, lam_x, loose, 0)
+        at_g = self._active(g, bounds.lbg, bounds.ubg, lam_g, abs(rows) @ loose > 0.0, 1)
+        # Rows without a force in variables that all lie on bounds do not say how x moves: a factory
+        # that leaves the bounds out fixes all variables and all rows at zero.
+        free = ~np.isin(np.arange(program.n), at_x)
+        at_g = at_g[(abs(rows) @ free > 0.0)[at_g] | (np.abs(lam_g[at_g]) > self._weak)]
+        active = sp.vstack((rows[at_g], sp.eye_array(program.n, format="csr")[at_x]))
         return gradient, J, sp.block_array([[W, active.T], [active, None]]), at_x, at_g
-
-    def _idle(self, J: Any, at_x: NDArray[np.intp], lam_g: Vector) -> NDArray[np.bool_]:
-        """Rows without a force in variables that all lie on bounds: they do not say how x moves.
-
-        A factory that leaves the bounds out fixes all variables and all rows at zero.
-        """
-        free = np.ones(self.program.n)
-        free[at_x] = 0.0
-        idle: NDArray[np.bool_] = (abs(J) @ free == 0.0) & (np.abs(lam_g) <= self._weak)
-        return idle
 
     def _check(
         self, solution: Solution, gradient: Vector, g: Vector, J: Any, bounds: Bounds
@@ -189,14 +184,14 @@ class Sensitivities:
                 f"{self._kkt_tol:.2g}; solve the problem at these parameters and bounds first"
             )
 
-    def _active(
-        self, value: Vector, lower: Vector, upper: Vector, lam: Vector, names: tuple[str, ...]
-    ) -> NDArray[np.intp]:
+    def _active(self, value: Vector, lower: Vector, upper: Vector, lam: Vector,
+                loose: NDArray[np.bool_], kind: int) -> NDArray[np.intp]:  # fmt: skip
         equal = lower == upper
         distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
-        weak = ~equal & (distance <= self._weak) & (np.abs(lam) <= self._weak)
+        weak = ~equal & loose & (distance <= self._weak) & (np.abs(lam) <= self._weak)
         if weak.any():
-            which = ", ".join(names[i] for i in np.flatnonzero(weak)[:4])
+            names = self.names()[kind]
+            which = ", ".join(names[i] or "another part's" for i in np.flatnonzero(weak)[:4])
             warn(
                 f"weakly active: {which} ({int(weak.sum())} in all) lies on a bound with a zero "
                 "multiplier, where the solution has a kink; the derivative returned treats it as "
@@ -205,7 +200,7 @@ class Sensitivities:
                 SensitivityWarning,
             )
         # By complementarity one of the two is zero up to the solver's tolerance.
-        return np.flatnonzero(equal | ((np.abs(lam) > distance) & ~weak))
+        return np.flatnonzero(equal | (loose & (np.abs(lam) > distance) & ~weak))
 
 
 def solution_sensitivity(
@@ -251,9 +246,7 @@ def solution_sensitivity(
         )
     p = checked(numbers.p if p is None else p, program.n_p, "p")
     if bounds is None:
-        bounds = getattr(numbers, "bounds", None) or Bounds(
-            numbers.lbx, numbers.ubx, numbers.lbg, numbers.ubg
-        )
+        bounds = getattr(numbers, "bounds", numbers)  # a program has them itself
     solution = Solution(result.x, result.lam_x, result.lam_g)
     return Sensitivities(program, weak=weak)(solution, p, bounds, wrt)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
@@ -81,12 +83,8 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may have a colon of its own
         where, name = place, ""
-    try:
+    with _told(where):
         there = vars(module_at(where))
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{where} raised {type(error).__name__}: {error}") from error
     name = name or next((known for known in names if known in there), "")
     if name not in there:
         looked = repr(name) if name else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -95,8 +93,28 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
         near = suggest(name, known) if name else ""
         raise InputError(f"{where} has no {looked}{near}; name what states it as FILE.py:NAME")
     found = there[name]
-    called = callable(found) and not isinstance(found, NlpSolver | ca.Function)
-    return name, found() if called else found, there
+    if callable(found) and not isinstance(found, NlpSolver | ca.Function):
+        needed = [str(p) for p in signature(found).parameters.values() if p.default is p.empty]
+        if missing := ", ".join(said for said in needed if said[0] != "*"):
+            advice = f"write a function there that needs nothing, as def mine(): return {name}(…)"
+            raise InputError(f"{name} of {where} needs {missing}; {advice}, and name that")
+        with _told(f"{name} of {where}"):
+            found = found()
+    return name, found, there
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say in a sentence, with its line, what the user's own code raises."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        others, at = (str(Path(__file__).parents[1]), sys.prefix, sys.base_prefix, "<frozen"), ""
+        for part in extract_tb(error.__traceback__):
+            at = at if part.filename.startswith(others) else f"{part.filename}:{part.lineno}: "
+        raise InputError(f"{at}{what} raised {type(error).__name__}: {error}") from error
 
 
 def module_at(where: str) -> ModuleType:

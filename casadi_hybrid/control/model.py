@@ -281,10 +281,11 @@ class Model:
 
         Args:
             kind: ``state``, ``control``, ….
-            values: a column of all entries, or a dictionary by name.
+            values: a column of all entries, a dictionary by name, or a :class:`Steady`.
             what: the argument, for messages.
             default: the column that names left out are taken from; without it they are required.
         """
+        values = getattr(values, f"{kind}s", values)
         if not isinstance(values, Mapping):
             total = self.size(kind)
             given = numbers(values, what).ravel()

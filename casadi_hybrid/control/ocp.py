@@ -171,8 +171,7 @@ class OptimalControl(Statement):
 
 def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
     """Return the solver of a program, with names; the parts are statements by their prefixes."""
-    names = labels(program, parts, scaled=True)
-    return nlpsol("solver", "hybrid", dict(program.nlp), {**names, **options})
+    return nlpsol("solver", "hybrid", dict(program.nlp), {**labels(program, parts), **options})
 
 
 def solved(

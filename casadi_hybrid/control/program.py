@@ -111,6 +111,18 @@ class Program:
         """A name for every unknown, such as ``state[0,3]``."""
         return _entries(self.variables, self.n)
 
+    def names_at(self, times: Array, time_unit: str) -> tuple[list[str], list[str]]:
+        """Names of unknowns and of rows with the times of their stages: ``speed at 1.4 s``."""
+        names = self.variable_names, self.constraint_names
+        for found, key, blocks in zip(names, "xg", (self.variables, self.constraints), strict=True):
+            for name, block in blocks.items():
+                rows, columns = block.shape
+                for j, place in enumerate(block.where if columns > 1 else ()):
+                    at = times[min(self.stages[key][place], times.size - 1)]
+                    entry = f"[{j % rows}]" if rows > 1 else ""
+                    found[place] = f"{name}{entry} at {at:.4g} {time_unit}".rstrip()
+        return names
+
     def sides(self, x: Array, g: Array) -> Iterator[tuple[str, Array, Array, Array, Any]]:
         """Yield ``x`` and ``g`` with values, lower and upper bounds and blocks."""
         yield "x", x, self.lbx, self.ubx, self.variables

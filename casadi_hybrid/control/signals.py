@@ -90,6 +90,17 @@ class ByName(Mapping[str, Any]):
         return len(self.rows)
 
 
+class Named(dict[str, Any]):
+    """A dictionary that says of a wrong name which is near."""
+
+    def __init__(self, values: Mapping[str, Any], kind: str) -> None:
+        super().__init__(values)
+        self._kind = kind
+
+    def __missing__(self, name: str) -> Any:
+        return known(name, dict(self), self._kind)
+
+
 def plain(rows: Array) -> Array:
     """Return a matrix, of one row that."""
     return rows[0] if rows.shape[0] == 1 else rows

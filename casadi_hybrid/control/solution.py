@@ -16,7 +16,7 @@ from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, known, places, plain
+from casadi_hybrid.control.signals import Array, Named, known, places, plain
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Solution(Ended):
         values |= {name: Y[where] for name, where in model.places("output").items()}
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
         return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
-                   found, stats, explanation)  # fmt: skip
+                   Named(found, "cost"), stats, explanation)  # fmt: skip
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
@@ -185,11 +185,11 @@ class Solution(Ended):
 
         Positive where an upper limit holds the point back, negative where a lower one does.
         """
-        return {
+        return Named({
             name: plain(block.read(stacked, dual=True))
             for _, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g)
             for name, block in blocks.items()
-        }
+        }, "constraint or variable")  # fmt: skip
 
     @property
     def units(self) -> dict[str, str]:
@@ -321,7 +321,7 @@ class Solution(Ended):
             side: ``"lower"``, ``"upper"`` or ``"either"``.
         """
         at, lam = (self.x, self._rows(self.x)), (self.lam_x, self.lam_g)
-        return checking.active(self.program, at, lam, tol, side)
+        return Named(checking.active(self.program, at, lam, tol, side), "limit")
 
     def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
         """Return d(trajectory)/d(parameter) by name, in units, at the solution.

@@ -283,7 +283,8 @@ class Statement:
         """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
 
         These are the grid points, the points of a collocation, and the ``inner`` points of the
-        method; ``at`` asks for fewer, see :class:`Constraint`.
+        method; ``at`` asks for fewer, see :class:`Constraint`. One limit alone may be an
+        expression: it is subtracted, and zero limits the difference.
         """
         self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
 
@@ -360,6 +361,8 @@ class Statement:
         for name, value in {**by_name(values, "guess"), **named}.items():
             names = {**self.model.unknowns, **self.freed, "duration": None}
             known(name, names, "state, control or free one")
+            if name in self.model.unknowns and not callable(value):
+                self.guessed(name, value)  # refused here where its size is wrong
             self.guesses[name] = value
 
     def guessed(self, name: str, value: Any) -> Array:
@@ -430,6 +433,9 @@ class Statement:
             raise InputError(f"name must be a non-empty text, got {name!r}")
         if any(constraint.name == name for constraint in self.constraints):
             raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
+        sides = [side for side in rest[:3] if side is not None]
+        if len(sides) == 1 and isinstance(sides[0], ca.SX) and not sides[0].is_constant():
+            expression, rest = expression - sides[0], tuple(0 if s is sides[0] else s for s in rest)
         expression = ca.vec(self._expression(expression, repr(name)))
         self.constraints.append(Constraint.of(name, place, expression, *rest))
 

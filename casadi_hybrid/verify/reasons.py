@@ -10,7 +10,7 @@ from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
 from casadi_hybrid.verify.first_order.rows import Measure, Rows
-from casadi_hybrid.verify.report import Report
+from casadi_hybrid.verify.report import UNBOUNDED, Report
 from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
@@ -19,10 +19,6 @@ ILL_CONDITIONED = 1e6
 """Condition of the row-scaled Jacobian from which the rank is in doubt."""
 HUGE = 1e6
 """Multipliers above this are worth a note."""
-UNBOUNDED = (
-    "No row of g has a bound: where lbg and ubg are not given they are −∞ and ∞, as in CasADi, so "
-    "that g limits nothing."
-)
 SECOND = {
     Curvature.DEGENERATE: (
         "Curvature is zero in some feasible direction and f was not seen to fall along it: the "

@@ -16,6 +16,10 @@ from casadi_hybrid.verify.first_order.rows import Measure
 from casadi_hybrid.verify.second_order.curvature import SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection
 
+UNBOUNDED = (
+    "No row of g has a bound: where lbg and ubg are not given they are −∞ and ∞, as in CasADi, so "
+    "that g limits nothing."
+)
 SHOWN = 6
 
 
@@ -172,14 +176,15 @@ class Report:
         return plain
 
     def __str__(self) -> str:
+        late = [note for note in self.notes if note != UNBOUNDED]
         rows = [("ACCEPTED" if self.accepted else "REJECTED", self._headline())]
-        rows += [("", reason) for reason in self.reasons]
+        rows += [("", said) for said in (*self.reasons, *self.notes) if said not in late]
         rows.append(("objective", f"{self.f + 0.0:.10g}"))
         rows += self._lines()
         for label, comparison in (("from x", self.restart), ("from x0", self.reference)):
             if comparison is not None:
                 rows.append((f"IPOPT {label}", str(comparison)))
-        return "\n".join(_aligned(rows + [("note", note) for note in self.notes]))
+        return "\n".join(_aligned(rows + [("note", note) for note in late]))
 
     def _facts(self) -> dict[str, Any]:
         first, active, qualification = self.first, self.active, self.qualification

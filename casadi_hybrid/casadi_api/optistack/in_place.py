@@ -59,6 +59,9 @@ class in_place:
 
         ca.nlpsol, ca.Opti = make, InPlace
 
+    def __repr__(self) -> str:
+        return f"<in_place: {dict(self.made) or 'no solver asked for yet'}>"
+
     def restore(self) -> None:
         """Put back what was there before."""
         ca.nlpsol, ca.Opti = self._theirs

@@ -114,8 +114,10 @@ def export_law(
         text = filled((_TEMPLATES / template).read_text("utf-8"), words)
         (at / files[-1]).write_text(text, encoding="utf-8")
     readme = at / "README.md"
-    text = filled((_TEMPLATES / "README.md").read_text("utf-8"), words)
-    readme.write_text(readme.read_text("utf-8") + text, encoding="utf-8")
+    section, rows = filled((_TEMPLATES / "README.md").read_text("utf-8"), words).split("## Files\n")
+    page = readme.read_text("utf-8").replace("## The solver\n", f"{section}## The solver alone\n")
+    page = page.replace("| `main.c` | an", f"{rows}| `main.c` | of the solver alone: an")
+    readme.write_text(page, encoding="utf-8")
     return replace(written, files=tuple(sorted(files)))
 
 

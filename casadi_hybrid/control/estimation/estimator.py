@@ -116,6 +116,10 @@ class Estimator:
         self._filter = Filter(model, self.sensors, self._step, self.period, at, self._noise, drift)
         self.reset(x0)
 
+    def __repr__(self) -> str:
+        kind, measured = type(self).__name__, ", ".join(self.sensors.places)
+        return f"<{kind} of {self.model.name!r}: {measured} every {self.period:g}>"
+
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first.
 

@@ -15,7 +15,7 @@ from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import nominal, parts
 from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steady import Steady, steady
+from casadi_hybrid.control.steady import steady
 
 Fallback = Callable[[Array, float], Any]
 _REST = 1e-6
@@ -95,9 +95,7 @@ class Spare:
 
     def _chosen(self, default: Any) -> Array:
         """The controls that the user chose, which must be within their limits."""
-        if isinstance(default, Steady):
-            default = default.controls
-        elif np.ndim(default) == 0 and not isinstance(default, dict):
+        if np.isscalar(default):
             default = np.full(self._lower.size, default)
         chosen: Array = self._model.vector("control", default, "default")
         inside = np.clip(chosen, self._lower, self._upper)

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
-from casadi_hybrid.casadi_api.sensitivity import Solution as Point
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import parts
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.sensing import of_unknowns
 from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
 
@@ -70,9 +69,7 @@ class Gains:
         if plan.problem is not self._problem:
             self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
             self._problem = plan.problem
-        bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
-        found = Point(plan.x, plan.lam_x, plan.lam_g)
-        dx = self._sensitivities(found, program.p, bounds, ("p",))["jac_x_p"]
+        dx = of_unknowns(self._sensitivities, plan)
         prefixes = list(parts(plan.problem))
         rows, columns = [], []
         for name, signal in model.signals["control"].items():

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import casadi as ca
+import numpy as np
+
 from casadi_hybrid.control.laying import Laid
-from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array
@@ -30,39 +33,27 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
     return Stated(problem, program.arguments, exceeded)
 
 
-def labels(
-    program: Program, parts: Mapping[str, Statement], *, scaled: bool = False
-) -> dict[str, list[str]]:
+def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[str]]:
     """Return the names of rows and unknowns with their units, as options of a solver.
 
-    ``parts`` are the statements by the prefix of their names. With ``scaled`` only of those whose
-    numbers are divided by a scale, as a message of the solver is to tell them.
+    ``parts`` are the statements by the prefix of their names. Of a state that is fixed they say the
+    number that its row counts from, or where only a solve knows it that the row is the gap to it.
     """
-    units = {f"{prefix}{name}": unit for prefix, ocp in parts.items()
-             for name, unit in checking.units_of(ocp).items()}  # fmt: skip
-    gaps = {f"{prefix}initial {name}" for prefix, ocp in parts.items() for name in ocp.fixed}
-    gaps |= {f"{prefix}final {name}" for prefix, ocp in parts.items() for name in ocp.ends}
-    names = program.constraint_names  # a gap to what is given is zero, not what is given
-    rows = [f"gap to {name}" if name.partition("[")[0] in gaps else name for name in names]
-    return {
-        "constraint_names": _labels(rows, program.constraints, units, scaled),
-        "variable_names": _labels(program.variable_names, program.variables, units, scaled),
-    }
-
-
-def _labels(
-    names: list[str], blocks: Mapping[str, Block], units: Mapping[str, str], scaled: bool
-) -> list[str]:
-    """The names of entries, each with its unit and with what it is divided by."""
-    found = list(names)
-    for name, block in blocks.items():
-        if name not in units:  # of rows of several quantities
-            continue
-        scales: Any = block.scale.ravel(order="F")
-        for place, scale in zip(block.where.tolist(), scales.tolist(), strict=True):
-            if scaled and scale == 1.0:
-                continue
-            size = "" if scale == 1.0 else f"{scale:g}"
-            unit = " ".join(filter(None, (size, units[name])))
-            found[place] = f"{found[place]} (in {unit})" if unit else found[place]
-    return found
+    units, begins = dict[str, str](), dict[str, Any]()
+    for prefix, ocp in parts.items():
+        units |= {f"{prefix}{name}": unit for name, unit in checking.units_of(ocp).items()}
+        begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
+        begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
+                   for name, wanted in ocp.ends.items()}  # fmt: skip
+    of_x, of_g = program.variable_names, program.constraint_names
+    for names, blocks, of in ((of_x, program.variables, {}), (of_g, program.constraints, begins)):
+        for name in blocks.keys() & units.keys():  # others are of several quantities
+            where, scales = blocks[name].where, blocks[name].scale.ravel(order="F")
+            begin = np.broadcast_to(ca.DM(of.get(name, 0.0)).full().ravel(), where.size)
+            for place, scale, zero in zip(where.tolist(), scales, begin, strict=True):
+                counted = f"from {zero:g}" if np.abs(zero) > 0.0 else ""
+                size = f"{scale:g}" if scale != 1.0 or (counted and not units[name]) else ""
+                said = " ".join(filter(None, (size, units[name], counted)))
+                label = f"gap to {names[place]}" if np.isnan(zero) else names[place]
+                names[place] = f"{label} (in {said})" if said else label
+    return {"constraint_names": of_g, "variable_names": of_x}

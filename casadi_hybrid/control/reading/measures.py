@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -175,11 +176,12 @@ def warning(found: Sequence[Excess], method: object) -> str:
     if not found:
         return ""
     inner = 2 * getattr(method, "inner", 0) or 4
+    finer = re.sub(r"(step=RungeKutta\(steps=1\), )?inner=\d+", f"inner={inner}", repr(method))
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return (
         f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for inner "
-        f"points, {type(method).__name__}(inner={inner}), or for a finer mesh, refine(ocp, "
-        "tolerance=…); past an obstacle begin with a guess that goes around it."
+        f"points, {finer}, or for a finer mesh, refine(ocp, tolerance=…); past an "
+        "obstacle begin with a guess that goes around it."
     )
 
 

@@ -10,10 +10,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
-from casadi_hybrid.casadi_api.sensitivity import Solution as Point
-from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, ByName, known
-from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
 
@@ -55,19 +52,24 @@ class Slopes(ByName):
         return "\n".join([f"largest slopes by {self.of}:", *lines])
 
 
+def of_unknowns(sensitivities: Sensitivities, at: Any) -> Array:
+    """Return d(unknowns)/d(parameters) at a solution or a plan."""
+    program = at.program
+    sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
+    return sensitivities(at, program.p, program, ("p",))["jac_x_p"]  # which has the bounds
+
+
 def slopes(solution: Any, name: str, weak: float) -> Slopes:
     """Return the slopes of a solution; see :meth:`Solution.sensitivity`."""
     program, model = solution.program, solution.ocp.model
     block = known(name, program.parameters, "parameter")
-    bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
-    point = Point(solution.x, solution.lam_x, solution.lam_g)
-    derivatives = Sensitivities(_problem(program), weak=weak)(point, program.p, bounds, ("p",))
+    of_x = of_unknowns(Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak), solution)
     read = solution.laid.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
     for place in block.where.tolist():
         dp = np.eye(1, program.p.size, place)[0]
-        dx = derivatives["jac_x_p"][:, place]
+        dx = of_x[:, place]
         moved = ahead.call([solution.x, program.p, *values, dx, dp])
         found.append([np.asarray(part.full()) for part in moved])
     X, Z, U, V, _, times, costs, Y = (
@@ -85,10 +87,3 @@ def slopes(solution: Any, name: str, weak: float) -> Slopes:
     single = block.where.size == 1
     objective, duration = (float(part[0]) if single else part for part in totals)
     return Slopes(name, rows, objective, duration, units, single)
-
-
-def _problem(program: Program) -> Problem:
-    names = program.constraint_names, program.variable_names
-    if not all(map(all, names)):  # a part of several knows its own alone
-        return Problem.from_nlp(dict(program.nlp))
-    return Problem.from_nlp(dict(program.nlp), constraint_names=names[0], variable_names=names[1])

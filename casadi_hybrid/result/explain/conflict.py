@@ -24,7 +24,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.result.answer import Answer
-from casadi_hybrid.result.explain.diagnosis import runs
+from casadi_hybrid.result.explain.diagnosis import physical, runs
 
 _LARGEST = 200_000  # entries of the linearization beyond which nothing is looked for
 _SECONDS = 1.0  # for a linear program of the search, and for the deletion filter
@@ -249,12 +249,13 @@ def _mere_links(members: Sequence[Member]) -> set[Member]:
 
 def _groups(members: Sequence[Member]) -> list[str]:
     """``a, b = 0``, ``u[0] … u[19] ≤ 1 (20 bounds)``: members with one relation in a line."""
-    by_side: dict[tuple[bool, str, int], dict[float, list[Member]]] = {}
+    by_side: dict[tuple[bool, str, int], dict[str, list[Member]]] = {}
     for m in sorted(members, key=lambda m: (m.side != 0, m.kind, m.side, m.index)):
-        by_side.setdefault((m.side != 0, m.kind, m.side), {}).setdefault(m.bound, []).append(m)
+        _, bound = physical(m.name, m.bound)
+        by_side.setdefault((m.side != 0, m.kind, m.side), {}).setdefault(bound, []).append(m)
     said = []
     for (_, kind, side), by_bound in by_side.items():
-        groups = [(f"{bound + 0.0:.6g}", group) for bound, group in by_bound.items()]
+        groups = list(by_bound.items())
         if len(groups) > _FEW:
             which = {0: "equal", -1: "lower", 1: "upper"}[side]
             groups = [(f"their {which} bounds", [m for _, group in groups for m in group])]
@@ -264,5 +265,5 @@ def _groups(members: Sequence[Member]) -> list[str]:
             fixed = "fixed by equal bounds" if kind == "x" and side == 0 else ""
             many = f"{len(group)} {what}" if len(group) > 2 and not fixed else ""
             note = f" ({fixed or many})" if fixed or many else ""
-            said.append(f"{runs([m.name for m in group])} {relation} {bound}{note}")
+            said.append(f"{runs([physical(m.name)[0] for m in group])} {relation} {bound}{note}")
     return said

@@ -20,6 +20,7 @@ from casadi_hybrid.basics.sparse import general
 from casadi_hybrid.result.answer import Answer
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _AT_MOST = 6  # names in a sentence
 _SPREAD = 1e6  # sizes further apart than this are bad scaling
 
@@ -37,13 +38,24 @@ class Violation:
     excess: float
 
     def __str__(self) -> str:
-        size = f"{abs(self.excess):.3g}"
+        name, value, lower, upper = physical(self.name, self.value, self.lower, self.upper)
+        _, size = physical(self.name, abs(self.excess), digits=3, zero=0.0)
         if self.lower == self.upper:
-            off = f" (off by {size})" if self.lower else ""
-            return f"{self.name} should be {self.lower + 0.0:.6g}, is {self.value:.6g}{off}"
-        low = self.excess < 0
-        side, bound = ("below its lower", self.lower) if low else ("above its upper", self.upper)
-        return f"{self.name} = {self.value:.6g}, {side} bound {bound:.6g} by {size}"
+            off = "" if float(lower.split()[0]) == 0.0 else f" (off by {size})"
+            return f"{name} should be {lower}, is {value}{off}"
+        side, bound = ("below its lower", lower) if self.excess < 0 else ("above its upper", upper)
+        return f"{name} = {value}, {side} bound {bound} by {size}"
+
+
+def physical(name: str, *numbers: float, digits: int = 6, zero: float = 1.0) -> list[str]:
+    """What is named, and its numbers in their unit: of ``place (in 10 m from 7)``.
+
+    ``zero`` is the weight of the 7, which a difference does not have.
+    """
+    told = re.fullmatch(rf"(.*) \(in (?:{_NUMBER}(?= |\)))? ?(.*?)(?: ?from {_NUMBER})?\)", name)
+    bare, scale, unit, begin = told.groups() if told else (name, None, "", None)
+    placed = (number * float(scale or 1) + zero * float(begin or 0) for number in numbers)
+    return [bare, *(f"{number:.{digits}g} {unit}".rstrip() for number in placed)]
 
 
 def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ...]:
