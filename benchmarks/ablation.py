@@ -8,10 +8,10 @@ doubles and halves every number of ``constants.h`` instead. What FOLDER already 
 again, so an interrupted study goes on; the table, ``FOLDER/ablation.txt``, is that of what is
 there. With words, only mechanisms (or constants) whose name contains one of them.
 
-Columns: problems with a solution or a right verdict with and without it, those lost and gained without
-it (a solution for a verdict is a loss); of both, the iterations without it relative to those with it
-(geometric mean), and the processor time. Scatter:
-in ``noise``, the standard deviation of the number lost less gained over its four seeds.
+Columns: problems with a solution or a right verdict with and without it, those lost and gained
+without it (a verdict in place of a solution is a loss); of both, the iterations without it relative
+to those with it (geometric mean), and the processor time. Scatter: in ``noise``, the standard
+deviation of the number lost less gained over its four seeds.
 """
 
 from __future__ import annotations
