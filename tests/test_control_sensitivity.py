@@ -165,7 +165,7 @@ def cart(method=None):
     return ocp
 
 
-def slopes_of(mpc, x, size=1e-4):
+def slopes_of(mpc, x, size=1e-3):
     """Differences of the first control, by solving again."""
     columns = []
     for k in range(len(x)):
