@@ -345,7 +345,6 @@ def test_the_seventh_closes_the_same_loop_in_c(ran):
     assert run["in_c"].shape == run["python"].shape
     assert run["apart"].max() < 1e-5
     assert re.findall(r"^solve (\d+):", run.text, re.MULTILINE) == ["0"]
-    assert re.findall(r"^solve (\d+):", run.text, re.MULTILINE) == ["0"]
 
 
 def test_the_eighth_makes_a_rule_that_does_not_feel_units(ran):
