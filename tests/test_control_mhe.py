@@ -133,17 +133,17 @@ def test_a_late_measurement_is_placed_where_it_was_taken():
             assert np.abs(estimate - mean).max() < 1e-8
 
 
-def level():
-    model = Model("level")
-    x = model.state("x", lower=0.0)
-    model.rates(x=0 * x)
+def drift(**limits):
+    model = Model("drift")
+    model.state("position", **limits)
+    model.rates(position=0)
     return model
 
 
 def test_limits_of_states_are_kept():
-    mhe = MHE(level(), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
+    mhe = MHE(drift(lower=0.0), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
     assert mhe.step([-1.0])[0] == pytest.approx(0.0, abs=1e-6)
-    free = MHE(level(), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
+    free = MHE(drift(lower=0.0), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
     assert free.step([0.1])[0] == pytest.approx(0.3, abs=1e-6)
 
 
@@ -154,7 +154,7 @@ def test_other_arrivals(arrival, expected):
     The prior is 0 and all deviations are 1. At the second step the two measurements and the prior
     have the mean 1/3; the third step has the two ones, and with "fixed" a prior at that mean.
     """
-    mhe = MHE(level(), 1.0, 1, noise=1.0, prior=1.0, arrival=arrival)
+    mhe = MHE(drift(lower=0.0), 1.0, 1, noise=1.0, prior=1.0, arrival=arrival)
     found = [mhe.step([y])[0] for y in (0.0, 1.0, 1.0)]
     assert found[1] == pytest.approx(1 / 3, abs=1e-6)
     assert found[2] == pytest.approx(expected, abs=1e-6)
@@ -276,13 +276,6 @@ def test_a_bad_step_leaves_the_estimator_as_it_was(made, asked):
     assert np.array_equal(one.estimate, twin.estimate)
     assert len(one.records) == 1
     assert np.array_equal(one.step(measured[1], inputs[0]), twin.step(measured[1], inputs[0]))
-
-
-def drift() -> Model:
-    model = Model("drift")
-    model.state("position")
-    model.rates(position=0)
-    return model
 
 
 def test_a_wild_measurement_is_forgotten_when_it_leaves_the_window():
