@@ -35,12 +35,6 @@ def test_errors_are_one_line_and_a_code(arguments, capsys):
     assert lines[0].startswith("casadi-hybrid: error: ")
 
 
-def test_a_misspelt_scenario_gets_a_suggestion(tmp_path, capsys):
-    (tmp_path / "tank.py").write_text('SUMMARY = "a tank"\n')
-    assert main(["run", "tnak", "--scenarios", str(tmp_path)]) == 2
-    assert "did you mean 'tank'?" in capsys.readouterr().err
-
-
 def test_a_scenario_gets_its_arguments_and_gives_the_exit_code(tmp_path):
     script = "import sys\n\nSUMMARY = 'a tank'\n\ndef main(argv):\n"
     script += "    return 3 if argv == ['--short'] else 4\n"
@@ -49,13 +43,15 @@ def test_a_scenario_gets_its_arguments_and_gives_the_exit_code(tmp_path):
     assert main(["run", "tank", "--scenarios", str(tmp_path), "--short"]) == 3
 
 
-def test_scenarios_are_listed(tmp_path, capsys):
+def test_scenarios_are_listed_and_a_misspelt_one_gets_a_suggestion(tmp_path, capsys):
     (tmp_path / "tank.py").write_text('SUMMARY = "a tank"\n')
     (tmp_path / "shared.py").write_text("VALUE = 1\n")
     assert main(["run", "--help", "--scenarios", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "  tank  a tank" in out
     assert "  shared" not in out
+    assert main(["run", "tnak", "--scenarios", str(tmp_path)]) == 2
+    assert "did you mean 'tank'?" in capsys.readouterr().err
 
 
 def test_an_unknown_option_shows_the_usage_of_its_command(capsys):

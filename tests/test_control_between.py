@@ -165,15 +165,12 @@ def test_a_verifier_judges_the_trajectory_between_grid_points_too(unit_less: boo
     report = verify(ocp, found.x if unit_less else found, ipopt=False)
     assert report.categories == (Rejection.EXCEEDED_BETWEEN,)
     assert report.reasons == (f"Between the grid points {found.exceeded[0]}.",)
-    assert verify(ocp.program.nlp, found.x, **bounds(ocp), ipopt=False).accepted
+    bounds = {key: value for key, value in ocp.program.arguments.items() if key != "x0"}
+    assert verify(ocp.program.nlp, found.x, **bounds, ipopt=False).accepted
     kept = detour(MultipleShooting(inner=40))
     report = verify(kept, kept.solve())
     assert report.accepted
     assert report.reference is not None  # the start is known
-
-
-def bounds(ocp: OptimalControl) -> dict[str, Any]:
-    return {key: value for key, value in ocp.program.arguments.items() if key != "x0"}
 
 
 def test_a_verifier_names_rows_with_units_and_scales_and_takes_the_numbers_of_the_solve() -> None:

@@ -113,14 +113,3 @@ def test_what_does_not_fit_is_refused():
         EKF(dae, 0.1, noise=1.0, prior=1.0)
     with pytest.raises(InputError, match="noise must be positive"):
         EKF(pendulum(), 0.1, noise=0.0, prior=1.0)
-    ekf = filtered()
-    with pytest.raises(InputError, match="no step yet"):
-        _ = ekf.success
-    ekf.step([0.4])
-    before = ekf.estimate
-    with pytest.raises(InputError, match=r"one period after the step before is 0\.1"):
-        ekf.step([0.4], [0.0], time=0.3)
-    with pytest.raises(InputError, match="y must have 1 finite entries"):
-        ekf.step([0.4, 0.2], [0.0])
-    assert np.array_equal(ekf.estimate, before)
-    assert len(ekf.records) == 1

@@ -15,6 +15,7 @@ from casadi_hybrid.control.feedback import (
 )
 
 RATE = 0.8
+DOUBLE = (1 - RATE) * (1 + RATE**2) / (1 + RATE) ** 3  # of the noise, with two poles at the rate
 SPLITS = ("designed", "augmentation", "memory")
 B = np.array([[1.0, 0.4, 0.0, 0.3], [0.2, 1.0, 0.5, 0.0], [0.0, 0.3, 1.2, 0.8]])
 H = np.array([[2.0, 0.3, 0, 0], [0.3, 1.0, 0.2, 0], [0, 0.2, 1.5, 0], [0, 0, 0, 0.8]])
@@ -112,9 +113,7 @@ def test_a_quiet_direction_counts_as_clean():
 
 
 def test_closed_forms_of_the_variances():
-    rho = RATE
-    double = (1 - rho) * (1 + rho**2) / (1 + rho) ** 3
-    single = (1 - rho) / (1 + rho)
+    rho, double, single = RATE, DOUBLE, (1 - RATE) / (1 + RATE)
     for law, factor in [
         (made("designed"), double),
         (made("augmentation"), double),
@@ -241,11 +240,7 @@ def test_a_concave_objective_is_cancelled():
     np.testing.assert_allclose(one.M - metric, (one.M - metric)[1, 1] * metric, rtol=1e-9)
     law = HybridFeedback(one)
     assert predict(law, 1.0).rate == pytest.approx(RATE, abs=1e-6)
-    np.testing.assert_allclose(
-        predict(law, 1.0).errors,
-        (1 - RATE) * (1 + RATE**2) / (1 + RATE) ** 3 * np.eye(2),
-        atol=1e-6,
-    )
+    np.testing.assert_allclose(predict(law, 1.0).errors, DOUBLE * np.eye(2), atol=1e-6)
 
 
 def test_indefinite_across_positive_along():
@@ -256,9 +251,8 @@ def test_indefinite_across_positive_along():
     for split in SPLITS:
         law = HybridFeedback(one.with_split(split))
         assert predict(law, [1.0, 0.0]).rate == pytest.approx(RATE, abs=1e-6)
-    assert predict(HybridFeedback(one), [1.0, 0.0]).errors[0, 0] == pytest.approx(
-        (1 - RATE) * (1 + RATE**2) / (1 + RATE) ** 3, rel=1e-6
-    )
+    errors = predict(HybridFeedback(one), [1.0, 0.0]).errors
+    assert errors[0, 0] == pytest.approx(DOUBLE, rel=1e-6)
 
 
 def test_the_best_gain_of_the_gradient_is_found():

@@ -193,8 +193,9 @@ def tank(method=None, linear=False):
 
 
 def test_what_was_applied_last_is_a_parameter():
-    found = tank().solve([0.0], v_previous=-1.0)
-    np.testing.assert_allclose(found["v"][:2], [-0.9, -0.8], atol=1e-6)
+    ocp = tank()
+    np.testing.assert_allclose(ocp.solve([0.0], v_previous=-1.0)["v"][:2], [-0.9, -0.8], atol=1e-6)
+    assert ocp.previous("v") is ocp.previous("v")
 
 
 def test_a_controller_gives_what_it_applied():
@@ -204,11 +205,6 @@ def test_a_controller_gives_what_it_applied():
     assert mpc.step([0.0], v_previous=-1.0)["v"] == pytest.approx(-0.9, abs=1e-6)
     mpc.reset()
     assert mpc.step([0.0])["v"] == pytest.approx(0.4, abs=1e-6)
-
-
-def test_what_was_applied_is_one_symbol():
-    ocp = tank()
-    assert ocp.previous("v") is ocp.previous("v")
 
 
 def test_the_previous_of_what_has_no_jumps_or_no_name_is_refused():

@@ -52,17 +52,21 @@ def kalman(measured, inputs, a, b, c, q, m, p):
         yield m, p
 
 
+def assert_follows(mhe, measured, inputs, truth):
+    for k, (mean, covariance) in enumerate(truth):
+        estimate = mhe.step(measured[k], inputs[k - 1] if k else None)
+        found = np.append(estimate, [*mhe.parameters.values()])
+        assert np.abs(found - mean).max() < 1e-8
+        assert np.abs(mhe.covariance - covariance).max() < 1e-8
+    assert all(record.success for record in mhe.records)
+
+
 @pytest.mark.parametrize("window", [1, 4, 20])
 def test_a_linear_model_gives_the_kalman_filter_for_any_window(window):
     measured, inputs = experiment()
     measured[5][1] = np.nan  # one sensor of two
     mhe = MHE(linear(), 1.0, window, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
-    truth = kalman(measured, inputs, A, B, C, Q, M0, P0)
-    for k, (mean, covariance) in enumerate(truth):
-        estimate = mhe.step(measured[k], inputs[k - 1] if k else None)
-        assert np.abs(estimate - mean).max() < 1e-8
-        assert np.abs(mhe.covariance - covariance).max() < 1e-8
-    assert all(record.success for record in mhe.records)
+    assert_follows(mhe, measured, inputs, kalman(measured, inputs, A, B, C, Q, M0, P0))
 
 
 def test_a_free_parameter_is_a_constant_state_of_the_kalman_filter():
@@ -74,10 +78,7 @@ def test_a_free_parameter_is_a_constant_state_of_the_kalman_filter():
     q, p = np.zeros((3, 3)), np.diag([0.0, 0.0, 4.0])
     q[:2, :2], p[:2, :2] = Q, P0
     truth = kalman(measured, inputs, a, b, c, q, np.append(M0, 0.1), p)
-    for k, (mean, covariance) in enumerate(truth):
-        estimate = mhe.step(measured[k], inputs[k - 1] if k else None)
-        assert np.abs(np.append(estimate, mhe.parameters["b"]) - mean).max() < 1e-8
-        assert np.abs(mhe.covariance - covariance).max() < 1e-8
+    assert_follows(mhe, measured, inputs, truth)
 
 
 def test_the_window_is_a_least_squares_fit():
@@ -115,9 +116,7 @@ def test_process_noise_of_some_states_only():
     mhe = MHE(model, 1.0, 3, outputs=["y"], noise=R, process={"v": 0.1}, prior=1.0,
               x0={"s": 0.5, "v": 0.0})  # fmt: skip
     truth = kalman(measured, inputs, A, B, C, np.diag([0.0, 0.01]), M0, np.eye(2))
-    for k, (mean, _) in enumerate(truth):
-        estimate = mhe.step(measured[k], inputs[k - 1] if k else None)
-        assert np.abs(estimate - mean).max() < 1e-8
+    assert_follows(mhe, measured, inputs, truth)
 
 
 def test_a_late_measurement_is_placed_where_it_was_taken():
@@ -134,17 +133,17 @@ def test_a_late_measurement_is_placed_where_it_was_taken():
             assert np.abs(estimate - mean).max() < 1e-8
 
 
-def level():
-    model = Model("level")
-    x = model.state("x", lower=0.0)
-    model.rates(x=0 * x)
+def drift(**limits):
+    model = Model("drift")
+    model.state("position", **limits)
+    model.rates(position=0)
     return model
 
 
 def test_limits_of_states_are_kept():
-    mhe = MHE(level(), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
+    mhe = MHE(drift(lower=0.0), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
     assert mhe.step([-1.0])[0] == pytest.approx(0.0, abs=1e-6)
-    free = MHE(level(), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
+    free = MHE(drift(lower=0.0), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
     assert free.step([0.1])[0] == pytest.approx(0.3, abs=1e-6)
 
 
@@ -155,7 +154,7 @@ def test_other_arrivals(arrival, expected):
     The prior is 0 and all deviations are 1. At the second step the two measurements and the prior
     have the mean 1/3; the third step has the two ones, and with "fixed" a prior at that mean.
     """
-    mhe = MHE(level(), 1.0, 1, noise=1.0, prior=1.0, arrival=arrival)
+    mhe = MHE(drift(lower=0.0), 1.0, 1, noise=1.0, prior=1.0, arrival=arrival)
     found = [mhe.step([y])[0] for y in (0.0, 1.0, 1.0)]
     assert found[1] == pytest.approx(1 / 3, abs=1e-6)
     assert found[2] == pytest.approx(expected, abs=1e-6)
@@ -255,31 +254,28 @@ def test_arguments_are_refused_by_name(arguments, message):
         MHE(linear(bias=True), 1.0, **{**good, **arguments})
 
 
-def test_a_bad_step_leaves_the_estimator_as_it_was():
+@pytest.mark.parametrize(("made", "asked"), [(MHE, "covariance"), (EKF, "success")])
+def test_a_bad_step_leaves_the_estimator_as_it_was(made, asked):
     measured, inputs = experiment()
-    mhe = MHE(linear(), 1.0, 3, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
-    twin = MHE(linear(), 1.0, 3, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+    one, twin = (
+        made(linear(), 1.0, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0) for _ in range(2)
+    )
     with pytest.raises(InputError, match="no step yet"):
-        mhe.covariance  # noqa: B018
-    mhe.step(measured[0], time=2.0)
+        getattr(one, asked)
+    one.step(measured[0], time=2.0)
     twin.step(measured[0], time=2.0)
     for arguments, message in (
-        (([1.0], 0.0), "y must have 2"),
+        (([1.0], 0.0), "y must have 2 finite entries"),
         ((measured[1], [1.0, 2.0]), "u has 2"),
-        ((measured[1], inputs[0], 9.0), "one period after"),
+        ((measured[1], inputs[0], 9.0), "one period after the step before is 3"),
     ):
         with pytest.raises(InputError, match=message):
-            mhe.step(*arguments)
-    with pytest.raises(InputError, match="no parameter"):
-        mhe.step(measured[1], inputs[0], nonsense=1.0)
-    assert np.array_equal(mhe.step(measured[1], inputs[0]), twin.step(measured[1], inputs[0]))
-
-
-def drift() -> Model:
-    model = Model("drift")
-    model.state("position")
-    model.rates(position=0)
-    return model
+            one.step(*arguments)
+    with pytest.raises(InputError, match=r"no (parameter|argument) 'nonsense'"):
+        one.step(measured[1], inputs[0], nonsense=1.0)
+    assert np.array_equal(one.estimate, twin.estimate)
+    assert len(one.records) == 1
+    assert np.array_equal(one.step(measured[1], inputs[0]), twin.step(measured[1], inputs[0]))
 
 
 def test_a_wild_measurement_is_forgotten_when_it_leaves_the_window():

@@ -133,7 +133,6 @@ OF_A_SOLVE = {
     "x0 of three": (lambda o: o.solve([1, 2, 3]), "x0 has 3 entries"),
     "x0 infinite": (lambda o: o.solve([np.inf, 0]), "initial 'x' is infinite"),
     "final NaN": (lambda o: (o.final(x=ca.SX(np.nan)), o.solve()), "final 'x' has a NaN"),
-    "parameter of a stranger": (lambda o: o.solve(q=1), "there is no parameter 'q'"),
     "parameter of three": (lambda o: o.solve(k=[1, 2, 3]), "value of 'k'"),
     "reference of three": (lambda o: o.solve(r=[1, 2, 3]), "value of 'r'"),
     "reference NaN": (lambda o: o.solve(r=np.nan), "value of 'r' has a NaN"),

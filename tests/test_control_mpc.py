@@ -25,7 +25,7 @@ from casadi_hybrid.control.predictive.search import Found
 DT = 0.1
 
 
-def cart(*, method=None, intervals=15, limit=1.5, linear=False, duration=None, mesh=None):
+def cart(*, intervals=15, limit=1.5, linear=False, duration=None, wall=None, **more):
     """A cart with drag to be brought to a goal."""
     model = Model("cart")
     model.state("x", unit="m")
@@ -33,12 +33,12 @@ def cart(*, method=None, intervals=15, limit=1.5, linear=False, duration=None, m
     u = model.control("force", lower=-2, upper=2, linear=linear)
     x = model.symbol("x")
     model.rates(x=v, v=u - 0.3 * v**3)
-    ocp = OptimalControl(
-        model, duration=duration or DT * intervals, intervals=intervals, method=method, mesh=mesh
-    )
+    ocp = OptimalControl(model, duration=duration or DT * intervals, intervals=intervals, **more)
     goal = ocp.reference("goal", 0.0)
     ocp.initial()
     ocp.minimize("distance", integral=(x - goal) ** 2 + 0.1 * u**2, end=5 * (x - goal) ** 2 + v**2)
+    if wall is not None:
+        ocp.path("room", x, upper=wall)
     return ocp
 
 
@@ -351,9 +351,7 @@ def test_a_state_outside_its_limits_is_brought_back_and_named():
 
 
 def test_a_problem_without_a_feasible_point_names_the_constraint_that_gives_way():
-    ocp = cart()
-    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
-    mpc = MPC(ocp)
+    mpc = MPC(cart(wall=1.0))
     step = mpc.step([1.2, 0.0])  # not limited as a state: only the solver can see it
     assert step.status == "softened"
     assert list(step.violated) == ["room"]
@@ -363,9 +361,7 @@ def test_a_problem_without_a_feasible_point_names_the_constraint_that_gives_way(
 
 
 def test_where_limits_cannot_be_kept_the_softened_problem_is_first_until_they_can():
-    ocp = cart()
-    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
-    mpc = MPC(ocp)
+    mpc = MPC(cart(wall=1.0))
     mpc.step([1.2, 0.0])  # finds out that there is no feasible point, after many iterations
     for x in (1.199, 1.19, 1.17):
         step = mpc.step([x, -0.2])
@@ -378,9 +374,8 @@ def test_where_limits_cannot_be_kept_the_softened_problem_is_first_until_they_ca
 
 @pytest.mark.parametrize("method", [None, Collocation()], ids=str)
 def test_a_limit_that_is_soft_by_itself_is_no_reason_for_the_softened_problem(method):
-    ocp = cart(limit=0.8, method=method)
+    ocp = cart(limit=0.8, method=method, wall=1.0)
     ocp.soften("v", 5.0)
-    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
     mpc = MPC(ocp)
     assert mpc.step([1.2, -1.2]).status == "softened"
     step = mpc.step([0.9, -1.2])
@@ -389,9 +384,7 @@ def test_a_limit_that_is_soft_by_itself_is_no_reason_for_the_softened_problem(me
 
 
 def test_a_problem_that_took_all_the_time_is_not_asked_again_before_the_softened_one():
-    ocp = cart()
-    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
-    mpc = MPC(ocp, deadline=60.0)
+    mpc = MPC(cart(wall=1.0), deadline=60.0)
     mpc.step([0.9, 0.0])
     hard = mpc._answers.search.run
     late = Found(

@@ -21,7 +21,7 @@ DT = 0.1
 RATES = {"nominal": {}, "slow": {"k": 0.5}, "fast": {"k": 1.5}}
 
 
-def tank(*, method=None, intervals=12, duration=None, soft=None, mesh=None):
+def tank(*, intervals=12, duration=None, soft=None, **more):
     """A level to be brought to 1 under a limit of 1.05, with an outflow that nobody knows."""
     model = Model("tank")
     x = model.state("level", upper=1.05, unit="m")
@@ -29,9 +29,7 @@ def tank(*, method=None, intervals=12, duration=None, soft=None, mesh=None):
     u = model.control("valve", lower=-3, upper=3)
     k = model.parameter("k", 1.0)
     model.rates(level=v - k * x, flow=u)
-    ocp = OptimalControl(
-        model, duration=duration or DT * intervals, intervals=intervals, method=method, mesh=mesh
-    )
+    ocp = OptimalControl(model, duration=duration or DT * intervals, intervals=intervals, **more)
     goal = ocp.reference("goal", 1.0)
     ocp.initial()
     ocp.minimize("error", integral=10 * (x - goal) ** 2 + 0.01 * u**2, end=(x - goal) ** 2)

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from control_versus import HERE, MAKERS, TITLES, TOOLS, lines, loop, rows, run
+from nlp_cases import PEER
 from versus.plants import PLANTS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "versus.md").read_text(encoding="utf-8")
@@ -28,9 +29,7 @@ def test_our_controller_solves_its_steps_as_ipopt_does(problem):
 
     mpc = import_module(f"versus.{problem}_hybrid").controller()
     plan = mpc.step(plant.x0).plan
-    options = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-10,
-               "bound_relax_factor": 0.0}}  # fmt: skip
-    peer = ca.nlpsol("peer", "ipopt", dict(plan.program.nlp), options)
+    peer = ca.nlpsol("peer", "ipopt", dict(plan.program.nlp), PEER)
     found = peer(**plan.program.arguments)
     assert plan.objective == pytest.approx(float(found["f"]), rel=1e-6)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import bits, core
+from engine_cases import bits, core, warm
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.basics import matrices
@@ -95,8 +95,7 @@ def solved(value: object) -> dict[str, np.ndarray]:
     solver = nlpsol("s", "hybrid", NLP)
     bounds = {"lbg": ca.DM(0), "ubg": ca.DM(1), "lbx": ca.DM([-1, -1, -1]), "ubx": 2.0}
     first = solver(p=P, x0=[0.1, 0.1, 0.1], **bounds)
-    warm = {"x0": first["x"], "lam_x0": first["lam_x"], "lam_g0": first["lam_g"]}
-    found = solver(p=value, **warm, **bounds)
+    found = solver(p=value, **warm(first), **bounds)
     assert solver.stats()["success"]
     return {k: v.full() for k, v in found.items()}
 

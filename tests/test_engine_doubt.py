@@ -13,7 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces
+from engine_cases import Arena, KktData, LowRankData, assert_kkt, core_in_pieces, solved, warm
 from engine_form import whole
 from engine_ldl_kernel import equilibrated
 from nlp_cases import parts
@@ -247,11 +247,9 @@ def coupled(n: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @pytest.mark.parametrize("n", [60, 160])
 def test_what_is_in_doubt_is_regularized(doubt: None, n: int) -> None:
-    nlp, numbers = coupled(n)
-    solver = nlpsol("solver", "hybrid", nlp)
-    found = solver(**numbers)
+    solver, found = solved(coupled(n))
     assert solver.stats()["success"]
-    assert_kkt((nlp, numbers), {name: of.full().ravel() for name, of in found.items()})
+    assert_kkt(coupled(n), found)
 
 
 def test_warm_solves_too(doubt: None) -> None:
@@ -259,7 +257,7 @@ def test_warm_solves_too(doubt: None) -> None:
     solver = nlpsol("solver", "hybrid", nlp)
     for p in (0.05, 0.06, 0.07):
         found = solver(**{**numbers, "p": p})
-        numbers |= {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+        numbers |= warm(found)
         assert solver.stats()["success"]
         assert solver._runner.last().said.doubts > 0
     made = nlp, {**numbers, "p": p}
@@ -289,8 +287,7 @@ def test_solutions_that_are_not_accurate_in_a_fixed_order_lead_as_far(
         found = solver(**numbers)
         ways.append((np.array(found["x"]), solver.stats()["iter_count"]))
         told.append(solver.stats()["kernel"])
-        near = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
-        solver(**{**numbers, **near, "p": 0.051})
+        solver(**{**numbers, **warm(found), "p": 0.051})
         told.append(solver.stats()["kernel"])
     assert ways[0][1] == ways[1][1]
     np.testing.assert_allclose(ways[0][0], ways[1][0], rtol=1e-9, atol=1e-9)
@@ -299,9 +296,7 @@ def test_solutions_that_are_not_accurate_in_a_fixed_order_lead_as_far(
 
 def test_a_chain_over_the_ground_is_solved_where_fixed_pivots_hide_that_rows_depend() -> None:
     """At its start, a plumb line: the fixed order has the right inertia, and no solution."""
-    nlp, call = parts(FAMILIES["chain_ground"].build(70))
-    solver = nlpsol("solver", "hybrid", nlp)
-    solver(**call)
+    solver, _ = solved(parts(FAMILIES["chain_ground"].build(70)))
     stats = solver.stats()
     assert (stats["success"], stats["kernel"]) == (True, "ldl")
 
@@ -323,8 +318,7 @@ def test_a_stiff_chain_is_solved(masses: int, stiffness: float) -> None:
         "g": ca.veccat(X[:, 0] - start, *gaps),
     }  # fmt: skip
     far = np.r_[np.full(X.numel(), np.inf), np.ones(N)]
-    solver = nlpsol("solver", "hybrid", nlp)
-    solver(x0=0, lbg=0, ubg=0, lbx=-far, ubx=far)
+    solver, _ = solved((nlp, {"x0": 0, "lbg": 0, "ubg": 0, "lbx": -far, "ubx": far}))
     assert solver.stats()["success"]
 
 
@@ -332,7 +326,5 @@ def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(monkeyp
     """Fronts that can delay nothing, and no fixed order."""
     monkeypatch.setattr(ldl, "PRODUCTS", -1)
     monkeypatch.setattr(ldl, "SPARE", 0)
-    nlp, call = parts(FAMILIES["chain_ground"].build(20))
-    solver = nlpsol("solver", "hybrid", nlp)
-    solver(**call)
+    solver, _ = solved(parts(FAMILIES["chain_ground"].build(20)))
     assert solver.stats()["success"]

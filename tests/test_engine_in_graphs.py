@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import OUTPUTS, bits, hs071, in_graph_of, with_rows
+from engine_cases import OUTPUTS, Case, bits, hs071, in_graph_of, with_rows
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.casadi_api.graphs.function import callback, make_function
@@ -22,6 +22,13 @@ def full(solver: NlpSolver, arguments: dict[str, Any]) -> dict[str, Any]:
         rows = solver.size1_in(name)
         columns[name] = column if column.size1() == rows else ca.DM.ones(rows) * column
     return columns
+
+
+def in_graph(case: Case) -> tuple[NlpSolver, dict[str, Any], ca.Function]:
+    """A solver, its arguments as columns, and all its outputs as a Function of them."""
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    given = full(solver, case.numbers)
+    return solver, given, in_graph_of(solver, given)
 
 
 def test_equations_alone_are_solved_by_composite_steps(by_python: list[int]) -> None:
@@ -45,10 +52,7 @@ def test_equations_alone_are_solved_by_composite_steps(by_python: list[int]) -> 
 
 
 def test_python_threads_share_a_graph(by_python: list[int]) -> None:
-    case = hs071()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    given = full(solver, case.numbers)
-    graph = in_graph_of(solver, given)
+    solver, given, graph = in_graph(hs071())
     changed = [{**given, "p": 1 + 0.01 * k} for k in range(8)]
     expected = [bits(graph(**one)) for one in changed]
     differ: list[int] = []
@@ -107,10 +111,7 @@ def test_derivatives_are_those_of_the_graph_without_engine(make: Any, by_python:
 
 
 def test_a_text_of_a_graph_names_no_solver_of_another_process() -> None:
-    case = hs071()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    given = full(solver, case.numbers)
-    graph = in_graph_of(solver, given)
+    solver, given, graph = in_graph(hs071())
     inner = graph.find_function("hybrid_in_graph")
     columns = [given.get(name, ca.DM.zeros(solver.size1_in(name))) for name in solver.name_in()]
     for handle in (-1.0, 0.5, 1e300, np.nan):
@@ -119,20 +120,15 @@ def test_a_text_of_a_graph_names_no_solver_of_another_process() -> None:
 
 
 def test_bounds_of_other_kinds_in_one_graph(by_python: list[int]) -> None:
-    case = with_rows()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    graph = in_graph_of(solver, full(solver, case.numbers))
+    solver, given, graph = in_graph(with_rows())
     for value in (0.3, np.inf, -0.2, 0.3, np.inf):
-        given = full(solver, case.numbers)
         given["ubg"][1] = value
         assert bits(graph(**given)) == bits(solver(**given))
     assert not by_python
 
 
 def test_one_that_fails_harms_no_other(by_python: list[int]) -> None:
-    case = hs071()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    given = full(solver, case.numbers)
+    solver, given, graph = in_graph(hs071())
     lower = ca.horzcat(given["lbg"], ca.DM([1e4, 40]), given["lbg"])
     columns = {k: lower if k == "lbg" else ca.repmat(v, 1, 3) for k, v in given.items()}
     found = solver.map(3, "thread", 2)(**columns)
@@ -140,12 +136,11 @@ def test_one_that_fails_harms_no_other(by_python: list[int]) -> None:
     for name in OUTPUTS:
         np.testing.assert_array_equal(found[name], ca.horzcat(*(one[name] for one in alone)))
     assert not by_python
-    graph = in_graph_of(solver, given)
     graph(**{**given, "lbg": lower[:, 1]})
     assert not solver.stats()["success"]
     graph(**given)
     assert solver.stats()["success"]
-    strict = nlpsol("strict", "hybrid", case.nlp, {"error_on_fail": True})
+    strict = nlpsol("strict", "hybrid", hs071().nlp, {"error_on_fail": True})
     graph = in_graph_of(strict, given)
     with pytest.raises(RuntimeError, match="strict failed"):
         graph(**{**given, "lbg": lower[:, 1]})

@@ -8,11 +8,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, Arena, KktData, assert_kkt
+from engine_cases import CASES, Arena, KktData, assert_kkt, solved, warm
 from engine_form import Form, address, equal, view, whole
 from nlp_cases import hock_schittkowski
 
-from casadi_hybrid import Derivatives, Problem, nlpsol
+from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.problem.hessian import blocks
 
@@ -51,15 +51,15 @@ class Secants(Form):
         )
 
 
-def stages() -> tuple[Problem, dict[str, Any]]:
+def stages() -> Secants:
     """Blocks of several sizes, a variable that enters linearly, a fixed one, slacks and scales."""
     x = ca.SX.sym("x", 10)
     f = ca.exp(x[0] * x[1]) + x[2] ** 4 + 300 * x[9] + (x[4] - x[5] * x[6]) ** 2
     g = ca.vertcat(x[0] ** 2 * x[1] + x[9], 400 * ca.sin(x[3] * x[2]), x[7] * x[8] * x[6])
-    limits = {"lbg": [0.1, -1, 0], "ubg": [0.1, np.inf, 2], "lbx": -2, "ubx": 2}
+    limits = {"lbg": [0.1, -1, 0], "ubg": [0.1, np.inf, 2]}
     limits["lbx"], limits["ubx"] = np.full(10, -2.0), np.full(10, 2.0)
     limits["lbx"][7] = limits["ubx"][7] = 0.5
-    return Problem.from_nlp({"x": x, "f": f, "g": g}, **limits), {"x0": np.full(10, 0.3)}
+    return Secants.of(Problem.from_nlp({"x": x, "f": f, "g": g}, **limits), x0=np.full(10, 0.3))
 
 
 def rank_one(s: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -82,8 +82,7 @@ def steps(form: Secants, count: int) -> Any:
 
 
 def test_so_many_points_are_kept() -> None:
-    problem, start = stages()
-    form = Secants.of(problem, **start)
+    form = stages()
     for _, y in steps(form, 24):
         form.hessian(y)
     assert form.secants.count == 21
@@ -105,8 +104,7 @@ def by_hand(
 @pytest.mark.parametrize("large", [200, 3], ids=["full", "low rank"])
 def test_the_hessian_is_that_of_the_formulas(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "LARGE", large)
-    problem, start = stages()
-    form = Secants.of(problem, **start)
+    form = stages()
     first, seen = form.problem.functions.first, []
     free = np.delete(np.arange(10), FIXED)
     for w, y in steps(form, 9):
@@ -128,8 +126,7 @@ def test_the_hessian_is_that_of_the_formulas(large: int, monkeypatch: pytest.Mon
 
 
 def test_a_pair_that_shows_nothing_is_left_out() -> None:
-    problem, start = stages()
-    form = Secants.of(problem, **start)
+    form = stages()
     w = form.start.copy()
     y = np.ones(3)
     form.evaluate(w)
@@ -150,8 +147,7 @@ def test_a_pair_that_shows_nothing_is_left_out() -> None:
 
 
 def test_the_curvature_of_the_rows_alone_is_left_out() -> None:
-    problem, start = stages()
-    form = Secants.of(problem, **start)
+    form = stages()
     for _, y in steps(form, 3):
         form.hessian(y)
     values = np.full(form.data.nnz_W, np.nan)
@@ -194,8 +190,7 @@ def matrices(form: Secants, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """K with its change of low rank: inertia by eigenvalues, solutions by NumPy."""
     monkeypatch.setattr(blocks, "LARGE", 1)
-    problem, start = stages()
-    form = Secants.of(problem, **start)
+    form = stages()
     kkt, draws = Kkt(form), np.random.default_rng(seed)
     n, m = form.data.n, form.data.m
     values, pinned = np.full(form.data.nnz_W, np.nan), whole(kkt.data.pinned, n)
@@ -241,27 +236,26 @@ def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyP
     assert counts == {0, 1}
 
 
-def solved(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:
-    solver = nlpsol("solver", "hybrid", nlp, {**LEARN, **options})
-    return solver, solver(**numbers)
+def learned(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:
+    return solved((nlp, numbers), {**LEARN, **options})
 
 
 # 59 and 109 forget what other points have shown, 59 restores feasibility.
 @pytest.mark.parametrize("number", [6, 10, 26, 43, 59, 71, 80, 93, 100, 109, 113])
 def test_problems_of_hock_and_schittkowski(number: int) -> None:
     nlp, numbers = hock_schittkowski(number)
-    solver, found = solved(nlp, numbers)
+    solver, found = learned(nlp, numbers)
     assert solver.stats()["success"]
     assert solver.stats()["n_call_nlp_hess_l"] == 0
-    assert_kkt((nlp, numbers), {name: of.full().ravel() for name, of in found.items()})
+    assert_kkt((nlp, numbers), found)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_warm_solves(name: str) -> None:
     case = CASES[name]()
-    solver, x = solved(case.nlp, case.numbers)
+    solver, x = learned(case.nlp, case.numbers)
     moved = case.moved(case.numbers, x["x"], np.random.default_rng(DRAWS))
-    found = solver(**moved | {"x0": x["x"], "lam_x0": x["lam_x"], "lam_g0": x["lam_g"]})
+    found = solver(**moved | warm(x))
     assert solver.stats()["success"]
     assert_kkt((case.nlp, moved), {name: of.full().ravel() for name, of in found.items()})
 
@@ -270,20 +264,19 @@ def test_warm_solves(name: str) -> None:
 def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same matrix by its updates, from the first iterate to the crossover."""
     nlp, numbers = hock_schittkowski(number)
-    full, x = solved(nlp, numbers)
+    full, x = learned(nlp, numbers)
     monkeypatch.setattr(blocks, "LARGE", 1)
-    low, found = solved(nlp, numbers)
+    low, found = learned(nlp, numbers)
     assert low.stats()["iter_count"] == full.stats()["iter_count"]
     np.testing.assert_allclose(found["x"], x["x"], rtol=1e-7, atol=1e-9)
-    warm = {"x0": found["x"] + 0.01, "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
-    again = low(**{**numbers, **warm})
+    again = low(**{**numbers, **warm(found), "x0": found["x"] + 0.01})["x"].full().ravel()
     assert low.stats()["success"]
-    np.testing.assert_allclose(again["x"], x["x"], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(again, x["x"], rtol=1e-5, atol=1e-5)
 
 
 def test_graphs_maps_and_batches_solve_in_c() -> None:
     case = CASES["van_der_pol"]()
-    solver, _ = solved(case.nlp, case.numbers)
+    solver, _ = learned(case.nlp, case.numbers)
     p = np.array([[0.0, 0.02, 0.05], [0.8, 0.7, 0.75]])
     one = {name: value for name, value in case.numbers.items() if name != "p"}
     batch = solver.batch(**one, p=p)
@@ -298,7 +291,7 @@ def test_graphs_maps_and_batches_solve_in_c() -> None:
 
 def test_compiled_functions_need_no_second_derivatives() -> None:
     case = CASES["van_der_pol"]()
-    _, plain = solved(case.nlp, case.numbers)
-    solver, found = solved(case.nlp, case.numbers, compile=True)
+    _, plain = learned(case.nlp, case.numbers)
+    solver, found = learned(case.nlp, case.numbers, compile=True)
     assert solver.stats()["functions"] == "compiled"
     np.testing.assert_allclose(found["x"], plain["x"], rtol=1e-8, atol=1e-10)

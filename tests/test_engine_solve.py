@@ -58,18 +58,6 @@ def test_a_solve_under_a_limit_in_seconds() -> None:
     np.testing.assert_array_equal(found["x"].full(), wanted["x"].full())
 
 
-def test_a_start_without_slope_that_the_active_sets_give_up_is_listed_once() -> None:
-    """The barrier method goes on from there, and there is nothing special about such a row."""
-    x = ca.SX.sym("x", 2)
-    nlp = {"x": x, "f": ca.sumsqr(x - 2) + x[0] * x[1], "g": x[0] ** 2 * x[1]}
-    solver = nlpsol("solver", "hybrid", nlp)
-    numbers = {"x0": [0.0, 1.0], "lam_g0": -3.0, "lbg": 0.3, "ubg": 0.3, "lbx": -2, "ubx": 2}
-    solver(**numbers)
-    stats = solver.stats()
-    assert stats["success"]
-    assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
-
-
 def test_statistics_of_a_warm_solve_say_what_its_result_says() -> None:
     solver = nlpsol("solver", "hybrid", CASE.nlp)
     outputs = solver(**CASE.numbers)

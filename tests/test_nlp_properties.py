@@ -4,8 +4,6 @@ Residuals are recomputed from CasADi's graph. The default run draws few examples
 time; ``-m slow`` draws many. Both can be turned up by ``--hypothesis-profile=explore``.
 """
 
-import pickle
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -275,26 +273,3 @@ def check_unbounded(seed: int, n: int, m: int) -> None:
     ahead = point + np.abs(point).max() * d
     assert judge.feasibility(ahead, problem.call) <= 1e-6 * (1 + np.abs(ahead).max())
     assert judge.at(ahead).f < float(found["f"])
-
-
-def test_threads_and_pickled_copies_give_the_same_bits() -> None:
-    """Fresh processes, which get such copies, have a test of their own."""
-    problems = [planted(seed, VARIABLES, [(kind, True) for kind in ROWS]) for seed in range(4)]
-    solvers = [nlpsol("s", "hybrid", problem.nlp) for problem in problems]
-    alone = [solver(**problem.call) for solver, problem in zip(solvers, problems, strict=True)]
-    counts = [solver.stats()["iter_count"] for solver in solvers]
-
-    def again(job: tuple[int, bool]) -> tuple[int, dict[str, Any], int]:
-        i, copied = job
-        solver = pickle.loads(pickle.dumps(solvers[i])) if copied else solvers[i]
-        found = solver(**problems[i].call)
-        assert (solver.result.x == numbers(found["x"])).all()  # this thread's own call
-        return i, found, solver.stats()["iter_count"]
-
-    jobs = [(i, copied) for copied in (False, True) for i in range(4)] * 2
-    for job in jobs[:8]:
-        identical(again(job)[1], alone[job[0]])
-    with ThreadPoolExecutor(4) as pool:
-        for i, found, count in pool.map(again, jobs):
-            identical(found, alone[i])
-            assert count == counts[i]

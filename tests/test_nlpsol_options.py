@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from nlp_cases import solved
+from nlp_cases import hock_schittkowski, solved
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.casadi_api import foreign
@@ -230,20 +230,11 @@ def test_an_option_does_what_its_row_says(name: str) -> None:
         assert becomes(name, SAMPLES.get(name, 17)) == kind
 
 
-def hs71() -> tuple[dict[str, Any], dict[str, Any]]:
-    x = ca.SX.sym("x", 4)
-    f = x[0] * x[3] * ca.sum1(x[:3]) + x[2]
-    g = ca.vertcat(x[0] * x[1] * x[2] * x[3], ca.sumsqr(x))
-    numbers = {"x0": [1, 5, 5, 1], "lbx": 1, "ubx": 5, "lbg": [25, 40], "ubg": [ca.inf, 40]}
-    return {"x": x, "f": f, "g": g}, numbers
-
-
 def first_rows(**settings: Any) -> tuple[Any, list[Any]]:
     """The first iterates of HS71 as the callback sees them, and the solver."""
-    nlp, numbers = hs71()
+    nlp, numbers = hock_schittkowski(71)
     seen: list[Any] = []
-    solver = nlpsol("s", "hybrid", nlp, {**settings, "iteration_callback": seen.append})
-    solver(**numbers)
+    solver = solved(nlp, {**settings, "iteration_callback": seen.append}, **numbers)
     assert solver.stats()["success"]
     return solver, seen
 
@@ -268,7 +259,7 @@ def test_first_multipliers_above_the_limit_are_zero() -> None:
 
 
 def test_the_settings_are_those_of_the_solver_class_too() -> None:
-    nlp, numbers = hs71()
+    nlp, numbers = hock_schittkowski(71)
     problem = Problem.from_nlp(nlp, **numbers)
     for setting in ({"mu_init": 1e-3}, {"bound_push": 0.1}, {"max_soc": 0}):
         solver, _ = first_rows(**setting)

@@ -7,18 +7,15 @@ import casadi as ca
 import numpy as np
 import pytest
 from derivative_cases import CASES
+from nlp_cases import OUTPUTS, PEER
 
 from casadi_hybrid import Opti, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 TIGHT = {"tol": 1e-12, "residual_tol": 1e-9}
 # min_lam: else CasADi takes all that an interior-point method leaves positive for active.
-QUIET = {
-    "print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-12,
-    "ipopt.bound_relax_factor": 0.0, "ipopt.fixed_variable_treatment": "make_constraint",
-    "min_lam": 1e-6,
-}  # fmt: skip
+QUIET = PEER | {"ipopt.tol": 1e-12, "min_lam": 1e-6}
+QUIET |= {"ipopt.fixed_variable_treatment": "make_constraint"}
 Made = tuple[ca.Function, np.ndarray]
 
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nlp_cases import parts, solved
+from nlp_cases import PEER, parts, solved
 from nlp_points import KNOWN, Known
 from problems.hs import hs_problem
 from scipy.linalg import null_space
@@ -353,8 +353,7 @@ def test_certificates_of_infeasibility_are_confirmed(solver):
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x), "g": circles(x)}
     make = nlpsol if solver == "hybrid" else ca.nlpsol
-    options = {} if solver == "hybrid" else {"ipopt.print_level": 0, "print_time": 0}
-    answer = make("s", solver, nlp, options)(x0=[1, 1], ubg=1)
+    answer = make("s", solver, nlp, {} if solver == "hybrid" else PEER)(x0=[1, 1], ubg=1)
     report = verify(nlp, answer["x"], ubg=1, ipopt=False)
     assert report.infeasible_stationary, report.violation
 
@@ -372,8 +371,7 @@ def test_answers_to_hock_and_schittkowski(number, solver):
     if solver == "hybrid":
         answer = nlpsol("s", "hybrid", nlp)(x0=problem.x0, **bounds)
     else:
-        options = {"print_time": 0, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
-        answer = ca.nlpsol("s", "ipopt", nlp, options)(x0=problem.x0, **bounds)
+        answer = ca.nlpsol("s", "ipopt", nlp, PEER)(x0=problem.x0, **bounds)
     report = verify(nlp, answer, ipopt=solver == "hybrid", x0=problem.x0, **bounds)
     assert report.accepted, report.reasons
     assert report.f == pytest.approx(float(answer["f"]), abs=1e-12)

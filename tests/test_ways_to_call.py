@@ -6,6 +6,7 @@ Whatever way the numbers of a solve take, the answer has the same bits.
 import copy
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import casadi as ca
@@ -52,6 +53,23 @@ def by_copy(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
     assert {repr(one) for one in made} == {repr(solver)}
     assert all(one.options == solver.options for one in made)
     return [made[k % 3](**one) for k, one in enumerate(each)]
+
+
+def by_threads(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
+    """Of Python, some with a copy of the solver; each asks for its own last call."""
+    made = solver, solver, pickle.loads(pickle.dumps(solver))
+
+    def solve(k: int) -> Any:
+        one = made[k % 3]
+        found = one(**each[k % COUNT])
+        assert one.result.x.tobytes() == np.array(found["x"]).tobytes()
+        assert one.result.iterations == one.stats()["iter_count"]
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(solve, range(4 * COUNT)))
+    assert [bits(one) for one in found] == 4 * [bits(one) for one in found[:COUNT]]
+    return found[:COUNT]
 
 
 def by_text(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
@@ -116,6 +134,7 @@ WAYS: dict[str, Callable[[NlpSolver, list[Numbers]], list[Any]]] = {
     "batch": side_by_side(batch(1)),
     "batch over threads": side_by_side(batch(3)),
     "copy": by_copy,
+    "threads": by_threads,
     "text": by_text,
     "process": by_process,
 }
