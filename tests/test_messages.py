@@ -73,6 +73,8 @@ WRONG = {
     "branches(values, intervals, depth=1)": lambda _: branches({}),
     "verify(problem, answer, *, p=None": lambda _: verify(RING, [1, 0], [0, 0]),
     "Solver(problem, method='auto', *, tol": lambda _: Solver(RING, "auto", 1e-6),
+    "nlpsol(name, solver, nlp, options=None)": lambda _: nlpsol("s", "hybrid"),
+    "shifted(x, lam_x, lam_g, intervals=1)": lambda ocp: ocp.numbers([0, 0]).shifted([0]),
     "did you mean 'ubx'?": lambda _: Solver(RING).solve(ub=3),
     "did you mean 'lbx'?": lambda _: Problem(x=X, f=X[0], lb=3),
 }

@@ -18,7 +18,7 @@ class StopReason(Enum):
     DESIGN_INFEASIBLE = "the rule found no admissible correction"
     EVALUATION_ERROR = "a function of the problem returned NaN or Inf"
     STOPPED_BY_USER = "the callback asked to stop"
-    LOCALLY_INFEASIBLE = "the constraint violation cannot be reduced from here"
+    LOCALLY_INFEASIBLE = "no feasible point was found: the violation cannot be reduced from here"
     UNBOUNDED = "the objective decreases without bound along feasible points"
     NO_MULTIPLIERS = "the multipliers grew without bound: no constraint qualification holds here"
     STALLED = "no further progress"

@@ -8,6 +8,7 @@ from typing import Any
 
 import casadi as ca
 
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
@@ -16,6 +17,7 @@ from casadi_hybrid.engine.blocks.serving import for_machine_code
 from casadi_hybrid.problem.problem import Problem
 
 
+@checked_call
 def nlpsol(
     name: str,
     solver: str,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.control.signals import Array, Signal, known, matrix
 
 _PLACES = "", " inside", " at begin", " at end"
@@ -128,6 +129,7 @@ class Program:
         yield "x", x, self.lbx, self.ubx, self.variables
         yield "g", g, self.lbg, self.ubg, self.constraints
 
+    @checked_call
     def unpack(self, x: Any) -> dict[str, Array]:
         """Return every variable in physical units."""
         return {name: block.read(x) for name, block in self.variables.items()}
@@ -196,6 +198,7 @@ class Program:
         limits = {**self.limits, f"{prefix}{name}": (lower, upper)}
         return replace(self, **changed, limits=limits)
 
+    @checked_call
     def shifted(self, x: Any, lam_x: Any, lam_g: Any, intervals: int = 1) -> dict[str, Array]:
         """Return ``x0, lam_x0, lam_g0`` so many intervals later, to begin the next solve at.
 
