@@ -59,8 +59,13 @@ _CLEAR = 1e3  # over its distance: a multiplier that says "active"; below the in
 _FAR = 1e12  # times its multiplier: a distance from which a limit is not felt
 _DUAL = 1e-9  # regularizes dependent equations, relative to a²/max|W| of a row a; refined away
 _EXACT, _NEAR = 1e-6, 0.1  # of the terms of an equation, of an active row: the sum that may be left
-_SINGULAR = "the KKT matrix is singular at this solution, so it has no derivative"
 _FLAT = "the Lagrangian has no curvature along a direction that they leave free"
+
+
+def _singular(why: str) -> SensitivityError:
+    return SensitivityError(
+        f"the KKT matrix is singular at this solution, so it has no derivative: {why}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +180,7 @@ class Sensitivities:
         system, m = self._system(solution, p, bounds), self.program.m
         at = system.active
         if SymmetricFactor(system.matrix(at)).singular:
-            raise SensitivityError(
-                f"{_SINGULAR}: the gradients of the active constraints are dependent, or {_FLAT}"
-            )
+            raise _singular(f"the gradients of the active constraints are dependent, or {_FLAT}")
         return at[at >= m] - m, at[at < m]
 
     def _softly(self, system: _System, right: Matrix) -> Matrix:
@@ -188,7 +191,7 @@ class Sensitivities:
         dual = _DUAL * size.power(2).sum(axis=1) / ((W.nnz and abs(W).max()) or 1.0)
         K, factor = system.matrix(at, soft), SymmetricFactor(system.matrix(at, soft + dual))
         if factor.singular:
-            raise SensitivityError(f"{_SINGULAR}: besides the active constraints, {_FLAT}")
+            raise _singular(f"besides the active constraints, {_FLAT}")
         step = np.zeros_like(right)
         for _ in range(5):
             step += factor.solve(right - K @ step)
@@ -198,8 +201,8 @@ class Sensitivities:
         may = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
         broken = (soft * _CLEAR < 1.0) & (left > may).any(axis=1)
         if broken.any():
-            raise SensitivityError(
-                f"{_SINGULAR}: {self._named(at[broken])} on limits that contradict each other as "
+            raise _singular(
+                f"{self._named(at[broken])} on limits that contradict each other as "
                 "the parameter, or one of the bounds, moves"
             )
         return step
