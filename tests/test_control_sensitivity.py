@@ -122,6 +122,26 @@ def test_a_solution_is_taken_where_a_result_is() -> None:
         solution_sensitivity(ocp.program.nlp, {"x": found.x})
 
 
+@pytest.mark.parametrize("method", [MultipleShooting(inner=4), Collocation(3)], ids=str)
+def test_a_limit_held_over_an_interval(method: Any) -> None:
+    """In minimum time a sledge keeps to its speed limit, at more points than there are controls."""
+    model = Model("sledge")
+    _, v = model.state("x"), model.state("v", upper=0.5)
+    push, mass = model.control("push", lower=-1, upper=1), model.parameter("mass", 1.0)
+    model.rates(x=v, v=push / mass - 0.2 * v**2)
+    ocp = OptimalControl(model, duration=Free(3, 0.5, 10), intervals=20, method=method)
+    ocp.initial(x=0, v=0)
+    ocp.final(x=1, v=0)
+    ocp.minimize("time", end=ocp.duration)
+    found, h = ocp.solve(), 1e-3
+    slopes = found.sensitivity("mass")
+    up, down = (ocp.solve(guess=found, mass=1 + d) for d in (h, -h))
+    for name in ("x", "v", "push"):
+        assert slopes[name] == pytest.approx((up[name] - down[name]) / (2 * h), abs=1e-3), name
+    assert slopes.duration == pytest.approx((up.duration - down.duration) / (2 * h), rel=1e-4)
+    assert slopes.objective == slopes.duration
+
+
 A, B = np.array([[1.0, 0.1], [0.3, 1.1]]), np.array([[0.005, 0.1], [0.1, 0.0]])
 Q, R = np.diag([3.0, 1.0]), np.diag([0.5, 0.2])
 
@@ -149,6 +169,7 @@ def test_the_gain_of_a_linear_system_is_riccatis():
     np.testing.assert_allclose(step["u"], riccati @ [0.3, -0.1], atol=1e-6)
     assert "d u / d x" in str(gain)
     assert "N / (m)" in str(gain)
+    assert str(gain).count("; ") == 1  # between the rows
     with pytest.raises(InputError, match="there is no control 'v'"):
         gain["v", "x"]
 

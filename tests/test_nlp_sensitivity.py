@@ -38,7 +38,7 @@ def derivatives(problem, x, p, lam_g=()):
 
 def test_weakly_active_is_said():
     program = one()
-    with pytest.warns(SensitivityWarning, match=r"weakly active: height \(1 in all\).*a kink"):
+    with pytest.warns(SensitivityWarning, match=r"weakly active: height lies on a bound.*a kink"):
         found = derivatives(program, [1], 1)
     assert found["jac_x_p"] == pytest.approx(np.ones((1, 1)))  # the inactive side
     result = Solver(program).solve(p=1.0)
@@ -138,3 +138,22 @@ def test_no_derivative_of_a_solve_in_a_graph_that_failed():
     with pytest.raises(RuntimeError, match="the point is no solution"):
         graph(-1)
     assert not solver.result.success
+
+
+def test_dependent_limits_that_agree_have_derivatives_and_others_are_named():
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    names = {"variable_names": ["a", "b"], "constraint_names": ["low", "twice"]}
+
+    def found(rows, **call):
+        nlp = {"x": x, "p": p, "f": ca.sumsqr(x - ca.vertcat(0, x[0] + p)), "g": ca.vertcat(*rows)}
+        program = Problem.from_nlp(nlp, **names)
+        result = Solver(program).solve(p=1.0, **call)
+        assert result.success
+        return solution_sensitivity(program, result, wrt=("p",))
+
+    for call in ({"lbg": 0}, {"lbg": 0, "ubg": 0}):
+        agree = found([x[0] - p**2, 2 * (x[0] - p**2)], **call)
+        np.testing.assert_allclose(agree["jac_x_p"], [[2], [3]], rtol=1e-5)
+        np.testing.assert_allclose(agree["jac_f_p"], [[4]], rtol=1e-5)
+    with pytest.raises(SensitivityError, match="low and twice lie on limits that contradict"):
+        found([x[0] - p, x[0] - 2 + p], lbg=0)

@@ -10,6 +10,12 @@ theorem gives, for a change dp and changes db of the active bounds,
 
 with W = ∇²ₓₓL; the other multipliers stay zero. It needs independent active gradients,
 W definite on their kernel, and no active row with a zero multiplier.
+
+Gradients are dependent where a limit is held over an interval by more points than there are degrees
+of freedom, and near the end of it a limit is neither clearly active nor clearly not. There all
+limits count, as in a step of the interior-point method, g_i dp + J_i dx − (s_i/|λ_i|) dλ_i = db_i
+with s the distance to the limit: the derivative of the point that the solver found. In any case
+df = f_p dp + λᵀ(g_p dp − db) − μᵀdb, which needs no dx.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -37,6 +43,7 @@ from casadi_hybrid.result.result import Result
 
 sp = LateModule("scipy.sparse")
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
+Indices = NDArray[np.intp]
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
 
 
@@ -45,7 +52,20 @@ class SensitivityError(ArithmeticError):
 
 
 class SensitivityWarning(UserWarning):
-    """A constraint is weakly active: the solution has one-sided derivatives only."""
+    """A constraint is weakly active: the solution has a kink there, or close by."""
+
+
+_CLEAR = 1e3  # over its distance: a multiplier that says "active"; below the inverse, "inactive"
+_FAR = 1e12  # times its multiplier: a distance from which a limit is not felt
+_DUAL = 1e-9  # regularizes dependent equations, relative to a²/max|W| of a row a; refined away
+_EXACT, _NEAR = 1e-6, 0.1  # of the terms of an equation, of an active row: the sum that may be left
+_FLAT = "the Lagrangian has no curvature along a direction that they leave free"
+
+
+def _singular(why: str) -> SensitivityError:
+    return SensitivityError(
+        f"the KKT matrix is singular at this solution, so it has no derivative: {why}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +77,29 @@ class Solution:
     lam_g: Vector
 
 
+class _System(NamedTuple):
+    """W and, of the limits of (g; x): gradients, multipliers, distance / |λ|, which ones act."""
+
+    W: Any
+    A: Any
+    lam: Vector
+    soft: Vector
+    active: Indices
+    felt: Indices
+    clear: bool
+
+    def matrix(self, at: Indices, soft: Any = 0.0) -> Any:
+        corner = -sp.diags_array(np.broadcast_to(soft, at.shape))
+        return sp.block_array([[self.W, self.A[at].T], [self.A[at], corner]])
+
+
 class Sensitivities:
     """Solution derivatives of one program; made once, used at any of its solutions.
 
     Args:
         program: the problem.
         weak: a constraint whose multiplier and whose distance to its bound are both at most this
-            counts as weakly active.
+            is told of as weakly active.
         kkt_tol: largest KKT residual of a point that is differentiated.
     """
 
@@ -96,63 +132,91 @@ class Sensitivities:
         does.
 
         Raises:
-            SensitivityError: where the point is no KKT point, or the KKT matrix is singular.
+            SensitivityError: where the point is no KKT point, the Lagrangian has no curvature along
+                a free direction, or dependent active rows contradict each other as p moves.
         """
         program = self.program
         n, m, n_p = program.n, program.m, program.n_p
-        gradient, J, K, at_x, at_g = self._system(solution, p, bounds)
+        system = self._system(solution, p, bounds)
         slope_p, f_p, g_p = (
             np.asarray(part.full()) for part in self._mixed(solution.x, solution.lam_g, p)
         )
-        a, b = at_g.size, at_x.size
+        factor = SymmetricFactor(system.matrix(system.active)) if system.clear else None
+        exact = factor is not None and not factor.singular
+        at = system.active if exact else system.felt
         # One column per parameter, then one per active bound.
         moving = any(name != "p" for name in wrt)
-        right = np.zeros((n + a + b, n_p + (a + b if moving else 0)))
+        moved = np.flatnonzero(system.soft[at] <= 1.0) if moving else at[:0]
+        right = np.zeros((n + at.size, n_p + moved.size))
         right[:n, :n_p] = -slope_p
-        right[n : n + a, :n_p] = -g_p[at_g]
-        if moving:
-            right[n:, n_p:] = np.eye(a + b)
-        step = np.asarray(_factor(K).solve(right))
+        right[n:, :n_p] = -np.concatenate((g_p, np.zeros((n, n_p))))[at]
+        right[n + moved, n_p + np.arange(moved.size)] = 1.0
+        step = np.asarray(factor.solve(right) if factor and exact else self._softly(system, right))
 
-        dx = step[:n]
-        d_lam_g, d_lam_x = np.zeros((m, right.shape[1])), np.zeros((n, right.shape[1]))
-        d_lam_g[at_g], d_lam_x[at_x] = step[n : n + a], step[n + a :]
-        df, dg = gradient[None, :] @ dx, J @ dx
-        df[:, :n_p] += f_p
+        dx, d_lam = step[:n], np.zeros((m + n, right.shape[1]))
+        d_lam[at] = step[n:]
+        dg = system.A[:m] @ dx
         dg[:, :n_p] += g_p
-        # Of each active bound its column, which bound it is, whether the upper one acts.
-        sides = {
-            "x": (slice(n_p + a, None), at_x, solution.lam_x[at_x] >= 0, n),
-            "g": (slice(n_p, n_p + a), at_g, solution.lam_g[at_g] >= 0, m),
-        }
+        of, lam = at[moved], system.lam[at[moved]]  # of each column of a bound
+        df = np.concatenate((f_p + solution.lam_g @ g_p, -lam[None]), axis=1)
         derivatives = {}
-        for name, block in zip(OUTPUTS, (dx, df, dg, d_lam_x, d_lam_g), strict=True):
-            for of in wrt:
+        for output, block in zip(OUTPUTS, (dx, df, dg, d_lam[m:], d_lam[:m]), strict=True):
+            for name in wrt:
                 full = block[:, :n_p]
-                if of != "p":
-                    columns, at, upper, size = sides[of[-1]]
-                    chosen = upper if of[0] == "u" else ~upper
+                if name != "p":
+                    first, size = (m, n) if name[-1] == "x" else (0, m)
+                    chosen = ((of >= m) == (name[-1] == "x")) & ((lam >= 0) == (name[0] == "u"))
                     full = np.zeros((block.shape[0], size))
-                    full[:, at[chosen]] = block[:, columns][:, chosen]
-                derivatives[f"jac_{name}_{of}"] = full
+                    full[:, of[chosen] - first] = block[:, n_p:][:, chosen]
+                derivatives[f"jac_{output}_{name}"] = full
         return derivatives
 
-    def active(
-        self, solution: Solution, p: Vector, bounds: Bounds
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def active(self, solution: Solution, p: Vector, bounds: Bounds) -> tuple[Indices, Indices]:
         """Return which bounds of x and of g are active at a solution that has derivatives.
 
         Raises:
             SensitivityError: where it has none: no KKT point, or a singular KKT matrix.
         """
-        _, _, K, at_x, at_g = self._system(solution, p, bounds)
-        _factor(K)
-        return at_x, at_g
+        system, m = self._system(solution, p, bounds), self.program.m
+        at = system.active
+        if SymmetricFactor(system.matrix(at)).singular:
+            raise _singular(f"the gradients of the active constraints are dependent, or {_FLAT}")
+        return at[at >= m] - m, at[at < m]
 
-    def _system(
-        self, solution: Solution, p: Vector, bounds: Bounds
-    ) -> tuple[Vector, Any, Any, NDArray[np.intp], NDArray[np.intp]]:
-        """∇f, J_g, the KKT matrix of the active set, and the active bounds of x and of g."""
+    def _softly(self, system: _System, right: Matrix) -> Matrix:
+        """Solve with all limits, where gradients may be dependent but do not contradict."""
+        at, W, n = system.felt, system.W, self.program.n
+        A, soft = system.A[at], system.soft[at]
+        size = abs(A)
+        dual = _DUAL * size.power(2).sum(axis=1) / ((W.nnz and abs(W).max()) or 1.0)
+        K, factor = system.matrix(at, soft), SymmetricFactor(system.matrix(at, soft + dual))
+        if factor.singular:
+            raise _singular(f"besides the active constraints, {_FLAT}")
+        step = np.zeros_like(right)
+        for _ in range(5):
+            step += factor.solve(right - K @ step)
+        # What is left of the rows that are to hold, against the terms that ought to cancel.
+        left = np.abs(right[n:] - A @ step[:n])
+        terms = np.abs(right[n:]) + np.outer(size.sum(axis=1), np.abs(step[:n]).max(axis=0))
+        may = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
+        broken = (soft * _CLEAR < 1.0) & (left > may).any(axis=1)
+        if broken.any():
+            raise _singular(
+                f"{self._named(at[broken])} on limits that contradict each other as "
+                "the parameter, or one of the bounds, moves"
+            )
+        return step
+
+    def _named(self, which: Indices) -> str:
+        """Limits in words, with a verb: ``a, b and c lie``, of many the first four."""
+        of_x, of_g = self.names()
+        names = [[*of_g, *of_x][i] or "another part's" for i in which]
+        if len(names) > 5:
+            names[4:] = [f"{len(names) - 4} more"]
+        *some, last = names
+        return f"{', '.join(some)} and {last} lie" if some else f"{last} lies"
+
+    def _system(self, solution: Solution, p: Vector, bounds: Bounds) -> _System:
         program = self.program
         fused = Fused(program.functions.with_hessian("second"), program.functions)
         data = fused(solution.x, solution.lam_g, p)
@@ -164,14 +228,38 @@ class Sensitivities:
         # An equation of one variable gives it: limits of what is given say nothing more.
         alone = (bounds.lbg == bounds.ubg) & (np.diff(rows.indptr) == 1)
         loose = ~np.isin(np.arange(program.n), rows.indices[rows.indptr[:-1][alone]])
-        at_x = self._active(x, bounds.lbx, bounds.ubx, lam_x, loose, 0)
-        at_g = self._active(g, bounds.lbg, bounds.ubg, lam_g, abs(rows) @ loose > 0.0, 1)
+        A = sp.vstack((rows, sp.eye_array(program.n, format="csr")), format="csr")
+        loose = np.concatenate((abs(rows) @ loose > 0.0, loose))
+        value, lower, upper, lam = (
+            np.concatenate(pair)
+            for pair in ((g, x), (bounds.lbg, bounds.lbx), (bounds.ubg, bounds.ubx), (lam_g, lam_x))
+        )
+        equal, size = lower == upper, np.abs(lam)
+        loose &= ~equal
+        distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
+        weak = loose & (distance <= self._weak) & (size <= self._weak)
+        if weak.any():
+            warn(
+                f"weakly active: {self._named(np.flatnonzero(weak))} on a bound with a multiplier "
+                f"of zero, to within {self._weak:.0e}: the solution has a kink there or close by, "
+                "and its derivative is that of one side or between both. A smaller tol of the "
+                "solver may tell which limits hold; or move p or the bound a little, or drop the "
+                "constraint",
+                SensitivityWarning,
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            soft = np.where(equal, 0.0, distance / size)  # not a number for zero on a limit
+        soft = np.where(weak, np.maximum(soft, 1 / _CLEAR), soft)
+        # By complementarity one of the two is zero up to the solver's tolerance.
+        active = equal | (loose & (size > distance) & ~weak)
+        felt = active | (loose & (soft < _FAR))
         # Rows without a force in variables that all lie on bounds do not say how x moves: a factory
         # that leaves the bounds out fixes all variables and all rows at zero.
-        free = ~np.isin(np.arange(program.n), at_x)
-        at_g = at_g[(abs(rows) @ free > 0.0)[at_g] | (np.abs(lam_g[at_g]) > self._weak)]
-        active = sp.vstack((rows[at_g], sp.eye_array(program.n, format="csr")[at_x]))
-        return gradient, J, sp.block_array([[W, active.T], [active, None]]), at_x, at_g
+        says = (abs(A) @ ~active[program.m :] > 0.0) | (size > self._weak)
+        says[program.m :] = True
+        clear = ~np.any(weak | loose & (soft > 1 / _CLEAR) & (soft < _CLEAR))
+        acting, near = np.flatnonzero(active & says), np.flatnonzero(felt & says)
+        return _System(W, A, lam, soft, acting, near, bool(clear))
 
     def _check(
         self, solution: Solution, gradient: Vector, g: Vector, J: Any, bounds: Bounds
@@ -183,24 +271,6 @@ class Sensitivities:
                 f"the point is no solution: its largest KKT residual is {worst:.2g}, above "
                 f"{self._kkt_tol:.2g}; solve the problem at these parameters and bounds first"
             )
-
-    def _active(self, value: Vector, lower: Vector, upper: Vector, lam: Vector,
-                loose: NDArray[np.bool_], kind: int) -> NDArray[np.intp]:  # fmt: skip
-        equal = lower == upper
-        distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
-        weak = ~equal & loose & (distance <= self._weak) & (np.abs(lam) <= self._weak)
-        if weak.any():
-            names = self.names()[kind]
-            which = ", ".join(names[i] or "another part's" for i in np.flatnonzero(weak)[:4])
-            warn(
-                f"weakly active: {which} ({int(weak.sum())} in all) lies on a bound with a zero "
-                "multiplier, where the solution has a kink; the derivative returned treats it as "
-                "inactive and holds on one side only. Move p or the bound a little, or drop the "
-                "constraint",
-                SensitivityWarning,
-            )
-        # By complementarity one of the two is zero up to the solver's tolerance.
-        return np.flatnonzero(equal | (loose & (np.abs(lam) > distance) & ~weak))
 
 
 def solution_sensitivity(
@@ -249,15 +319,3 @@ def solution_sensitivity(
         bounds = getattr(numbers, "bounds", numbers)  # a program has them itself
     solution = Solution(result.x, result.lam_x, result.lam_g)
     return Sensitivities(program, weak=weak)(solution, p, bounds, wrt)
-
-
-def _factor(K: Any) -> SymmetricFactor:
-    """Factor K, refusing a singular one."""
-    factor = SymmetricFactor(K)
-    if factor.singular:
-        raise SensitivityError(
-            "the KKT matrix is singular at this solution, so it has no derivative: the gradients "
-            "of the active constraints are dependent, or the Lagrangian has no curvature along a "
-            "direction they leave free"
-        )
-    return factor

@@ -333,8 +333,8 @@ class Solution(Ended):
         Args:
             name: of a parameter or reference, ``"initial angle"`` of a state that is given at the
                 start, or ``"time"``.
-            weak: a limit whose multiplier and whose distance are both at most this counts as
-                weakly active: a kink, of which a ``SensitivityWarning`` speaks.
+            weak: of a limit whose multiplier and whose distance are both at most this, weakly
+                active and so near a kink, a ``SensitivityWarning`` speaks.
 
         Raises:
             InputError: for a name that is none.

@@ -48,7 +48,8 @@ class Gain:
         lines = []
         for control, row in self.model.places("control").items():
             for state, column in self.model.places("state").items():
-                numbers = ", ".join(f"{value:.4g}" for value in self.matrix[row, column].ravel())
+                part = self.matrix[row, column]
+                numbers = "; ".join(", ".join(f"{value:.4g}" for value in line) for line in part)
                 units = controls[control].unit or "1", states[state].unit or "1"
                 lines.append(f"d {control} / d {state} = {numbers} {units[0]} / ({units[1]})")
         return "\n".join(lines)
@@ -69,7 +70,7 @@ class Gains:
         if plan.problem is not self._problem:
             self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
             self._problem = plan.problem
-        dx = of_unknowns(self._sensitivities, plan)
+        dx, _ = of_unknowns(self._sensitivities, plan)
         prefixes = list(parts(plan.problem))
         rows, columns = [], []
         for name, signal in model.signals["control"].items():

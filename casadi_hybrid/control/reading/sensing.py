@@ -52,18 +52,21 @@ class Slopes(ByName):
         return "\n".join([f"largest slopes by {self.of}:", *lines])
 
 
-def of_unknowns(sensitivities: Sensitivities, at: Any) -> Array:
-    """Return d(unknowns)/d(parameters) at a solution or a plan."""
+def of_unknowns(sensitivities: Sensitivities, at: Any) -> tuple[Array, Array]:
+    """Return d(unknowns)/d(parameters) and d(objective)/d(parameters) at a solution or a plan."""
     program = at.program
     sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
-    return sensitivities(at, program.p, program, ("p",))["jac_x_p"]  # which has the bounds
+    found = sensitivities(at, program.p, program, ("p",))  # the program has the bounds
+    return found["jac_x_p"], found["jac_f_p"][0]
 
 
 def slopes(solution: Any, name: str, weak: float) -> Slopes:
     """Return the slopes of a solution; see :meth:`Solution.sensitivity`."""
     program, model = solution.program, solution.ocp.model
     block = known(name, program.parameters, "parameter")
-    of_x = of_unknowns(Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak), solution)
+    of_x, of_f = of_unknowns(
+        Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak), solution
+    )
     read = solution.laid.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
@@ -83,7 +86,10 @@ def slopes(solution: Any, name: str, weak: float) -> Slopes:
                 rows[label] = part[where, : solution[label].shape[-1]]
     per = {**solution.units, "time": model.time_unit}.get(name.removeprefix("initial "), "")
     units = {label: f"{solution.units[label] or 1}/{per or 1}".removesuffix("/1") for label in rows}
-    totals = [costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]]
+    by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
+    totals = [of_f[block.where], duration_by_x]  # the multipliers are exact where x is not
+    if np.isclose(solution.objective, solution.duration) and np.allclose(by_x, duration_by_x):
+        totals[1] = totals[0]
     single = block.where.size == 1
     objective, duration = (float(part[0]) if single else part for part in totals)
     return Slopes(name, rows, objective, duration, units, single)
