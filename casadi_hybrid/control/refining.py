@@ -233,10 +233,7 @@ def _why(
     if lost >= _TRIES:
         stop = f"On {' and '.join(str(one.intervals) for one in done[-lost:])} intervals {reason}"
     elif len(done) >= rounds:
-        stop = (
-            f"The tolerance is not met after {rounds} rounds. Give rounds= ({rounds} now), or a "
-            "method with inner=… points."
-        )
+        stop = f"The tolerance is not met after {rounds} rounds. Give more, rounds=…, or inner=…."
     elif following > most:
         stop = f"The tolerance is not met: the next mesh would have {following} intervals."
     else:

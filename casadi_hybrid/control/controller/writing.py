@@ -116,11 +116,9 @@ def export_law(
         text = filled((_TEMPLATES / template).read_text("utf-8"), words)
         (at / files[-1]).write_text(text, encoding="utf-8")
     readme = at / "README.md"
-    section, listed = filled((_TEMPLATES / "README.md").read_text("utf-8"), words).split(
-        "## Files\n"
-    )
+    section, rest = filled((_TEMPLATES / "README.md").read_text("utf-8"), words).split("## Files\n")
     page = readme.read_text("utf-8").replace("## The solver\n", f"{section}## The solver alone\n")
-    page = page.replace("| `main.c` | an", f"{listed}| `main.c` | of the solver alone: an")
+    page = page.replace("| `main.c` | an", f"{rest}| `main.c` | of the solver alone: an")
     readme.write_text(page, encoding="utf-8")
     return replace(written, files=tuple(sorted(files)), controller=rows[-1][1])
 

@@ -274,12 +274,10 @@ class Run:
         }, times)  # fmt: skip
         worst = []
         for name in self.states:
-            one = np.ones(gaps.rows(name).shape[0])
+            rows = np.abs(gaps.rows(name))
+            one = np.ones(rows.shape[0])
             _, _, scale, unit = self.limits.get(name, (None, None, one, ""))
             limit = Limits(-np.inf * one, 0.0 * one, scale, unit)
-            worst.append(
-                worst_excess(name, np.abs(gaps.rows(name)), limit, times, self.time_unit)[1]
-            )
-        return EstimationError(
-            gaps.places, gaps.values, times, max(worst, key=lambda excess: excess.scaled)
-        )
+            worst.append(worst_excess(name, rows, limit, times, self.time_unit)[1])
+        largest = max(worst, key=lambda excess: excess.scaled)
+        return EstimationError(gaps.places, gaps.values, times, largest)
