@@ -138,6 +138,9 @@ def test_a_solution_says_what_is_exceeded_between_grid_points_by_how_much_and_wh
     assert str(solution.violation()).count("\n") == 0
     assert solution.violation()["clearance"].max() == pytest.approx(excess.scaled)
     assert solution.violation().by_interval.shape == (5,)
+    finer = detour(MAKE[name](4)).solve()  # what is exceeded there lies beside inner points
+    worst = finer.violation(1)["clearance"].max()
+    assert worst == pytest.approx(-room(finer, every).min(), rel=0.05)
 
 
 def test_a_solution_within_its_limits_is_silent_and_one_line_says_the_error() -> None:

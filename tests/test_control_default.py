@@ -45,6 +45,10 @@ def test_what_is_held_up_is_held_where_the_first_steps_miss_the_deadline(monkeyp
         mpc = MPC(pendulum(), deadline=0.01)
     assert "Choose with default= or fallback=" in str(caught[0].message)
     assert caught[0].filename == __file__  # not the wrapper of the class
+    moved = pendulum()
+    moved.moves("torque", limit=1.0)
+    with pytest.warns(UserWarning, match="Moves count from .* until mpc.applied or simulate"):
+        MPC(moved, deadline=0.01)
     late(monkeypatch)
     for _ in range(3):
         step = mpc.step([HELD, 0.0])

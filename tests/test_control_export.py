@@ -253,11 +253,13 @@ def test_the_folder_says_names_units_and_memory(tmp_path):
     )
     compiler = find_compiler()
     subprocess.run([*compiler.command, "-I.", "probe.c", "-o", "probe"], cwd=tmp_path, check=True)
-    assert int(subprocess.check_output([tmp_path / "probe"])) == said
+    assert int(subprocess.check_output([tmp_path / "probe"])) == said == written.controller
+    assert f"controller          {said} bytes" in str(written)
     assert "the_cart_control.c" in written.files
     measured = measure(written, count=False)
     assert measured.difference <= 1e-9
     assert measured.solved == (11, 11)
+    assert f"controller          {said} bytes" in str(measured)
     assert measured.stack is None or measured.stack > 1000
     ocp = cart()  # a plain export into the same folder leaves no controller there
     ocp.solver.export(tmp_path, "the_cart", **ocp.numbers([1.0, 0.0]).arguments)

@@ -204,12 +204,16 @@ def test_algebraic_states_and_unknown_drag():
                    process_noise=0.01)  # fmt: skip
     assert all(record.success for record in mhe.records)
     error = run.estimation_error()
-    assert np.abs(error[:, 3:]).max() < 0.05
+    assert np.abs(error["v"][3:]).max() < 0.05
+    assert error["c"] == pytest.approx(run["c"] - 0.8)
     k = int(np.argmax(np.abs(error["v"])))
     amount = f"{abs(run.estimates['v'][k] - run['v'][k]):.3g}"
     assert str(error).endswith(f" of the scale: v by {amount} m/s at {run.times[k]:.3g} s")
     assert run["c"].tolist() == [record.parameters["c"] for record in mhe.records]
     assert (run.unit("c"), len(run.plot(["v", "c"]).axes)) == ("kg/s", 2)
+    assert "true" in run.plot(["c"]).axes[0].get_legend_handles_labels()[1]
+    assert "free c (std 0.5, drift 0.0)" in repr(mhe)
+    assert repr(plant) == "<Plant of 'drag': v, force every 0.2, c = 0.8>"
     assert abs(mhe.parameters["c"] - 0.8) < 4 * np.sqrt(mhe.covariance[1, 1])
     assert mhe.record.costs.keys() == {"measurements", "disturbance", "arrival"}
 

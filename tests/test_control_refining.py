@@ -122,7 +122,7 @@ def test_a_refinement_that_cannot_succeed_says_so() -> None:
     assert few.status.startswith("The tolerance is not met: the next mesh would have")
     short = refine(bead(), tolerance=1e-9, rounds=1)
     assert not short.success
-    assert short.status.startswith("The tolerance is not met after 1 rounds.")
+    assert short.status.startswith("The tolerance is not met after 1 rounds. Give more, rounds=")
     ocp = detour()
     ocp.path("impossible", ocp.model.symbol("p")[0], upper=1.5)
     unsolved = refine(ocp, tolerance=1e-3)

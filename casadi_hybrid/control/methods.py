@@ -199,7 +199,7 @@ class Collocation:
         z_taus = taus
         if horizon.Z.shape[0]:
             z_taus, at_z = np.append(0.0, taus), [horizon.Z[:, :-1], *at_z]
-        s = _inner(self.inner)
+        s = inner_points(self.inner)
 
         def values(nodes: Array, at: list[Any]) -> list[Any]:
             return [
@@ -252,14 +252,14 @@ def _step(step: Step, model: Model) -> Step:
     return DiscreteMap() if model.discrete else step
 
 
-def _inner(inner: int) -> Array:
+def inner_points(inner: int) -> Array:
     """Fractions of an interval of that many equally spaced points inside of it."""
     return np.arange(1, inner + 1) / (inner + 1)
 
 
 def _shot(step: Step, horizon: Horizon, inner: int) -> tuple[Array, list[Any], list[Any]]:
     """Fractions, states and algebraic states at the inner points, each of all intervals."""
-    model, taus = horizon.model, _inner(inner)
+    model, taus = horizon.model, inner_points(inner)
     if inner and model.discrete:
         raise InputError(f"{model.name} is discrete; there are no inner points between its steps")
     function = plain_step(_step(step, model), model)

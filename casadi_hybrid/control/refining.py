@@ -134,7 +134,7 @@ def refine(
         tolerance: largest error and violation, divided by the scale of the state or constraint.
         most: number of intervals.
         rounds: number of solves.
-        n: number of times inside of an interval at which both are measured.
+        n: number of times inside of an interval at which the error is measured.
         integrator: see :meth:`Solution.error`.
         follow: whether another trajectory is taken for the next round instead of the one before.
 
@@ -204,7 +204,7 @@ def refine(
 
 def _measured(ocp: OptimalControl, solution: Solution, n: int, integrator: str | None) -> _Mesh:
     error = solution.error(n, integrator=integrator).by_interval
-    beyond = solution.violation(2 * n + 1).by_interval
+    beyond = solution.violation().by_interval  # as print(found) and verify look at it
     beyond = beyond if beyond.size else np.zeros(ocp.intervals)
     one = Round(
         ocp.intervals, float(error.max()), float(beyond.max()), solution.iterations,
@@ -233,7 +233,7 @@ def _why(
     if lost >= _TRIES:
         stop = f"On {' and '.join(str(one.intervals) for one in done[-lost:])} intervals {reason}"
     elif len(done) >= rounds:
-        stop = f"The tolerance is not met after {rounds} rounds."
+        stop = f"The tolerance is not met after {rounds} rounds. Give more, rounds=…, or inner=…."
     elif following > most:
         stop = f"The tolerance is not met: the next mesh would have {following} intervals."
     else:

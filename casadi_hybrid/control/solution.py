@@ -263,7 +263,8 @@ class Solution(Ended):
         divided by the scale.
 
         Args:
-            n: number of times an interval, the midpoints of equal parts.
+            n: number of times an interval, the midpoints of equal parts; others lie between the
+                points at which the method holds limits.
         """
         return checking.violation(self.dense, count(n, "n", at_least=1))
 

@@ -100,11 +100,6 @@ def _parameters(
     """The values by block; functions of time at the grid points, also those that were declared."""
     signals, declared, values = ocp.given, ocp.declared, {}
     times = time + ocp.length * ocp.fractions
-    for name in ocp.lacking(given):
-        raise InputError(
-            f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "
-            "with the value that it is to have without"
-        )
     for name, signal in signals.items():
         if signal.varying and callable(declared[name]) and name not in given:
             values[name] = spread(declared[name], signal.size, times, f"value of {name!r}")
@@ -121,6 +116,11 @@ def _parameters(
             values[name] = spread(value, signal.size, times, f"value of {name!r}")
         else:
             values[name] = matrix(value, signal.size, 1, f"value of {name!r}")
+    for name in ocp.lacking(given):  # after the names that are not known: one may be misspelt
+        raise InputError(
+            f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "
+            "with the value that it is to have without"
+        )
     return values
 
 

@@ -109,16 +109,18 @@ def export_law(
     if law.ahead is not None:
         files.append(law.ahead.write(at, name))
     words = _words(law, written, eased)
+    rows = _memory(law, written, eased, words)
+    words["memory_table"] = listing([(what, str(size)) for what, size in rows])
     for template in ("NAME_control.h", "NAME_control.c", "cortex-m7.cmake"):
         files.append(template.replace("NAME", name))
         text = filled((_TEMPLATES / template).read_text("utf-8"), words)
         (at / files[-1]).write_text(text, encoding="utf-8")
     readme = at / "README.md"
-    section, rows = filled((_TEMPLATES / "README.md").read_text("utf-8"), words).split("## Files\n")
+    section, rest = filled((_TEMPLATES / "README.md").read_text("utf-8"), words).split("## Files\n")
     page = readme.read_text("utf-8").replace("## The solver\n", f"{section}## The solver alone\n")
-    page = page.replace("| `main.c` | an", f"{rows}| `main.c` | of the solver alone: an")
+    page = page.replace("| `main.c` | an", f"{rest}| `main.c` | of the solver alone: an")
     readme.write_text(page, encoding="utf-8")
-    return replace(written, files=tuple(sorted(files)))
+    return replace(written, files=tuple(sorted(files)), controller=rows[-1][1])
 
 
 def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
@@ -208,10 +210,12 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
         "first_limit": limits.members[0].word if limits.members else "",
         "first_violated": next(iter(soft_words.get("violated_words", [""]))),
     }
-    return words | first | {"memory_table": _memory(law, written, eased, words)}
+    return words | first
 
 
-def _memory(law: Law, written: Export, eased: Export | None, words: Mapping[str, Any]) -> str:
+def _memory(
+    law: Law, written: Export, eased: Export | None, words: Mapping[str, Any]
+) -> list[tuple[str, int]]:
     """Of a controller on this machine: doubles, and whole numbers rounded up to eight bytes."""
     memories, numbers = [written.memory], words["plan_places"] + words["outputs"] + 1
     numbers += words["limit_count"]
@@ -228,7 +232,7 @@ def _memory(law: Law, written: Export, eased: Export | None, words: Mapping[str,
     rows.insert(0, ("memory of a solve", max(memories)))
     rows.append(("plan, limits, controls", 8 * (numbers + 1) + 8 * ((integers + 1) // 2)))
     rows.append((f"`sizeof({written.name}_controller)`", sum(size for _, size in rows)))
-    return listing([(what, str(size)) for what, size in rows])
+    return rows
 
 
 def _exceeded(

@@ -118,7 +118,12 @@ class Estimator:
 
     def __repr__(self) -> str:
         kind, measured = type(self).__name__, ", ".join(self.sensors.places)
-        return f"<{kind} of {self.model.name!r}: {measured} every {self.period:g}>"
+        said = [f"{measured} every {self.period:g}"]
+        said += [f"window {self.N}"] if hasattr(self, "N") else []
+        said.append("noise " + ", ".join(f"{std:.3g}" for std in np.sqrt(np.diag(self._noise))))
+        said += [f"free {name} (std {number(unknown.std)}, drift {number(unknown.drift)})"
+                 for name, unknown in self._unknowns.items()]  # fmt: skip
+        return f"<{kind} of {self.model.name!r}: {', '.join(said)}>"
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first.

@@ -56,7 +56,8 @@ class MHE(Estimator):
         x0: mean of the prior, a column or by name; by default the guesses of the model.
         u0: the control before the first step; by default the guesses of the model.
         free: parameters to be estimated: by name a dictionary with ``std`` and what else
-            :class:`~casadi_hybrid.control.estimation.Unknown` has.
+            :class:`~casadi_hybrid.control.estimation.Unknown` has. Without ``drift``, what it may
+            change by in a period, it is believed to be constant.
         arrival: see above.
         step: :class:`RungeKutta` (the default) or :class:`Integrator`; IDAS by default where the
             model has algebraic states; a discrete model has its own.

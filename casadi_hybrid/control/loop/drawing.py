@@ -61,8 +61,9 @@ def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
             held = np.append(row, row[-1:])
             style["color"] = PALETTE[(i + 3) % len(PALETTE)]
             ax.step(run.times[: held.size], held, where="post", label=f"applied{tail}", **style)
-        elif table is not run.estimates:
-            ax.plot(table.times, row, label=f"true{tail}", **style)
+        elif table is not run.estimates or name in run.parameters:
+            true = run.parameters if table is run.estimates else table
+            ax.plot(true.times, true.rows(name)[i], label=f"true{tail}", **style)
         if name in run.measured:
             ax.plot(run.measured.times, run.measured.rows(name)[i], linestyle="none", marker=".",
                     markersize=3.5, color=seen, zorder=1.5, label="measured")  # fmt: skip

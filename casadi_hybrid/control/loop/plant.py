@@ -118,6 +118,15 @@ class Plant:
         """Forget where the algebraic states were last."""
         self._z = first_guess(self.model, "algebraic")
 
+    def __repr__(self) -> str:
+        """What it measures, how often, and its own parameters."""
+        own = (
+            f", {name} = {'a function of time' if callable(value) else value}"
+            for name, value in self.parameters.items() if value is not self.model.values[name]
+        )  # fmt: skip
+        measured = ", ".join(self.sensors.places)
+        return f"<Plant of {self.model.name!r}: {measured} every {self.period:g}{''.join(own)}>"
+
     def step(self, x: Any, u: Any, time: float = 0.0, *, period: float | None = None) -> Array:
         """Return the state one period after ``time``.
 

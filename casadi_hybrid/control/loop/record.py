@@ -166,6 +166,9 @@ class Recorder:
         self.wiring, self.costs = wiring, costs_of(plant, cost)
         self.limits, self.fixed = limits_of(plant, limits), limits or {}
         self.estimator, self.free = estimator, estimated(estimator, wiring)
+        own = plant.model.signals["parameter"] if isinstance(plant, Plant) else {}
+        self.true = {name: plant.parameters[name] for name, signal in self.free.items()
+                     if name in own and own[name].size == signal.size}  # fmt: skip
         self.stopped = ""
         self._steps: list[dict[str, Any]] = []
 
@@ -209,6 +212,7 @@ class Recorder:
                            begins),
             estimates=Table(found, estimates, begins),
             constraints=Table.of(paths, times),
+            parameters=Table.of({name: self._true(name, begins) for name in self.true}, begins),
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             limits={name: self._limit(name, limit, changed) for name, limit in
                     {**self.free, **self.limits, **constraints}.items()},
@@ -220,6 +224,12 @@ class Recorder:
             stopped=self.stopped,
             time_unit="" if wiring.model is None else wiring.model.time_unit,
         )  # fmt: skip
+
+    def _true(self, name: str, times: Array) -> Array:
+        """A parameter of the plant, which may be a function of time, a column a time."""
+        true, size = self.true[name], self.free[name].size
+        values = [column(true(t) if callable(true) else true, size, name) for t in times]
+        return np.array(values).T
 
     def _limit(self, name: str, limit: Any, changed: Sequence[Mapping[str, Any]]) -> Limits:
         """The limits of a quantity, with a column a time where the controller's have changed."""

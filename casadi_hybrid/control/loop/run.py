@@ -19,9 +19,10 @@ from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, wors
 from casadi_hybrid.control.reading.storing import packed, unpacked
 from casadi_hybrid.control.signals import Array, known, plain
 
-FORMAT = "casadi_hybrid run 2"
-TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints")
-WORDS = ("status", "stopped", "time_unit", "unchecked")
+FORMAT = "casadi_hybrid run 3"
+TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints",
+          "parameters")  # fmt: skip
+WORDS = ("status", "stopped", "time_unit", "unchecked", "deadline")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Run:
         estimates: states, and parameters, that the estimator said; without one no rows.
         constraints: path constraints of an :class:`MPC` at the true states and the controls applied
             from there on, with the parameters that it had.
+        parameters: those of a :class:`Plant` that the estimator estimates, as they are.
         costs: by name, one number a step.
         limits: by name, each side with a column, or with one a time where they have changed.
         unchecked: names of path constraints that the record does not determine: they depend on
@@ -51,6 +53,7 @@ class Run:
         steps: what the controller returned; empty in a run that was loaded.
         stopped: a sentence where the run ended early.
         time_unit: of the times; empty where the plant is a plain function.
+        deadline: of the controller, in seconds; None where it has none.
     """
 
     states: Table
@@ -60,6 +63,7 @@ class Run:
     measured: Table
     estimates: Table
     constraints: Table
+    parameters: Table
     costs: Mapping[str, Array]
     limits: Mapping[str, Limits] = field(repr=False)
     status: tuple[str, ...] = field(repr=False)
@@ -69,6 +73,7 @@ class Run:
     stopped: str = ""
     time_unit: str = ""
     unchecked: tuple[str, ...] = ()
+    deadline: float | None = None
 
     def __str__(self) -> str:
         """How many steps of each status, between what all was, what it cost, what was exceeded."""
@@ -77,13 +82,15 @@ class Run:
         if not self.worst:
             said = f"no limit of {', '.join(self._beyond) or 'anything'} is exceeded"
         rest = f"not checked, for the record does not determine them: {', '.join(self.unchecked)}"
+        late, longest = (self.seconds > (self.deadline or np.inf)).sum(), 1e3 * self.seconds.max()
+        timed = f"late {late} of {len(self.status)} steps, longest {longest:.1f} ms"
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
             f"states: {self._ranges(self.states)}",
             f"controls: {self._ranges(self.controls)}",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),
-            said, rest if self.unchecked else "", self.stopped,
+            said, rest if self.unchecked else "", timed if self.deadline else "", self.stopped,
         ]  # fmt: skip
         return "\n".join(filter(None, lines))
 
@@ -253,17 +260,24 @@ class Run:
     def estimation_error(self) -> EstimationError:
         """Return the estimate minus the true state, by name and step; printed, the largest.
 
+        By name also that of parameters that are estimated, where a :class:`Plant` has them.
+
         Raises:
             InputError: for a run without an estimator.
         """
         if not set(self.states) <= set(self.estimates):
             raise InputError("the run has no estimates of the states; simulate with an estimator")
-        places, times = self.states.places, self.control_times
-        gaps = self.estimates[: self.states.shape[0]] - self.states[:, : times.size]
+        times = self.control_times
+        gaps = Table.of({
+            name: self.estimates.rows(name) - table.rows(name)[:, : times.size]
+            for table in (self.states, self.parameters) for name in table
+        }, times)  # fmt: skip
         worst = []
-        for name, where in places.items():
-            one = np.ones(where.stop - where.start)
+        for name in self.states:
+            rows = np.abs(gaps.rows(name))
+            one = np.ones(rows.shape[0])
             _, _, scale, unit = self.limits.get(name, (None, None, one, ""))
             limit = Limits(-np.inf * one, 0.0 * one, scale, unit)
-            worst.append(worst_excess(name, np.abs(gaps[where]), limit, times, self.time_unit)[1])
-        return EstimationError(places, gaps, times, max(worst, key=lambda excess: excess.scaled))
+            worst.append(worst_excess(name, rows, limit, times, self.time_unit)[1])
+        largest = max(worst, key=lambda excess: excess.scaled)
+        return EstimationError(gaps.places, gaps.values, times, largest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def simulate(
             record.stopped = f"the state was no longer finite after step {k}, at time {t:g}"
             break
         x = after
-    return record.run(x, time)
+    return replace(record.run(x, time), deadline=getattr(controller, "deadline", None))
 
 
 def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:

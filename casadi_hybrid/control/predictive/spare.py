@@ -141,4 +141,9 @@ def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
                 f"{spare.flaw}: without a plan, as after a missed deadline, it applies "
                 f"{spare.said}. Choose with default= or fallback="
             )
+            if nominal(answers.search.problem).lagged:
+                flaws.append(
+                    "Moves count from the guesses of the controls, zero if none, until mpc.applied "
+                    "or simulate(u0=) says what holds the plant"
+                )
     return ". ".join(flaws)

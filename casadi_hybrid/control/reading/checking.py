@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.matrices import Buffered
+from casadi_hybrid.control.methods import Collocation, inner_points, points_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import (
@@ -82,9 +83,14 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
 
 
 def violation(dense: Dense, n: int) -> Violations:
-    """Return by how much hard limits are exceeded at n points an interval."""
+    """Return by how much hard limits are exceeded: at the midpoints of n equal parts of each
+    interval, and thrice in each gap between the points at which its method holds limits."""
     ocp, model = dense.ocp, dense.ocp.model
-    k, s = _inside(dense, n)
+    own: Any = points_of(ocp.method) if isinstance(ocp.method, Collocation) else []
+    nodes = np.unique([0.0, *inner_points(getattr(ocp.method, "inner", 0)), *own, 1.0])
+    gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
+    fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
+    s, k = np.tile(fractions, dense.N), np.repeat(np.arange(dense.N), fractions.size)
     at = dense.columns(k, s)
     soft = {c.name.removeprefix("limits of ") for c in ocp.constraints if c.soft is not None}
     found: dict[str, Array] = {}
@@ -93,7 +99,7 @@ def violation(dense: Dense, n: int) -> Violations:
     def note(name: str, rows: Array, limited: Signal | Constraint) -> None:
         if np.isfinite([limited.lower, limited.upper]).any():
             beyond, most = worst_excess(name, rows, limited, at.t, model.time_unit)
-            found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, n).max(axis=1)
+            found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, -1).max(axis=1)
             worst.append(most)
 
     for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):

@@ -180,8 +180,8 @@ def warning(found: Sequence[Excess], method: object) -> str:
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return (
         f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for inner "
-        f"points, {finer}, or for a finer mesh, refine(ocp, tolerance=…); past an "
-        "obstacle begin with a guess that goes around it."
+        f"points, {finer}, in a solve that begins here, guess=found, or for a finer mesh, "
+        "refine(ocp, tolerance=…); past an obstacle begin with a guess that goes around it."
     )
 
 

@@ -93,6 +93,8 @@ class Export:
         form: of the functions, "parts", "loops" or "straight".
         cases: the stored start first, then the solves of the loop.
         cold: the solve from a start as it was given; None where the warm mode is alone.
+        controller: bytes of ``NAME_controller``, which has the memory of all its solvers; 0 of a
+            solver alone.
     """
 
     folder: Path
@@ -105,6 +107,7 @@ class Export:
     form: str
     cases: tuple[Case, ...]
     cold: Case | None
+    controller: int = 0
 
     @property
     def looped(self) -> bool:
@@ -121,12 +124,14 @@ class Export:
         return {
             "folder": str(self.folder), "name": self.name, "files": list(self.files),
             "memory": self.memory, "input": self.input, "output": self.output,
+            "controller": self.controller,
             "tables": self.tables, "form": self.form, "looped": self.looped,
             "solves": len(self.cases), "cold": self.cold is not None,
         }  # fmt: skip
 
     def __str__(self) -> str:
         lines = sum((self.folder / f).read_text("utf-8").count("\n") for f in self.files)
+        own = f"{self.controller} bytes, its solvers' memory in it"
         return (
             f"{self.name}: {len(self.files)} files, {lines} lines in {self.folder}\n"
             f"modes               {'warm and cold' if self.cold else 'the warm mode alone'}\n"
@@ -134,7 +139,7 @@ class Export:
             f"memory of a solve   {self.memory} bytes\n"
             f"input, output       {self.input} and {self.output} bytes\n"
             f"tables of the plan  {self.tables} bytes"
-        )
+        ) + (f"\ncontroller          {own}" if self.controller else "")
 
 
 def check_name(name: str) -> str:

@@ -39,7 +39,8 @@ class Measured:
         compiler: and its version.
         seconds: of compiling all files, and of the functions' file alone.
         code: bytes of code and constants by part: core, functions, plan, stored start, interface.
-        static: bytes of static memory that is written to.
+        static: bytes of static memory that is written to, beside a controller.
+        controller: bytes of a controller, which you declare.
         stack: bytes of the deepest chain of calls.
         solved: how many of the solves from multipliers were solved, and of how many.
         difference: the largest of any output from Python's, relative to max(1, |output|), of the
@@ -54,6 +55,7 @@ class Measured:
     seconds: tuple[float, float] = (0.0, 0.0)
     code: dict[str, int] = field(default_factory=dict)
     static: int | None = None
+    controller: int | None = None
     stack: int | None = None
     solved: tuple[int, int] = (0, 0)
     difference: float = np.nan
@@ -72,11 +74,13 @@ class Measured:
         most, number = self.instructions or (0, 0)
         status, steps = self.cold or (0, 0)
         ended = "not solved" if status else "solved"
+        beside = ", for NAME_solve alone: NAME_step needs none" if self.controller else ""
         rows: dict[str, tuple[Any, str]] = {
             "compiler": (True, self.compiler),
             "compile time": (True, f"{of_all:.1f} s, of it the functions {of_functions:.1f} s"),
             "code and constants": (parts, f"{sum(self.code.values())} bytes: {parts}"),
-            "static memory": (self.static, f"{self.static} bytes written to"),
+            "controller": (self.controller, f"{self.controller} bytes, its solvers' memory in it"),
+            "static memory": (self.static, f"{self.static} bytes written to{beside}"),
             "stack": (self.stack, f"{self.stack} bytes at most, without the C library's own"),
             "from multipliers": (True, f"solved {self.solved[0]} of {self.solved[1]}"),
             "from Python": (True, f"{self.difference:.2g} at most, relative to max(1, |number|)"),
@@ -105,7 +109,7 @@ def measure(export: Export, compiler: Compiler | None = None, count: bool = True
     compiler = compiler or find_compiler()
     if compiler is None:
         raise BuildError("there is no C compiler to measure the export with")
-    found = Measured(str(compiler))
+    found = Measured(str(compiler), controller=export.controller or None)
     with tempfile.TemporaryDirectory() as folder:
         build = Build(export, compiler, Path(folder))
         build.compile(found)
