@@ -262,7 +262,7 @@ def test_warm_solves(name: str) -> None:
 
 @pytest.mark.parametrize("number", [43, 71, 100])
 def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same matrix by its updates, from the first iterate to the crossover."""
+    """The same matrix by its updates, from the first iterate to the last."""
     nlp, numbers = hock_schittkowski(number)
     full, x = learned(nlp, numbers)
     monkeypatch.setattr(blocks, "LARGE", 1)

@@ -99,7 +99,7 @@ class Sensitivities:
     Args:
         program: the problem.
         weak: a constraint whose multiplier and whose distance to its bound are both at most this
-            is told of as weakly active.
+            is reported as weakly active.
         kkt_tol: largest KKT residual of a point that is differentiated.
     """
 

@@ -28,7 +28,7 @@ class Course:
         elapsed: seconds since the start.
         complementarity: the third residual, under the default method; None under the others, as
             are ``nu`` and ``shift``.
-        nu: the barrier parameter ν (of the scaled problem); 0 after a step on an active set.
+        nu: the barrier parameter ν (of the scaled problem); 0 of a solution that SQP has found.
         shift: the last shift of the Hessian that was needed, 0 if none ever was.
     """
 

@@ -117,11 +117,12 @@ def estimated(estimator: Any, wiring: Wiring) -> dict[str, Signal]:
     """Return the parameters that an estimator finds; its sensors must be the plant's."""
     if estimator is not None and not hasattr(estimator, "step"):
         raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
-    seen, told = wiring.measured, getattr(getattr(estimator, "sensors", None), "places", {})
-    alike = list(told) == list(seen) if set(told) == set(seen) else size_of(told) == size_of(seen)
-    if told and not alike:
+    seen, taken = wiring.measured, getattr(getattr(estimator, "sensors", None), "places", {})
+    alike = (list(taken) == list(seen) if set(taken) == set(seen)
+             else size_of(taken) == size_of(seen))  # fmt: skip
+    if taken and not alike:
         raise InputError(
-            f"the plant measures {', '.join(seen)} and the estimator takes {', '.join(told)}; "
+            f"the plant measures {', '.join(seen)} and the estimator takes {', '.join(taken)}; "
             "give both the same outputs="
         )
     model = getattr(estimator, "model", None)

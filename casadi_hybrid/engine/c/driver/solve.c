@@ -302,10 +302,9 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
     if (alone && !ahead) return HYBRID_OTHER_PATTERN;
     hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
     for (int made = 0;; made++) {
-        int status, method;
+        int status;
         solver->opening = made < ahead;
         if (made <= ahead) solver->run = first[made];
-        method = solver->run.method;
         status = make_run(solver, &solver->found, outcome);
         solver->answer->runs++;
         if (is_refused(status)) return status;
@@ -313,8 +312,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
         if (alone || hybrid_is_over(solver)) return 0;
         if (made < ahead) continue;
-        if (method != HYBRID_PERTURBED)
-            remember(solver, outcome);
+        if (solver->run.method != HYBRID_PERTURBED) remember(solver, outcome);
         if (!hybrid_next_run(solver)) return 0;
     }
 }
