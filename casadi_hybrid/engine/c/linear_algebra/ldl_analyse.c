@@ -90,13 +90,13 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
             factor += columns * (columns + p.under[k] + 8.0);
             stack += p.under[k] * (p.under[k] + 3.0);
         }
-    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 8.0 * *p.fronts + 5;
+    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 7.0 * *p.fronts + 5;
     return factor + stack + rest > 0.9 * INT_MAX ? -1 : (int)rest;
 }
 
 /* The tables under the names of their places, while they are filled. */
 typedef struct tables {
-    int *position, *first, *places, *below, *rest, *local, *panel, *block, *parent, *children,
+    int *position, *first, *places, *below, *rest, *local, *block, *parent, *children,
         *child, *assembled, *entry, *home;
 } tables;
 
@@ -215,7 +215,6 @@ static tables share(int size, int entries, int fronts, int below, int *into) {
     t.first = into, into += fronts + 1;
     t.places = into, into += fronts + 1;
     t.below = into, into += fronts + 1;
-    t.panel = into, into += fronts;
     t.block = into, into += fronts;
     t.parent = into, into += fronts;
     t.children = into, into += fronts + 1;
@@ -240,14 +239,14 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
     made->size = size, made->entries = starts[size], made->fronts = fronts;
     made->starts = starts, made->rows = rows, made->position = t.position, made->first = t.first;
     made->places = t.places, made->below = t.below, made->rest = t.rest, made->local = t.local;
-    made->panel = t.panel, made->block = t.block, made->parent = t.parent;
+    made->block = t.block, made->parent = t.parent;
     made->children = t.children, made->child = t.child, made->assembled = t.assembled;
     made->entry = t.entry, made->home = t.home;
     descend(spare, &p, &t);
     place(size, group, &p, &t);
     gather(size, starts, rows, &t);
     made->deepest = made->stack = 0, made->factor = size;
-    made->pivots = 2 * fronts + t.places[fronts];
+    made->pivots = 3 * fronts + t.places[fronts];
     for (f = 0; f < size; f++) p.visited[f] = -1;
     t.below[0] = 0;
     for (f = 0; f < fronts; f++) {
@@ -255,7 +254,6 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
         int height;
         list(f, &p, &t);
         height = HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(t.below[f + 1] - t.below[f]);
-        t.panel[f] = made->factor;
         made->factor += columns * (height + 2);
         if (height > made->deepest) made->deepest = height;
         locate(f, &p, &t);

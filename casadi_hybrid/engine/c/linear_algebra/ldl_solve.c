@@ -38,16 +38,16 @@ typedef struct factored {
 } factored;
 
 static factored look(const hybrid_ldl *s, int k, const double *factor, const int *pivots) {
-    const int places = s->places[k + 1] - s->places[k];
+    const int *front = pivots + 3 * k;
     factored f;
-    f.candidates = pivots[2 * k], f.taken = pivots[2 * k + 1];
+    f.candidates = front[0], f.taken = front[1];
     f.inner = HYBRID_LDL_FOUR(f.candidates);
     f.below = s->below[k + 1] - s->below[k];
     f.height = f.inner + HYBRID_LDL_FOUR(f.below);
-    f.order = pivots + 2 * s->fronts + s->places[k];
+    f.order = pivots + 3 * s->fronts + s->places[k];
     f.rest = s->rest + s->below[k];
-    f.diagonal = factor + s->panel[k], f.off_diagonal = f.diagonal + places;
-    f.panel = f.off_diagonal + places;
+    f.diagonal = factor + front[2], f.off_diagonal = f.diagonal + f.candidates;
+    f.panel = f.off_diagonal + f.candidates;
     return f;
 }
 
@@ -139,7 +139,7 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
             now = error;
             break;
         }
-        if (!(now > HYBRID_LDL_EXACT * size) || !(now <= 0.5 * error) || k >= refinements) break;
+        if (!(now > HYBRID_LDL_REFINED * size) || !(now <= 0.5 * error) || k >= refinements) break;
         error = now;
         hybrid_ldl_correct(s, factor, pivots, residual, x, turned);
     }

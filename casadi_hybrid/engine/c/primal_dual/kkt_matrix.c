@@ -62,9 +62,9 @@ static double backward_error(const hybrid_plan *plan, const hybrid_kkt *kkt, dou
 
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual) {
     double *left = kkt->room;
-    if (residual <= HYBRID_REFINED) return 1;
+    if (residual <= HYBRID_LDL_REFINED) return 1;
     if (!isfinite(residual)) return 0;
-    return backward_error(plan, kkt, left, left + plan->n + plan->m) <= HYBRID_REFINED;
+    return backward_error(plan, kkt, left, left + plan->n + plan->m) <= HYBRID_LDL_REFINED;
 }
 
 void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
@@ -103,7 +103,7 @@ static int correct_rows(const hybrid_plan *plan, hybrid_kkt *kkt, double enough)
 }
 
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
-    if (!kkt->changed && correct_rows(plan, kkt, HYBRID_REFINED)) return 0;
+    if (!kkt->changed && correct_rows(plan, kkt, HYBRID_LDL_REFINED)) return 0;
     if (hybrid_serves(plan, kkt)) return 0;
     kkt->answer->doubts++;
     return 2;
@@ -178,7 +178,7 @@ static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
             for (int i = 0; i < size && corrections; i++) x[i] -= step[i];
             return error / all;
         }
-        if (!(now > HYBRID_LDL_EXACT * all) || !(now <= 0.5 * error) ||
+        if (!(now > HYBRID_LDL_REFINED * all) || !(now <= 0.5 * error) ||
             corrections >= HYBRID_CORRECTIONS)
             return now / all;
         error = now;

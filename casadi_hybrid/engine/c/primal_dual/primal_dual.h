@@ -4,9 +4,6 @@
 
 #include "problem/problem.h"
 
-/* A solution of K x = b is in doubt where its residual is larger than this, relative to b, and to
- * |K||x| where W has a part of low rank. */
-#define HYBRID_REFINED 1e-10
 /* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
 #define HYBRID_GROWTH 1e6
 /* What the residual of a step may be, relative to the right-hand side: the filter tests every step,
