@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-Places = NDArray[np.int32]
+Places = NDArray[np.signedinteger[Any]]
 Find = Callable[[ca.Function], "Elements | None"]
 
 
