@@ -16,14 +16,9 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     int n = plan->n;
     hybrid_place_kkt(plan, arena, &model->kkt);
     model->W = hybrid_allocate(arena, plan->nnz_W);
-    model->force = hybrid_allocate(arena, n);
-    model->dw = hybrid_allocate(arena, n);
-    model->dy = hybrid_allocate(arena, plan->m);
-    model->left = hybrid_allocate(arena, plan->m);
-    model->along = hybrid_allocate(arena, plan->m);
-    model->z = hybrid_allocate(arena, n);
-    model->homotopy_w = hybrid_allocate(arena, n);
-    model->homotopy_z = hybrid_allocate(arena, n);
+    HYBRID_PLACE(arena, n, &model->force, &model->dw, &model->z, &model->homotopy_w,
+                 &model->homotopy_z);
+    HYBRID_PLACE(arena, plan->m, &model->dy, &model->left, &model->along);
     model->sides = hybrid_allocate_ints(arena, n);
     model->wrong = hybrid_allocate_ints(arena, n);
     model->first_sides = hybrid_allocate_ints(arena, n);

@@ -40,10 +40,8 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     hybrid_place_point(plan, arena, &h->points[1]);
     h->at = &h->points[0];
     h->trial = &h->points[1];
-    h->y = hybrid_allocate(arena, plan->m);
-    h->y_before = hybrid_allocate(arena, plan->m);
-    h->held.z_lower = hybrid_allocate(arena, plan->n);
-    h->held.z_upper = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->m, &h->y, &h->y_before);
+    HYBRID_PLACE(arena, plan->n, &h->held.z_lower, &h->held.z_upper);
     h->held.at = hybrid_allocate_ints(arena, plan->n);
     h->slope = h->model.force;
     h->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));

@@ -26,8 +26,7 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer) {
     outer->elastic.plan.A_rows = outer->elastic.rows;
     outer->elastic.plan.A_cols = outer->elastic.cols;
     outer->elastic.plan.A_starts = outer->elastic.starts;
-    outer->elastic.reference = hybrid_allocate(arena, plan->n);
-    outer->elastic.proximity = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &outer->elastic.reference, &outer->elastic.proximity);
     outer->elastic.penalty = hybrid_allocate(arena, plan->m);
     outer->elastic.reduced = hybrid_allocate(arena, plan->n > plan->m ? plan->n : plan->m);
     for (int k = 0; k < HYBRID_TRIALS; k++)

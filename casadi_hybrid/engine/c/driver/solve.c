@@ -16,30 +16,17 @@
 
 static long long aligned(long long bytes) { return (bytes + 15) / 16 * 16; }
 
-static void place_found(const hybrid_plan *plan, hybrid_arena *arena, hybrid_answer *found) {
-    found->x = hybrid_allocate(arena, plan->n_x);
-    found->g = hybrid_allocate(arena, plan->n_g);
-    found->lam_x = hybrid_allocate(arena, plan->n_x);
-    found->lam_g = hybrid_allocate(arena, plan->n_g);
-    found->gradient = hybrid_allocate(arena, plan->n_x);
-    found->J = hybrid_allocate(arena, plan->nnz_J);
-    found->gradient0 = hybrid_allocate(arena, plan->n_x);
-    found->J0 = hybrid_allocate(arena, plan->nnz_J);
-}
 
 /* The solver's own arrays; those of its runs follow them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
     const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
-    solver->start = hybrid_allocate(arena, plan->n_x);
-    solver->x = hybrid_allocate(arena, plan->n_x);
-    solver->work = hybrid_allocate(arena, plan->n_x);
-    solver->lam_x = hybrid_allocate(arena, plan->n_x);
-    solver->lam_g = hybrid_allocate(arena, plan->n_g);
-    solver->near_x = hybrid_allocate(arena, plan->n_x);
-    solver->near_lam_x = hybrid_allocate(arena, plan->n_x);
-    solver->near_lam_g = hybrid_allocate(arena, plan->n_g);
+    hybrid_answer *found = &solver->found;
+    HYBRID_PLACE(arena, plan->n_x, &solver->start, &solver->x, &solver->work, &solver->lam_x,
+                 &solver->near_x, &solver->near_lam_x, &found->x, &found->lam_x, &found->gradient,
+                 &found->gradient0);
+    HYBRID_PLACE(arena, plan->n_g, &solver->lam_g, &solver->near_lam_g, &found->g, &found->lam_g);
+    HYBRID_PLACE(arena, plan->nnz_J, &found->J, &found->J0);
     solver->none = hybrid_allocate(arena, longer);
-    place_found(plan, arena, &solver->found);
 }
 
 /* Whether runs by composite steps may be due: where there are equations and nothing else. Which

@@ -7,12 +7,8 @@
 #include "feasibility/feasibility.h"
 
 void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_search *search) {
-    search->z_lower = hybrid_allocate(arena, plan->n);
-    search->z_upper = hybrid_allocate(arena, plan->n);
-    search->units = hybrid_allocate(arena, plan->n);
-    search->slope = hybrid_allocate(arena, plan->n);
-    search->D = hybrid_allocate(arena, plan->n);
-    search->least = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &search->z_lower, &search->z_upper, &search->units, &search->slope,
+                 &search->D, &search->least);
     search->slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
 }
 

@@ -17,13 +17,11 @@ void hybrid_place_kkt(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kkt *
     const hybrid_ldl *ldl = &plan->ldl;
     const hybrid_fixed *fixed = &plan->fixed;
     int size = plan->n + plan->m;
-    kkt->K = hybrid_allocate(arena, plan->nnz_K);
-    kkt->soft = hybrid_allocate(arena, plan->nnz_K);
+    HYBRID_PLACE(arena, plan->nnz_K, &kkt->K, &kkt->soft);
     kkt->factor = hybrid_allocate(arena, ldl->factor > fixed->factor ? ldl->factor : fixed->factor);
     kkt->pivots = hybrid_allocate_ints(arena, ldl->pivots);
     kkt->room = hybrid_allocate(arena, ldl->room);
-    kkt->right = hybrid_allocate(arena, size);
-    kkt->solution = hybrid_allocate(arena, size);
+    HYBRID_PLACE(arena, size, &kkt->right, &kkt->solution);
     kkt->move = hybrid_allocate(arena, plan->n);
     kkt->pinned = hybrid_allocate_ints(arena, plan->n);
     kkt->pins = hybrid_allocate_ints(arena, plan->n);

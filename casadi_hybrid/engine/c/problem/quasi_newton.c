@@ -195,15 +195,9 @@ void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_
     for (int b = 0; plan->limited_memory && b < plan->n_blocks; b++)
         if (is_large(plan, b)) most += HYBRID_QUASI_NEWTON_MEMORY;
     low->rank = 0;
-    low->U = hybrid_allocate(arena, most * n);
-    low->V = hybrid_allocate(arena, most * n);
+    HYBRID_PLACE(arena, most * n, &low->U, &low->V);
     low->Z = hybrid_allocate(arena, most * size);
     low->T = hybrid_allocate(arena, most * most);
-    low->w = hybrid_allocate(arena, most);
-    low->values = hybrid_allocate(arena, most);
-    low->along = hybrid_allocate(arena, most);
-    low->turned = hybrid_allocate(arena, most);
-    low->right = hybrid_allocate(arena, most ? size : 0);
-    low->x = hybrid_allocate(arena, most ? size : 0);
-    low->left = hybrid_allocate(arena, most ? size : 0);
+    HYBRID_PLACE(arena, most, &low->w, &low->values, &low->along, &low->turned);
+    HYBRID_PLACE(arena, most ? size : 0, &low->right, &low->x, &low->left);
 }

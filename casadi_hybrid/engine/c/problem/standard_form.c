@@ -12,12 +12,10 @@
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point) {
     const int slacks = plan->nnz_A - plan->kept_A; /* there is room for their entries after J */
-    point->w = hybrid_allocate(arena, plan->n);
-    point->gradient = point->own_gradient = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &point->w, &point->own_gradient, &point->below, &point->above);
+    point->gradient = point->own_gradient;
     point->c = hybrid_allocate(arena, plan->m);
     point->A = point->own_A = hybrid_allocate(arena, plan->nnz_A);
-    point->below = hybrid_allocate(arena, plan->n);
-    point->above = hybrid_allocate(arena, plan->n);
     point->x = hybrid_allocate(arena, plan->n_x);
     point->out =
         hybrid_allocate(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J + slacks);
@@ -32,16 +30,12 @@ void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_poi
 }
 
 void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form *form) {
-    form->scale_c = hybrid_allocate(arena, plan->m);
-    form->target = hybrid_allocate(arena, plan->m);
-    form->lower = hybrid_allocate(arena, plan->n);
-    form->upper = hybrid_allocate(arena, plan->n);
-    form->room = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->m, &form->scale_c, &form->target);
+    HYBRID_PLACE(arena, plan->n, &form->lower, &form->upper, &form->room, &form->has_lower,
+                 &form->has_upper);
     form->clipped = hybrid_allocate(arena, plan->n_x);
     form->lam = hybrid_allocate(arena, plan->n_g);
     form->H = hybrid_allocate(arena, plan->nnz_H);
-    form->has_lower = hybrid_allocate(arena, plan->n);
-    form->has_upper = hybrid_allocate(arena, plan->n);
     hybrid_place_low_rank(plan, arena, &form->low_rank);
 }
 
