@@ -52,7 +52,6 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
 void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     sqp h;
-    memset(&h, 0, sizeof h);
     place(plan, &arena, &h);
     *doubles = arena.used_doubles;
     *ints = arena.used_ints;
@@ -267,13 +266,11 @@ static int deliver(sqp *h, int status) {
 
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer) {
-    hybrid_arena arena = {0, 0, 0, 0};
+    hybrid_arena arena = {doubles, ints, 0, 0};
     sqp h;
     hybrid_ray ray = {INFINITY, INFINITY, 0};
     double error;
     int status, proof;
-    arena.doubles = doubles;
-    arena.ints = ints;
     place(plan, &arena, &h);
     h.start = hybrid_time(functions);
     h.form.functions = functions;
@@ -285,9 +282,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.unscaled = numbers->perturbed > 0;
     h.form.placing = 0;
     hybrid_clear_counts(answer);
-    answer->start.f = NAN; /* unknown yet */
-    answer->start.feasibility = answer->start.stationarity = INFINITY;
-    answer->start.complementarity = INFINITY;
+    answer->start = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY}; /* unknown yet */
     h.model.kkt.answer = answer;
     h.model.kkt.low_rank = &h.form.low_rank;
     if (functions->secants) functions->secants->count = 0;

@@ -6,39 +6,27 @@
 #include "feasibility/feasibility.h"
 #include "driver/driver.h"
 
-/* Hands a row on to the observer; returns whether the solve is to end. */
-static int show(hybrid_run *run, double *row, int restoring) {
-    hybrid_observer *to = run->form.functions->observer;
-    const hybrid_point *at = &run->at->of;
-    const hybrid_view view = {row, at->x, at->raw_g, run->answer->lam_x, run->answer->lam_g,
-                              restoring};
-    return to && (hybrid_observe(to, &view) ||
-                  hybrid_is_interrupted(to, run->history.began + run->history.elapsed));
-}
 
 /* Shows an iterate to the observer. Returns whether the solve is to end. */
 static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     const hybrid_iterate *it = &run->now;
     const hybrid_point *at = &run->at->of;
-    double row[HYBRID_ROW], moved = 0.0, whole = run->history.inspected ? 1.0 : 0.0;
+    hybrid_observer *to = run->form.functions->observer;
+    double moved = 0.0, whole = run->history.inspected ? 1.0 : 0.0;
     int restoring = run->restoring || run->search.begun;
-    if (!run->form.functions->observer) return 0;
+    if (!to) return 0;
     for (int i = 0; run->history.inspected && i < run->plan->n_x; i++) {
         double step = fabs(at->x[i] - run->history.x_before[i]);
         if (!(step <= moved)) moved = step;
     }
-    row[0] = it->t;
-    row[1] = at->raw_f;
-    row[2] = r->feasibility;
-    row[3] = r->stationarity;
-    row[4] = r->complementarity;
-    row[5] = it->nu;
-    row[6] = moved;
-    row[7] = restoring ? NAN : it->stepped ? it->alpha : whole;
-    row[8] = restoring ? NAN : it->stepped ? it->alpha_z : whole;
-    row[9] = it->shift;
-    row[10] = run->history.elapsed;
-    return show(run, row, restoring);
+    const double row[HYBRID_ROW] = {
+        it->t, at->raw_f, r->feasibility, r->stationarity, r->complementarity, it->nu, moved,
+        restoring ? NAN : it->stepped ? it->alpha : whole,
+        restoring ? NAN : it->stepped ? it->alpha_z : whole, it->shift, run->history.elapsed};
+    const hybrid_view view = {row, at->x, at->raw_g, run->answer->lam_x, run->answer->lam_g,
+                              restoring};
+    return hybrid_observe(to, &view) ||
+           hybrid_is_interrupted(to, run->history.began + run->history.elapsed);
 }
 
 /* Saves the functions at the best iterate. */

@@ -53,9 +53,7 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
 void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
                                   long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
-    hybrid_run both[2];
-    memset(both, 0, sizeof both);
-    both[0].elastic.inner = &both[1];
+    hybrid_run both[2] = {{.elastic.inner = &both[1]}};
     place_both(plan, dense, &arena, &both[0]);
     *bytes = (long long)sizeof both;
     *doubles = arena.used_doubles;
@@ -77,14 +75,12 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
 long long hybrid_state_doubles(const hybrid_plan *plan) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_state state;
-    memset(&state, 0, sizeof state);
     place_state(plan, &arena, &state);
     return arena.used_doubles;
 }
 
 void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state) {
-    hybrid_arena arena = {0, 0, 0, 0};
-    arena.doubles = doubles;
+    hybrid_arena arena = {doubles, 0, 0, 0};
     place_state(plan, &arena, state);
 }
 

@@ -96,8 +96,7 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     hybrid_set(plan->n_x, solver->none, found->lam_x);
     hybrid_set(plan->n_g, solver->none, found->lam_g);
     for (int i = 0; i < plan->n_g; i++) found->g[i] = NAN;
-    found->end.f = NAN;
-    found->end.feasibility = found->end.stationarity = found->end.complementarity = INFINITY;
+    found->end = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY};
     outcome->stop = HYBRID_STOP_EVALUATION_ERROR;
     outcome->point = HYBRID_UNDEFINED_POINT;
     outcome->violation = INFINITY;

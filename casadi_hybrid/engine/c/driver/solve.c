@@ -62,10 +62,9 @@ void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
 /* Places the solver in its memory, with none of its numbers. */
 static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *options, char *bytes,
                               double *doubles, int *ints) {
-    hybrid_arena arena = {0, 0, 0, 0};
+    hybrid_arena arena = {doubles, 0, 0, 0};
     hybrid_solver *solver = (hybrid_solver *)(void *)bytes;
     memset(solver, 0, sizeof *solver);
-    arena.doubles = doubles;
     place(plan, &arena, solver);
     solver->plan = plan;
     solver->options = options;

@@ -14,11 +14,5 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
         int better = error < HYBRID_PROGRESS_LEFT * old->error;
         if (!(nearer || lower || better)) return;
     }
-    it->reference.nu = it->nu;
-    it->reference.theta = theta;
-    it->reference.f = f;
-    it->reference.error = error;
-    it->reference.t = it->t;
-    it->reference.made = 1;
-    it->reference.rounds = 0;
+    it->reference = (hybrid_progress){it->nu, theta, f, error, it->t, 1, 0};
 }

@@ -74,8 +74,7 @@ static double others(const hybrid_front *f, const double *x, int from, int a, in
 }
 
 static choice alone(int a, double pivot, double column) {
-    choice made = {0, -1, 0, 0};
-    made.a = a;
+    choice made = {a, -1, 0, 0};
     pivot = fabs(pivot);
     if (column > 0) {
         made.growth = pivot > 0 ? column / pivot : HUGE_VAL;
@@ -86,9 +85,8 @@ static choice alone(int a, double pivot, double column) {
 
 /* Rows a and b together: pivots A and B, C between them, and the rest of their columns. */
 static choice both(int a, int b, double A, double B, double C, double of_a, double of_b) {
-    choice made = {0, 0, HUGE_VAL, HUGE_VAL};
+    choice made = {a, b, HUGE_VAL, HUGE_VAL};
     const double p = A / C, q = B / C, det = fabs((p * q - 1) * C);
-    made.a = a, made.b = b;
     if (det > 0) {
         double in_a = (fabs(q) * of_a + of_b) / det, in_b = (of_a + fabs(p) * of_b) / det;
         made.growth = in_a > in_b ? in_a : in_b;
