@@ -171,8 +171,8 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
 /* Where rows and bounds of the set contradict each other, epsilon dy is what K leaves of the rows
  * and the multipliers grow along a direction without end: the bound whose multiplier is the first
  * to become negative on it leaves the set, as in dual methods (Goldfarb and Idnani, Math. Program.
- * 27, 1983). The direction is that of a second step, by what is left. It is such a ray only where A'
- * times it is no more than rounding at free entries and not at pinned ones: rows that are met in
+ * 27, 1983). The direction is that of a second step, by what is left. It is such a ray only where
+ * A' times it is no more than rounding at free entries and not at pinned ones: rows that are met in
  * the limit are left too, where dy is large. Returns whether there was such a bound. */
 static int release(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;

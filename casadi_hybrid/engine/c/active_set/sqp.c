@@ -96,32 +96,25 @@ static void of_bounds(sqp *h) {
     }
 }
 
-/* Moves by the model's step. Returns a status. */
-static int move(sqp *h) {
-    const hybrid_plan *plan = h->form.plan;
-    hybrid_point *new = h->trial;
-    double *y;
-    for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->model.dw[i];
-    if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
-    y = h->y;
-    h->y = h->y_before;
-    h->y_before = y;
-    for (int i = 0; i < plan->m; i++) h->y[i] = y[i] + h->model.dy[i];
-    h->trial = h->at;
-    h->at = new;
-    of_bounds(h);
-    return HYBRID_SOLVED;
-}
-
-/* Undoes the last move, to the last bit; the set is that of the move before. */
-static void back(sqp *h) {
-    hybrid_point *new = h->at;
+/* Exchanges the present point and y with those before the last move. */
+static void exchange(sqp *h) {
+    hybrid_point *at = h->at;
     double *y = h->y;
     h->y = h->y_before;
     h->y_before = y;
     h->at = h->trial;
-    h->trial = new;
+    h->trial = at;
+}
+
+/* Moves by the model's step. Returns a status. */
+static int move(sqp *h) {
+    const hybrid_plan *plan = h->form.plan;
+    for (int i = 0; i < plan->n; i++) h->trial->w[i] = h->at->w[i] + h->model.dw[i];
+    if (hybrid_evaluate(&h->form, h->trial, 0)) return HYBRID_UNDEFINED;
+    exchange(h);
+    for (int i = 0; i < plan->m; i++) h->y[i] = h->y_before[i] + h->model.dy[i];
     of_bounds(h);
+    return HYBRID_SOLVED;
 }
 
 /* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
@@ -154,15 +147,18 @@ static double error_at(sqp *h) {
     return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, &h->held, h->work, &h->sizes);
 }
 
-/* The largest |c| at h->at, which error_at has found. */
-static double violation_at(const sqp *h) { return h->sizes.c; }
-
-/* A chord step: one more on the same set and factorization, into the model's dw and dy. Returns 0,
- * or another number where a bound outside the set is violated, or the solution is in doubt. */
-static int chord_step(sqp *h) {
-    hybrid_form *form = &h->form;
-    hybrid_model *model = &h->model;
-    return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
+/* A chord step: one more on the same set and factorization. Returns HYBRID_SOLVED where it led to a
+ * solution; else the point is as it was, to the last bit, and the set that of the move before. */
+static int chord_step(sqp *h, hybrid_residuals *residuals) {
+    const hybrid_residuals here = *residuals;
+    if (hybrid_pinned_solution(&h->model, &h->form, h->at) ||
+        hybrid_outside(&h->model, &h->form, h->at) || move(h))
+        return HYBRID_NOT_NEARER;
+    if (!judge(h, error_at(h), residuals)) return HYBRID_SOLVED;
+    exchange(h);
+    of_bounds(h);
+    *residuals = here;
+    return HYBRID_NOT_NEARER;
 }
 
 /* The next step, whose error is `error` then. Returns HYBRID_NOT_NEARER where another may follow,
@@ -184,13 +180,12 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
     int watched = 0; /* steps in a row that left more than half of the reference error */
     int most = numbers->max_iter < HYBRID_SQP_STEPS ? numbers->max_iter : HYBRID_SQP_STEPS;
     while (answer->steps < most) {
-        const double violation = answer->steps ? 0.0 : violation_at(h);
+        const double violation = answer->steps ? 0.0 : h->sizes.c;
         double now = INFINITY;
         int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
         if (answer->steps == numbers->max_iter) break;
-        if (violation > HYBRID_ROUNDING_CAP &&
-            violation_at(h) > HYBRID_PROGRESS_LEFT * violation)
+        if (violation > HYBRID_ROUNDING_CAP && h->sizes.c > HYBRID_PROGRESS_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         watched = now <= 0.5 * reference ? 0 : watched + 1;
@@ -200,14 +195,8 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
             return now <= HYBRID_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
         if (answer->steps < most && HYBRID_SQP_CHORD * now * now <= numbers->tol * before) {
-            const hybrid_residuals here = *residuals;
             answer->steps++;
-            if (!chord_step(h) && !move(h)) {
-                status = judge(h, error_at(h), residuals);
-                if (status != HYBRID_NOT_NEARER) return status;
-                back(h);
-                *residuals = here;
-            }
+            if (!chord_step(h, residuals)) return HYBRID_SOLVED;
         }
         before = now;
     }
