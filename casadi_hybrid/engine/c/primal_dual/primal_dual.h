@@ -122,7 +122,7 @@ struct hybrid_run;
 typedef struct {
     struct hybrid_run *inner, *outer; /* the run on it, and that on the problem */
     hybrid_plan plan;
-    int *rows, *cols, *starts;        /* of its A */
+    int *rows, *starts;               /* of its A */
     hybrid_trial bases[HYBRID_TRIALS], *saved_base; /* the points of the problem in its own */
     double *reference, *proximity;    /* n: w_R where it began, and zeta R^2 */
     double *penalty, *reduced;        /* m, and the longer of n and m */
