@@ -101,14 +101,9 @@ static int limit_test(const hybrid_run *run, double merit) {
     const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
-    return (t >= run->options->patience && !converging) || vain ? HYBRID_LIMIT : HYBRID_SOLVED;
+    return vain || (t >= run->options->patience && !converging) ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
 
-/* The iterate becomes the answer. */
-static void deliver(hybrid_run *run, const hybrid_inspection *seen) {
-    run->answer->end = seen->of;
-    hybrid_deliver(&run->form, &run->at->of);
-}
 
 int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     const hybrid_plan *plan = run->plan;
@@ -118,7 +113,8 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     keep(run, &seen->of, seen->leaves ? INFINITY : seen->merit);
     status = hybrid_ray_test(plan, run->numbers, at, seen->merit, run->sizes, &run->state->ray);
     if (!status && seen->merit <= 1.0 && seen->settled && !seen->leaves) {
-        deliver(run, seen);
+        run->answer->end = seen->of;
+        hybrid_deliver(&run->form, at);
         return HYBRID_SOLVED;
     }
     if (!status)

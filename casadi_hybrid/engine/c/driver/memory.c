@@ -85,13 +85,10 @@ void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state 
 }
 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
-    state->now.t = state->best.t = -1;
-    state->feasible.t = state->nearby.t = -1;
-    state->ray.reach = state->ray.least = INFINITY;
-    state->ray.beyond = 0;
+    state->now.t = state->best.t = state->feasible.t = state->nearby.t = -1;
+    state->ray = (hybrid_ray){INFINITY, INFINITY, 0};
     for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
-    state->stepped = state->rows_dependent = state->undefined = 0;
-    state->cause = state->proved = 0;
+    state->stepped = state->rows_dependent = state->undefined = state->cause = state->proved = 0;
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,

@@ -14,7 +14,6 @@
 
 #include "driver/runs.h"
 
-static long long aligned(long long bytes) { return (bytes + 15) / 16 * 16; }
 
 
 /* The solver's own arrays; those of its runs follow them. */
@@ -36,9 +35,9 @@ static int has_composite(const hybrid_plan *plan, const hybrid_options *options)
     return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
 }
 
-/* Bytes of the solver and of the sides; those of its runs follow them. */
+/* Bytes of the solver and of the sides; those of its runs follow them, aligned. */
 static long long own_bytes(const hybrid_plan *plan) {
-    return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
+    return ((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g + 15) / 16 * 16;
 }
 
 void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
@@ -112,15 +111,9 @@ static int by_active_set(hybrid_solver *solver) {
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status;
-    if (composite)
-        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
-                                        &solver->run.how, solver->memory, solver->doubles,
-                                        solver->ints, &solver->state, &solver->found);
-    else
-        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
-                                       &solver->run.how, solver->memory, solver->doubles,
-                                       solver->ints, &solver->state, &solver->found);
+    const int status = (composite ? hybrid_composite_steps : hybrid_interior_point)(
+        solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->memory,
+        solver->doubles, solver->ints, &solver->state, &solver->found);
     spend(solver);
     solver->answer->undefined += solver->state.undefined;
     return status;
@@ -184,13 +177,8 @@ static int is_refused(int status) {
 
 /* Whether SQP has led to nothing, so that the interior-point method is due. */
 static int is_in_vain(int status) {
-    switch (status) {
-    case HYBRID_NO_GUESS:
-    case HYBRID_UNDEFINED:
-    case HYBRID_NO_SET:
-    case HYBRID_NOT_NEARER: return 1;
-    default: return 0;
-    }
+    return status == HYBRID_NO_GUESS || status == HYBRID_UNDEFINED || status == HYBRID_NO_SET ||
+           status == HYBRID_NOT_NEARER;
 }
 
 /* Where SQP has led to a feasible point at least, that is a candidate for the answer: a limit may
@@ -235,7 +223,6 @@ static int is_final(int stop) {
            stop == HYBRID_STOP_TIME_LIMIT || stop == HYBRID_STOP_STOPPED_BY_USER;
 }
 
-static int any_nonzero(int count, const double *v) { return hybrid_sum(count, v) != 0.0; }
 
 static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
@@ -256,8 +243,8 @@ static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
     const hybrid_numbers *of = solver->given;
     int count = 0;
     memset(runs, 0, 3 * sizeof *runs);
-    if (!solver->options->alone && (of->side_x || any_nonzero(plan->n_x, of->lam_x0) ||
-                                    any_nonzero(plan->n_g, of->lam_g0))) {
+    if (!solver->options->alone && (of->side_x || hybrid_sum(plan->n_x, of->lam_x0) != 0.0 ||
+                                    hybrid_sum(plan->n_g, of->lam_g0) != 0.0)) {
         runs[count].how = solver->options->near;
         runs[count].method = HYBRID_ACTIVE_SET;
         hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);

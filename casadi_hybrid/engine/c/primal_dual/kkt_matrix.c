@@ -110,6 +110,7 @@ int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
 /* Factors K with chosen pivots. */
 static void choose(const hybrid_plan *plan, hybrid_kkt *kkt) {
     kkt->chosen = 1;
+    kkt->answer->chosen++;
     hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room, &kkt->inertia);
 }
 
@@ -121,7 +122,6 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight) {
                             kkt->room, &kkt->inertia);
     if (!kkt->chosen && !kkt->inertia.doubtful) return;
     choose(plan, kkt);
-    kkt->answer->chosen++;
 }
 
 int hybrid_in_doubt(hybrid_kkt *kkt) {
@@ -195,7 +195,6 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt) {
         residual = refine(plan, kkt);
         if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;
         choose(plan, kkt);
-        kkt->answer->chosen++;
         if (hybrid_in_doubt(kkt)) return 2;
         if (kkt->inertia.negative != negative) return 1;
     }

@@ -27,7 +27,7 @@ enum { PAIRS = HYBRID_QUASI_NEWTON_MEMORY, POINTS = PAIRS + 1 };
 /* What of the caller's memory is what; one block at a time has its updates there. */
 typedef struct {
     double *slopes; /* n_x each, the oldest first */
-    double *R;      /* of the block: r_k */
+    double *R;      /* of the block: r_k; behind the step, which is as long as the block */
     double *w;      /* PAIRS: 1 / r_k's_k, 0 where the pair is left out */
     double *step;   /* of the block: s_k */
     double *whole;  /* n_x: r_k among all variables */
@@ -59,7 +59,6 @@ static updates place(const hybrid_plan *plan, const hybrid_secants *secants) {
     of.w = of.slopes + (long long)POINTS * plan->n_x;
     of.whole = of.w + PAIRS;
     of.step = of.whole + plan->n_x;
-    of.R = of.step; /* behind the step, which is as long as the block */
     return of;
 }
 
