@@ -41,7 +41,7 @@ static int step(hybrid_run *run) {
     idle = it->t - it->reference.t;
     if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
         return hybrid_begin_restoration(run);
-    if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_RESTORATIONS)
+    if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_ROUNDS)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
     plain = *it;
     status = hybrid_newton_step(run, it);

@@ -32,7 +32,7 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
     if (!(theta < 1.0)) theta = 1.0;
     if (form->bounds) make_room(run, theta);
     at = &run->at->of;
-    search->nu = form->bounds ? HYBRID_RESTORATION_NU_SHARE * run->now.nu * theta : 0.0;
+    search->nu = form->bounds ? HYBRID_FORM_OFF * run->now.nu * theta : 0.0;
     for (int i = 0; i < plan->n; i++) {
         search->z_lower[i] = form->has_lower[i] ? search->nu / at->below[i] : 0.0;
         search->z_upper[i] = form->has_upper[i] ? search->nu / at->above[i] : 0.0;

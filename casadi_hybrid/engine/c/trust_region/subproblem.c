@@ -85,5 +85,6 @@ double hybrid_trust_region(int n, const double *e, const double *b, double radiu
 double hybrid_next_radius(double radius, double size, double ratio) {
     if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE)
         return hybrid_max(HYBRID_TRUST_REGION_GROWTH * size, radius);
-    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? HYBRID_TRUST_REGION_REFUSED * size : radius;
+    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? HYBRID_TRUST_REGION_SHRINK_BELOW * size
+                                                    : radius;
 }
