@@ -29,14 +29,6 @@ static int write_row(hybrid_run *run, const hybrid_residuals *r) {
            hybrid_is_interrupted(to, run->history.began + run->history.elapsed);
 }
 
-/* Saves the functions at the best iterate. */
-static void keep_best(const hybrid_plan *plan, const hybrid_point *at, hybrid_state *state) {
-    state->best_f = at->raw_f;
-    hybrid_set(plan->n_x, at->x, state->best_x);
-    hybrid_set(plan->n_x, at->raw_gradient, state->best_gradient);
-    hybrid_set(plan->n_g, at->raw_g, state->best_g);
-    hybrid_set(plan->nnz_J, at->raw_J, state->best_J);
-}
 
 /* Saves the iterates that are needed where the run ends: see outcome.c. */
 static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
@@ -46,7 +38,7 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     const hybrid_iterate *it = &run->now;
     if (merit < run->history.best_merit || state->best.t < 0) {
         hybrid_copy(plan, it, at->w, &state->best);
-        keep_best(plan, at, state);
+        hybrid_deliver(&run->form, at);
         state->of_best = *r;
         run->history.best_merit = merit;
     }
@@ -97,7 +89,7 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
 static int limit_test(const hybrid_run *run, double merit) {
     const int t = run->history.before.t;
     const int converging = merit < 0.5 * run->history.merit_before; /* it is not given up then */
-    /* Far from a feasible point multipliers of a problem nearby lead to none sooner than x0 does. */
+    /* Far from a feasible point multipliers of another problem lead to none sooner than x0 does. */
     const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;

@@ -65,11 +65,8 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     hybrid_place_iterate(plan, arena, &state->best);
     hybrid_place_iterate(plan, arena, &state->feasible);
     hybrid_place_iterate(plan, arena, &state->nearby);
-    HYBRID_PLACE(arena, plan->n_x, &state->last_step, &state->x_undefined, &state->best_x,
-                 &state->best_gradient);
+    HYBRID_PLACE(arena, plan->n_x, &state->last_step, &state->x_undefined);
     state->infeasibility = hybrid_allocate(arena, plan->m);
-    state->best_g = hybrid_allocate(arena, plan->n_g);
-    state->best_J = hybrid_allocate(arena, plan->nnz_J);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {
