@@ -161,30 +161,28 @@ static int chord_step(sqp *h, hybrid_residuals *residuals) {
     return HYBRID_NOT_NEARER;
 }
 
-/* The next step, whose error is `error` then. Returns HYBRID_NOT_NEARER where another may follow,
- * else how the steps end. */
-static int step_on(sqp *h, double *error, hybrid_residuals *residuals) {
-    int status = model_step(h);
-    if (status == HYBRID_LATE) return status;
-    h->form.answer->steps++;
-    if (status) return status;
-    *error = error_at(h);
-    return judge(h, *error, residuals);
-}
-
-/* Steps until the point is a solution. `before`: the error there. Returns a status. */
+/* Steps until the point is a solution. `before`: the error there. Where equations are perturbed
+ * many may be needed: next to a double root each halves the distance. Returns a status. */
 static int follow(sqp *h, double before, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
+    const int steps = numbers->perturbed ? numbers->perturbed : HYBRID_SQP_STEPS;
+    const int most = numbers->max_iter < steps ? numbers->max_iter : steps;
     double reference = INFINITY;
     int watched = 0; /* steps in a row that left more than half of the reference error */
-    int most = numbers->max_iter < HYBRID_SQP_STEPS ? numbers->max_iter : HYBRID_SQP_STEPS;
     while (answer->steps < most) {
         const double violation = answer->steps ? 0.0 : h->sizes.c;
-        double now = INFINITY;
-        int status = step_on(h, &now, residuals);
+        double now;
+        int status = model_step(h);
+        if (status == HYBRID_LATE) return status;
+        answer->steps++;
+        if (status) return status;
+        now = error_at(h);
+        status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (answer->steps == numbers->max_iter) break;
+        if (numbers->perturbed && now <= HYBRID_EXACT) break;
+        if (numbers->perturbed) continue;
+        if (answer->steps == numbers->max_iter) return HYBRID_LIMIT;
         if (violation > HYBRID_ROUNDING_CAP && h->sizes.c > HYBRID_PROGRESS_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
@@ -200,22 +198,8 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
         }
         before = now;
     }
-    return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
-}
-
-/* The same where equations are perturbed: next to a double root each step halves the distance, and
- * many may be needed. */
-static int follow_perturbed(sqp *h, hybrid_residuals *residuals) {
-    hybrid_answer *answer = h->form.answer;
-    const hybrid_numbers *numbers = h->form.numbers;
-    int most = numbers->max_iter < numbers->perturbed ? numbers->max_iter : numbers->perturbed;
-    while (answer->steps < most) {
-        double now = INFINITY;
-        int status = step_on(h, &now, residuals);
-        if (status != HYBRID_NOT_NEARER) return status;
-        if (now <= HYBRID_EXACT) break;
-    }
-    return HYBRID_NOT_NEARER;
+    return answer->steps == numbers->max_iter && !numbers->perturbed ? HYBRID_LIMIT
+                                                                     : HYBRID_NOT_NEARER;
 }
 
 /* Shows h->at to the observer, after the steps of the answer. */
@@ -297,8 +281,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     proof = ray_test(&h, &ray);
     if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);
-        status = numbers->perturbed ? follow_perturbed(&h, &answer->end)
-                                    : follow(&h, error, &answer->end);
+        status = follow(&h, error, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
     status = deliver(&h, proof ? proof : status);
