@@ -128,14 +128,12 @@ static void descend(int spare, const hybrid_graph *p, const tables *t) {
             f = p->front[k];
             t->parent[f] = up;
             t->places[f] = places(k, spare, p);
-            if (up >= 0) t->children[up]++;
+            if (up >= 0) t->children[up + 1]++;
         }
     hybrid_ldl_accumulate(t->places, fronts);
-    hybrid_ldl_accumulate(t->children, fronts);
+    hybrid_ldl_accumulate(t->children + 1, fronts - 1);
     for (f = 0; f < fronts; f++)
-        if (t->parent[f] >= 0) t->child[t->children[t->parent[f]]++] = f;
-    for (f = fronts; f > 0; f--) t->children[f] = t->children[f - 1];
-    t->children[0] = 0;
+        if (t->parent[f] >= 0) t->child[t->children[t->parent[f] + 1]++] = f;
 }
 
 /* The entries of K by the column they are assembled in: that of the row eliminated first. */
@@ -145,18 +143,16 @@ static void gather(int size, const int *starts, const int *rows, const tables *t
     for (int j = 0; j < size; j++)
         for (int e = starts[j]; e < starts[j + 1]; e++) {
             const int a = t->position[rows[e]], b = t->position[j];
-            column[a < b ? a : b]++;
+            column[(a < b ? a : b) + 1]++;
         }
-    hybrid_ldl_accumulate(column, size);
+    hybrid_ldl_accumulate(column + 1, size - 1);
     for (int j = 0; j < size; j++)
         for (int e = starts[j]; e < starts[j + 1]; e++) {
             const int a = t->position[rows[e]], b = t->position[j];
-            const int at = column[a < b ? a : b]++;
+            const int at = column[(a < b ? a : b) + 1]++;
             t->entry[at] = e;
             t->home[at] = a > b ? a : b; /* a position, until the rows of its front are known */
         }
-    for (int j = size; j > 0; j--) column[j] = column[j - 1];
-    column[0] = 0;
 }
 
 /* The rows below the pivots of one front: neighbours of its pivots, and rows of its children. */
@@ -209,20 +205,13 @@ static int roomy(const hybrid_ldl *s) {
 /* Shares the caller's memory out among the tables. `below` is the most they can have. */
 static tables share(int size, int entries, int fronts, int below, int *into) {
     tables t;
-    t.position = into, into += size;
-    t.first = into, into += fronts + 1;
-    t.places = into, into += fronts + 1;
-    t.below = into, into += fronts + 1;
-    t.panel = into, into += fronts;
-    t.block = into, into += fronts;
-    t.parent = into, into += fronts;
-    t.children = into, into += fronts + 1;
-    t.child = into, into += fronts;
-    t.assembled = into, into += size + 1;
-    t.entry = into, into += entries;
-    t.home = into, into += entries;
-    t.rest = into, into += below;
-    t.local = into;
+    int **const each[] = {
+        &t.position, &t.first, &t.places, &t.below, &t.panel, &t.block, &t.parent, &t.children,
+        &t.child, &t.assembled, &t.entry, &t.home, &t.rest, &t.local};
+    const int lengths[] = {
+        size, fronts + 1, fronts + 1, fronts + 1, fronts, fronts, fronts, fronts + 1,
+        fronts, size + 1, entries, entries, below, below};
+    for (int k = 0; k < (int)(sizeof each / sizeof *each); into += lengths[k++]) *each[k] = into;
     return t;
 }
 

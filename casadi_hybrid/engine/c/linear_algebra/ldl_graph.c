@@ -18,7 +18,7 @@ hybrid_graph hybrid_ldl_spread(int size, int *work) {
     return p;
 }
 
-int hybrid_ldl_accumulate(int *counts, int n) {
+void hybrid_ldl_accumulate(int *counts, int n) {
     int sum = 0;
     for (int k = 0; k < n; k++) {
         int count = counts[k];
@@ -26,7 +26,6 @@ int hybrid_ldl_accumulate(int *counts, int n) {
         sum += count;
     }
     counts[n] = sum;
-    return sum;
 }
 
 /* For every group the neighbours that are eliminated before it: list, from begin on. */
@@ -39,19 +38,17 @@ static void neighbours(int size, const int *starts, const int *rows, const int *
         if (group[j] >= groups) groups = group[j] + 1;
         for (int t = starts[j]; t < starts[j + 1]; t++) {
             int a = group[rows[t]], b = group[j];
-            if (a != b) p->begin[a > b ? a : b]++;
+            if (a != b) p->begin[(a > b ? a : b) + 1]++;
         }
     }
     *p->groups = groups;
-    hybrid_ldl_accumulate(p->begin, groups);
+    hybrid_ldl_accumulate(p->begin + 1, groups - 1);
     for (int j = 0; j < size; j++)
         for (int t = starts[j]; t < starts[j + 1]; t++) {
             int a = group[rows[t]], b = group[j];
-            if (a > b) p->list[p->begin[a]++] = b;
-            if (b > a) p->list[p->begin[b]++] = a;
+            if (a > b) p->list[p->begin[a + 1]++] = b;
+            if (b > a) p->list[p->begin[b + 1]++] = a;
         }
-    for (int k = groups; k > 0; k--) p->begin[k] = p->begin[k - 1];
-    p->begin[0] = 0;
 }
 
 /* The elimination tree (Liu, SIAM J. Matrix Anal. Appl. 11, 1990), with shortcuts to the roots in

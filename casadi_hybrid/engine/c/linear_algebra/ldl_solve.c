@@ -92,18 +92,20 @@ static void up(const hybrid_ldl *s, const double *factor, const int *pivots, dou
     }
 }
 
-void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y) {
-    for (int j = 0; j < s->size; j++) y[j] = 0;
+void hybrid_ldl_residual(const hybrid_ldl *s, const double *values, const double *x,
+                         const double *b, double *left) {
+    for (int j = 0; j < s->size; j++) left[j] = 0;
     for (int j = 0; j < s->size; j++) {
         const double own = x[j];
         double sum = values[s->starts[j]] * own; /* the diagonal entry */
         for (int k = s->starts[j] + 1; k < s->starts[j + 1]; k++) {
             const int i = s->rows[k];
-            y[i] += values[k] * own;
+            left[i] += values[k] * own;
             sum += values[k] * x[i];
         }
-        y[j] += sum;
+        left[j] += sum;
     }
+    for (int j = 0; j < s->size; j++) left[j] = b[j] - left[j];
 }
 
 void hybrid_ldl_correct(const hybrid_ldl *s, const double *factor, const int *pivots,
@@ -126,8 +128,7 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
     if (size == 0) return 0;
     hybrid_ldl_correct(s, factor, pivots, b, x, turned);
     for (int k = 0;; k++) {
-        hybrid_ldl_product(s, values, x, residual);
-        for (int i = 0; i < n; i++) residual[i] = b[i] - residual[i];
+        hybrid_ldl_residual(s, values, x, b, residual);
         now = hybrid_largest(n, residual);
         if (now > error) {
             /* The correction did harm: without it. */

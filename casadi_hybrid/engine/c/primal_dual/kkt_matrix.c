@@ -68,8 +68,7 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residu
 void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
                     const double *x, double *left) {
     const hybrid_low_rank *low = kkt->low_rank;
-    hybrid_ldl_product(&plan->ldl, kkt->K, x, left);
-    for (int i = 0; i < plan->n + plan->m; i++) left[i] = right[i] - left[i];
+    hybrid_ldl_residual(&plan->ldl, kkt->K, x, right, left);
     for (int k = 0; kkt->changed && k < low->rank; k++) {
         const double *column = low->V + (long long)k * plan->n;
         const double by = low->w[k] * hybrid_dot(plan->n, column, x);
@@ -169,8 +168,7 @@ static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
     solve(plan, kkt, kkt->right, x, room);
     for (int corrections = 0;; corrections++) {
         double now, *left = room;
-        hybrid_ldl_product(&plan->ldl, kkt->K, x, left);
-        for (int i = 0; i < size; i++) left[i] = kkt->right[i] - left[i];
+        hybrid_ldl_residual(&plan->ldl, kkt->K, x, kkt->right, left);
         now = hybrid_largest(size, left);
         if (!(now <= error)) {
             for (int i = 0; i < size && corrections; i++) x[i] -= step[i];
