@@ -36,7 +36,6 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     place(plan, arena, run);
     hybrid_place_kkt(plan, arena, &run->kkt);
     run->W = hybrid_allocate(arena, plan->nnz_W);
-    run->zero = hybrid_allocate(arena, longer(plan->n, plan->m));
     run->sizes = hybrid_allocate(arena, longer(plan->n_g, plan->n_x));
     HYBRID_PLACE(arena, plan->n_x, &run->history.x_now, &run->history.x_before);
     run->sides = hybrid_allocate_ints(arena, plan->n);
@@ -108,7 +107,6 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     run->history.began = hybrid_time(functions);
     run->history.best_merit = INFINITY;
     run->history.outward_limit = 1;
-    memset(run->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&run->now);
     clear_state(plan, state);
     if (functions->secants && !options->near) functions->secants->count = 0;

@@ -147,32 +147,22 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
     return failed || !hybrid_all_finite(form->plan->nnz_H, H);
 }
 
-/* The Hessian from first derivatives, among whose points this one is from now on. */
-static void approximate(hybrid_form *form, const hybrid_point *at, const double *y, double scale,
-                        double *W) {
-    const hybrid_plan *plan = form->plan;
-    hybrid_secants *secants = form->functions->secants;
-    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
-    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i];
-    hybrid_remember(plan, at, secants);
-    hybrid_secant_hessian(plan, secants, scale, form->lam, form->H, &form->low_rank);
-    for (int k = 0; k < plan->nnz_W; k++) W[k] = form->H[plan->W_of_H[k]];
-}
 
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W) {
     const hybrid_plan *plan = form->plan;
-    double scale = objective * form->scale_f;
-    if (form->functions->secants) {
-        approximate(form, at, y, scale, W);
-        return 0;
-    }
-    if (form->plain && objective == 1.0) return second(form, at, y, W);
+    hybrid_secants *secants = form->functions->secants;
+    const double scale = objective * form->scale_f, by = secants ? 1.0 : scale;
+    if (!secants && form->plain && objective == 1.0) return second(form, at, y, W);
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
-    for (int i = 0; i < plan->m; i++)
-        form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / scale;
-    if (second(form, at, form->lam, form->H)) return 1;
-    for (int k = 0; k < plan->nnz_W; k++) W[k] = scale * form->H[plan->W_of_H[k]];
+    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / by;
+    if (secants) {
+        hybrid_remember(plan, at, secants);
+        hybrid_secant_hessian(plan, secants, scale, form->lam, form->H, &form->low_rank);
+    } else if (second(form, at, form->lam, form->H)) {
+        return 1;
+    }
+    for (int k = 0; k < plan->nnz_W; k++) W[k] = by * form->H[plan->W_of_H[k]];
     return 0;
 }
 
