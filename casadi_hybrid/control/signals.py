@@ -83,6 +83,9 @@ class ByName(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return plain(known(name, self.rows, "trajectory"))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.rows
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -156,8 +156,12 @@ class Solution(Ended):
         """Return a trajectory by name."""
         return plain(known(name, self.values, "trajectory"))
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.values
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def keys(self) -> KeysView[str]:
+        """The names of the trajectories."""
+        return self.values.keys()
 
     @property
     def duration(self) -> float:
