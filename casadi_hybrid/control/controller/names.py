@@ -149,16 +149,9 @@ class LimitsInC:
 
     def _rows(self, program: Program, key: str) -> list[tuple[int, int, float]]:
         """For each bound that is a limit: its place, that of the limit, and its scale."""
-        blocks = program.variables if key.endswith("x") else program.constraints
-        scales = np.ones(program.n if key.endswith("x") else program.m)
-        for block in blocks.values():
-            scales[block.where] = block.scale.ravel(order="F")
-        found = []
-        for (name, side), at in self._at.items():
-            if side[0] != key[0]:
-                continue
-            for i in range(self._limits.now(name)[0].size):
-                moved = self._limits.moved_in(program, name, side, i)
-                changed = np.flatnonzero(getattr(moved, key) != getattr(program, key))
-                found += [(int(place), at + i, float(scales[place])) for place in changed]
-        return found
+        return [
+            (place, at + entry, scale)
+            for (name, side), at in self._at.items() if side[0] == key[0]
+            for own, *parts in self._limits.bounds_of(program, name) if own == key
+            for place, entry, scale in zip(*(part.tolist() for part in parts), strict=True)
+        ]  # fmt: skip

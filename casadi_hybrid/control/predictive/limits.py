@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, known, numbers, pair_of
+from casadi_hybrid.control.signals import Array, changeable, known, numbers, pair_of
 from casadi_hybrid.control.statement import Statement
 
 Sides = tuple[Array, Array]
@@ -43,12 +43,7 @@ class Limits:
                 changed.pop(name, None)
                 continue
             changed[name] = pair_of(name, declared.lower.size, pair)
-            for side, limit in zip(("lower", "upper"), changed[name], strict=True):
-                if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
-                    raise InputError(
-                        f"{name!r} was declared without {side}=, so that there is no {side} limit "
-                        "to change; declare one, as wide as you like"
-                    )
+            changeable(name, changed[name], declared)
         self._changed = changed
 
     def put_into(self, program: Program) -> Program:
@@ -63,13 +58,10 @@ class Limits:
         declared = self.declared[name]
         return self._changed.get(name, (declared.lower, declared.upper))
 
-    def moved_in(self, program: Program, name: str, side: str, entry: int) -> Program:
-        """Return the program with one number of its limits moved outwards."""
-        lower, upper = (limit.copy() for limit in self.now(name))
-        (lower if side == "lower" else upper)[entry] += -1.0 if side == "lower" else 1.0
+    def bounds_of(self, program: Program, name: str) -> Iterator[tuple[str, Any, Any, Array]]:
+        """Yield which bounds are the limits of a name; see :meth:`Program.bounds_of`."""
         for prefix in self._prefixes:
-            program = program.with_limits(name, self.declared[name], lower, upper, prefix)
-        return program
+            yield from program.bounds_of(name, self.declared[name], prefix)
 
     def of(self, kind: str, program: Program) -> Sides:
         """Return lower and upper of all of a kind as a program has them, one below the other."""
@@ -77,9 +69,10 @@ class Limits:
             return self._sides[kind]
         lower, upper = (side.copy() for side in self._sides[kind])
         for name, where in self._model.places(kind).items():
-            sides = program.limits.get(f"{self._prefixes[0]}{name}")
-            if sides is not None:
-                lower[where], upper[where] = sides
+            of = [program.limits.get(f"{prefix}{name}") for prefix in self._prefixes]
+            if pairs := [pair for pair in of if pair is not None]:  # of scenarios the tightest
+                lower[where] = np.max([pair[0] for pair in pairs], axis=0)
+                upper[where] = np.min([pair[1] for pair in pairs], axis=0)
         return lower, upper
 
 
