@@ -58,10 +58,16 @@ class Limits:
         declared = self.declared[name]
         return self._changed.get(name, (declared.lower, declared.upper))
 
-    def bounds_of(self, program: Program, name: str) -> Iterator[tuple[str, Any, Any, Array]]:
-        """Yield which bounds are the limits of a name; see :meth:`Program.bounds_of`."""
+    def follows(self, name: str, side: str) -> bool:
+        """Whether a limit is an expression of parameters and has not been changed."""
+        moved = getattr(self.declared[name], "moved", (None, None))
+        return name not in self._changed and moved[side == "upper"] is not None
+
+    def bounds_of(self, program: Program, name: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the name in the program with what :meth:`Program.bounds_of` says of it."""
         for prefix in self._prefixes:
-            yield from program.bounds_of(name, self.declared[name], prefix)
+            for bounds in program.bounds_of(name, self.declared[name], prefix):
+                yield f"{prefix}{name}", *bounds
 
     def of(self, kind: str, program: Program) -> Sides:
         """Return lower and upper of all of a kind as a program has them, one below the other."""
@@ -81,16 +87,19 @@ def measured(
 ) -> tuple[Array, dict[str, Any], str]:
     """Return the state as a column, the parameters, and what is not finite in them, in words.
 
-    Zeros stand where numbers are not finite, so that the shapes can be checked all the same.
+    Where numbers are not finite the declared ones stand, of states zeros, so that the shapes can be
+    checked and limits are those that were declared.
     """
     flaws: list[str] = []
     if isinstance(x, Mapping):
-        x = {name: _clean(value, f"the measured {name}", flaws) for name, value in x.items()}
+        x = {name: _clean(name, value, f"the measured {name}", flaws, {})
+             for name, value in x.items()}  # fmt: skip
     else:
-        x = _clean(x, "the measured state", flaws)
+        x = _clean("", x, "the measured state", flaws, {})
     state: Array = ocp.model.vector("state", x, "x")
     given = {
-        name: _clean(value, f"the parameter {name}", flaws) for name, value in parameters.items()
+        name: _clean(name, value, f"the parameter {name}", flaws, ocp.declared)
+        for name, value in parameters.items()
     }
     return state, given, "; ".join(flaws)
 
@@ -117,9 +126,10 @@ def limited(
     return state, amounts
 
 
-def _clean(value: Any, what: str, flaws: list[str]) -> Any:
+def _clean(name: str, value: Any, what: str, flaws: list[str], declared: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):  # of one scenario
-        return {name: _clean(own, f"{what}: {name}", flaws) for name, own in value.items()}
+        return {own: _clean(own, part, f"{what}: {own}", flaws, declared)
+                for own, part in value.items()}  # fmt: skip
     if callable(value):
         return value
     try:
@@ -129,5 +139,7 @@ def _clean(value: Any, what: str, flaws: list[str]) -> Any:
     wrong = ~np.isfinite(found)
     if wrong.any():
         flaws.append(f"{what} has {found[wrong].ravel()[0]:g}")
-        found[wrong] = 0.0
+        known = declared.get(name, 0.0)
+        fits = not callable(known) and np.size(known) in (1, found.size)
+        found[wrong] = np.resize(known if fits else 0.0, found.shape)[wrong]
     return found
