@@ -217,6 +217,12 @@ class Model:
         kinds = ("state", "algebraic", "control")
         return {name: s for kind in kinds for name, s in self.signals[kind].items()}
 
+    @property
+    def equation_names(self) -> list[str]:
+        """The rows of the equations, one below the other."""
+        return [f"{name}[{i}]" if rows.numel() > 1 else name
+                for name, rows in self._equations.items() for i in range(rows.numel())]  # fmt: skip
+
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
         return known(name, {**self._symbols, **self._outputs}, "quantity")
