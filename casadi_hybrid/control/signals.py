@@ -183,6 +183,16 @@ def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
     return least, most
 
 
+def changeable(name: str, pair: tuple[Array, Array], declared: Any) -> None:
+    """Refuse a limit on a side of which the program has none."""
+    for side, limit in zip(("lower", "upper"), pair, strict=True):
+        if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
+            raise InputError(
+                f"{name!r} was declared without {side}=, so that there is no {side} limit "
+                "to change; declare one, as wide as you like"
+            )
+
+
 def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:
     """Return limits given as a pair (lower, upper), in which None is no limit, as columns."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
