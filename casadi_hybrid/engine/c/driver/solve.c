@@ -14,8 +14,6 @@
 
 #include "driver/runs.h"
 
-
-
 /* The solver's own arrays; those of its runs follow them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
     const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
@@ -222,7 +220,6 @@ static int is_final(int stop) {
     return stop == HYBRID_STOP_CONVERGED || stop == HYBRID_STOP_UNBOUNDED ||
            stop == HYBRID_STOP_TIME_LIMIT || stop == HYBRID_STOP_STOPPED_BY_USER;
 }
-
 
 static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
