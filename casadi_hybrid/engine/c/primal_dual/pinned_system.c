@@ -10,6 +10,17 @@
 
 #include "primal_dual/primal_dual.h"
 
+/* The exponent of frexp, for a finite number that is not 0. */
+static int exponent_of(double value) {
+    unsigned long long bits = 0; /* uint64_t would need another header in an export */
+    int exponent;
+    memcpy(&bits, &value, sizeof value);
+    exponent = (int)(bits >> 52 & 0x7ff);
+    if (exponent) return exponent - 1022;
+    frexp(value, &exponent);
+    return exponent;
+}
+
 /* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero, so that
  * what is pinned moves by as little as rounding makes of it. A curvature of less than 2^-31 of the
  * largest |entry| of W is none: so the weight is no less than that. */
@@ -20,7 +31,7 @@ static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt
         double entry = kkt->K[plan->K_diagonal[i]];
         int exponent;
         if (kkt->pinned[i] || entry == 0.0 || !isfinite(entry) || fabs(entry) < least) continue;
-        frexp(entry, &exponent);
+        exponent = exponent_of(entry);
         sum += exponent;
         count++;
     }
