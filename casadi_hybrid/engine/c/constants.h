@@ -186,7 +186,6 @@
 
 /* --- trust_region ----------------------------------------------------------------------------- */
 
-
 /* Factor of the radius after a good step [M] */
 #define HYBRID_TRUST_REGION_GROWTH 3.0
 /* Part of the radius that the normal step may take [NW 18.5] */
@@ -227,7 +226,6 @@
 #define HYBRID_INERTIA_DECAY 3.0
 /* A step cut below this part of its length is short [M] */
 #define HYBRID_STEP_SHORT 0.05
-
 
 /* --- driver ----------------------------------------------------------------------------------- */
 

@@ -387,8 +387,8 @@ typedef struct {
     int beyond;   /* iterates in a row that go on outwards, and prove nothing */
 } hybrid_ray;
 
-/* What a run leaves behind; its arrays are the caller's, put there by hybrid_state_attach. The
- * functions of `best` and its x are in the answer: who runs Python may not be called again. */
+/* What a run leaves behind, in arrays of the caller's: hybrid_state_attach. x and the functions of
+ * `best` are in the answer: where they run Python they may not be called again. */
 typedef struct {
     /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
      * feasible: of the feasible ones that with the least f; nearby: the one a little outside whose

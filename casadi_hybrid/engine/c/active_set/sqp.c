@@ -23,7 +23,7 @@ typedef struct {
     hybrid_point *at, *trial;
     double *y, *y_before;          /* y_before: before the last move */
     hybrid_bound_multipliers held; /* the multipliers of bounds */
-    double *slope, *work;          /* the model's force; work: as long as w, x or g */
+    double *work;                  /* work: as long as w, x or g */
     double *terms;                 /* work: as long as x or g */
     hybrid_sizes sizes;            /* at the iterate */
     double *began;                 /* x of the first iterate */
@@ -43,7 +43,6 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     HYBRID_PLACE(arena, plan->m, &h->y, &h->y_before);
     HYBRID_PLACE(arena, plan->n, &h->held.z_lower, &h->held.z_upper);
     h->held.at = hybrid_allocate_ints(arena, plan->n);
-    h->slope = h->model.force;
     h->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
     h->terms = hybrid_allocate(arena, longer(plan->n_x, plan->n_g));
     h->began = hybrid_allocate(arena, plan->n_x);
@@ -84,13 +83,13 @@ static void guess(sqp *h) {
 static void of_bounds(sqp *h) {
     const hybrid_kkt *kkt = &h->model.kkt;
     hybrid_bound_multipliers *held = &h->held;
-    hybrid_slope_of_L(h->form.plan, h->at, h->y, h->slope);
+    hybrid_slope_of_L(h->form.plan, h->at, h->y, h->model.force);
     for (int k = 0; k < held->count; k++)
         held->z_lower[held->at[k]] = held->z_upper[held->at[k]] = 0.0;
     held->count = kkt->n_pins;
     for (int k = 0; k < kkt->n_pins; k++) {
         const int i = held->at[k] = kkt->pins[k];
-        const double slope = h->slope[i];
+        const double slope = h->model.force[i];
         if (h->model.sides[i] == 1 && slope > 0.0) held->z_lower[i] = slope;
         if (h->model.sides[i] == 2 && slope < 0.0) held->z_upper[i] = -slope;
     }
@@ -144,7 +143,7 @@ static int judge(sqp *h, double error, hybrid_residuals *residuals) {
 }
 
 static double error_at(sqp *h) {
-    return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, &h->held, h->work, &h->sizes);
+    return hybrid_scaled_error(&h->form, h->at, h->model.force, h->y, &h->held, h->work, &h->sizes);
 }
 
 /* A chord step: one more on the same set and factorization. Returns HYBRID_SOLVED where it led to a
@@ -273,7 +272,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
     h.held.count =
         hybrid_multipliers_in(&h.form, h.y, h.held.z_lower, h.held.z_upper, h.held.at);
-    hybrid_slope_of_L(plan, h.at, h.y, h.slope);
+    hybrid_slope_of_L(plan, h.at, h.y, h.model.force);
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;

@@ -79,7 +79,6 @@ static int lower(hybrid_run *outer) {
     return 1;
 }
 
-
 /* Leaves the elastic problem: outer->at is one of the points of the problem again, with the same
  * numbers. */
 static void leave_elastic(hybrid_run *outer) {
@@ -95,7 +94,6 @@ static void go_on(hybrid_run *run, int t) {
     run->now.reference.t = t;
     run->now.reference.rounds++;
 }
-
 
 /* Remembers the point where the elastic problem leads no further, if |c|_1 is stationary there. */
 static void look_for_proof(hybrid_run *run) {

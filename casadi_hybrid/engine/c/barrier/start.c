@@ -3,8 +3,6 @@
  * least squares,
  *
  *     min_y |grad f + A'y - z_lower + z_upper|. */
-#include <math.h>
-
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 

@@ -142,8 +142,8 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
     double least = 0.0;
     if (run->elastic.outer
-            ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
-                             HYBRID_FLAT, run->W)
+            ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y, HYBRID_FLAT,
+                             run->W)
             : hybrid_hessian_of_run(run))
         return HYBRID_UNDEFINED;
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);

@@ -1,6 +1,5 @@
 /* Runs by composite steps, where there are equations alone in variables without bounds: see
  * trust_region/policy.c. */
-#include <math.h>
 #include <string.h>
 
 #include "driver/driver.h"

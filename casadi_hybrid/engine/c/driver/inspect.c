@@ -1,11 +1,8 @@
 /* What every run by steps does with an iterate: residuals and error, a row for the observer, the
  * best iterates so far, and the termination test. */
 #include <math.h>
-#include <string.h>
 
-#include "feasibility/feasibility.h"
 #include "driver/driver.h"
-
 
 /* Shows an iterate to the observer. Returns whether the solve is to end. */
 static int write_row(hybrid_run *run, const hybrid_residuals *r) {
@@ -28,7 +25,6 @@ static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     return hybrid_observe(to, &view) ||
            hybrid_is_interrupted(to, run->history.began + run->history.elapsed);
 }
-
 
 /* Saves the iterates that are needed where the run ends: see outcome.c. */
 static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
@@ -95,7 +91,6 @@ static int limit_test(const hybrid_run *run, double merit) {
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
     return vain || (t >= run->options->patience && !converging) ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
-
 
 int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     const hybrid_plan *plan = run->plan;

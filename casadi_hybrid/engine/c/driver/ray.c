@@ -14,13 +14,6 @@
 
 #include "driver/driver.h"
 
-/* w = w of the base + c in the slacks: each at the value of its row. */
-static void move_slacks(const hybrid_plan *plan, const hybrid_point *base, double *w) {
-    hybrid_set(plan->n, base->w, w);
-    for (int k = 0; k < plan->n_slack; k++)
-        w[plan->n_free + k] += base->c[plan->slack_row[k]];
-}
-
 /* run->trial becomes a feasible point near the w of run->corrected. Returns 0, or 1 where the steps
  * find none. */
 static int land(hybrid_run *run) {
@@ -33,7 +26,7 @@ static int land(hybrid_run *run) {
         for (int i = 0; i < plan->n; i++)
             w[i] = hybrid_between(w[i], form->lower[i], form->upper[i]);
         if (hybrid_visit_problem(run, run->corrected)) return 1;
-        move_slacks(plan, &run->corrected->of, at->w);
+        hybrid_move_slacks(plan, &run->corrected->of, at->w);
         if (hybrid_visit_problem(run, run->trial)) return 1;
         if (hybrid_is_met(plan, run->numbers, at, HYBRID_ROUNDING_CAP, run->sizes)) return 0;
         for (int i = 0; i < plan->n; i++) {

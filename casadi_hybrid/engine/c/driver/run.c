@@ -3,10 +3,8 @@
  *
  * Where no step leads on it ends with a status, and the state has the iterate whose step could not
  * be taken. */
-#include <math.h>
 #include <string.h>
 
-#include "feasibility/feasibility.h"
 #include "active_set/active_set.h"
 #include "driver/driver.h"
 

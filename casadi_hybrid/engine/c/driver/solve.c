@@ -14,8 +14,6 @@
 
 #include "driver/runs.h"
 
-
-
 /* The solver's own arrays; those of its runs follow them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
     const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
@@ -45,7 +43,6 @@ void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_solver solver;
     long long of_warm, ints_of_warm;
-    memset(&solver, 0, sizeof solver);
     place(plan, &arena, &solver);
     hybrid_sqp_memory(plan, &of_warm, &ints_of_warm);
     if (has_composite(plan, options))
@@ -111,9 +108,15 @@ static int by_active_set(hybrid_solver *solver) {
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    const int status = (composite ? hybrid_composite_steps : hybrid_interior_point)(
-        solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->memory,
-        solver->doubles, solver->ints, &solver->state, &solver->found);
+    int status;
+    if (composite)
+        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
+                                        &solver->run.how, solver->memory, solver->doubles,
+                                        solver->ints, &solver->state, &solver->found);
+    else
+        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
+                                       &solver->run.how, solver->memory, solver->doubles,
+                                       solver->ints, &solver->state, &solver->found);
     spend(solver);
     solver->answer->undefined += solver->state.undefined;
     return status;
@@ -222,7 +225,6 @@ static int is_final(int stop) {
     return stop == HYBRID_STOP_CONVERGED || stop == HYBRID_STOP_UNBOUNDED ||
            stop == HYBRID_STOP_TIME_LIMIT || stop == HYBRID_STOP_STOPPED_BY_USER;
 }
-
 
 static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;

@@ -14,7 +14,6 @@ void hybrid_begin_root(hybrid_run *run, double theta);
  * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_root_step(hybrid_run *run);
 
-
 /* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on
  * with a smaller nu, by far where the violation is clearly stationary. Returns a status. */
 int hybrid_root_closer(hybrid_run *run);

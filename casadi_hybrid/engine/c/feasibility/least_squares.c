@@ -34,7 +34,6 @@ static double expected(hybrid_run *run, const double *W, const double *D, const 
     return -along - 0.5 * bend;
 }
 
-
 /* The gradient of the function: without A'c in run->force, with it in `slope`. Returns whether that
  * counts as zero. */
 static int is_flat(hybrid_run *run, double *slope) {

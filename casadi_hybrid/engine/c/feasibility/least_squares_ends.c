@@ -15,11 +15,7 @@ void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_se
 /* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier
  * lets an entry leave by no more than twice its distance a step. */
 static void make_room(hybrid_run *run, double theta) {
-    const hybrid_plan *plan = run->plan;
-    const hybrid_point *at = &run->at->of;
-    hybrid_set(plan->n, at->w, run->trial->of.w);
-    for (int k = 0; k < plan->n_slack; k++)
-        run->trial->of.w[plan->n_free + k] += at->c[plan->slack_row[k]];
+    hybrid_move_slacks(run->plan, &run->at->of, run->trial->of.w);
     hybrid_push_inside(&run->form, HYBRID_FORM_OFF * theta, run->trial->of.w);
     if (!hybrid_visit_problem(run, run->trial)) hybrid_swap_trials(&run->at, &run->trial);
 }

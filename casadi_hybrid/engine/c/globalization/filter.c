@@ -14,7 +14,6 @@ static double theta_min(double theta_start) {
     return HYBRID_FILTER_LEAST * hybrid_max(theta_start, 1.0);
 }
 
-
 double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope) {
     double least = HYBRID_LINE_SEARCH_GAMMA, theta = pair->theta;
     if (slope < 0.0) {

@@ -31,5 +31,4 @@ int hybrid_restored(const hybrid_run *run, const hybrid_trial *trial);
 /* Adds the pair of an iterate to the filter; where that is full the oldest goes. */
 void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it);
 
-
 #endif

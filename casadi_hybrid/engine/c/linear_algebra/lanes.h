@@ -6,7 +6,6 @@
 #define HYBRID_LANES_H
 
 #include <math.h>
-#include <string.h>
 
 #if !defined(__GNUC__) || defined(HYBRID_NO_LANES)
 #define LANES_TOGETHER 1

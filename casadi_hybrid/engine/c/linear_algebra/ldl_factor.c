@@ -139,8 +139,7 @@ void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor
                        double *room, hybrid_inertia *found) {
     double *scaled = room, *stack = scaled + s->entries, *most = stack + s->stack;
     int end = s->size;
-    found->positive = found->negative = found->zero = found->delayed = found->doubtful = 0;
-    found->smallest = HUGE_VAL, found->growth = 0;
+    *found = (hybrid_inertia){.smallest = HUGE_VAL};
     found->singular = !equilibrate(s, values, factor, scaled, most);
     for (int k = 0; k < s->fronts; k++) pivots[3 * k] = s->first[k + 1] - s->first[k];
     for (int k = 0; k < s->fronts && !found->singular; k++) {

@@ -63,8 +63,7 @@ void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *fa
     const int *target = s->target;
     const double *u = factor + 2 * s->size;
     double *mass = room;
-    found->positive = found->negative = found->zero = found->delayed = found->doubtful = 0;
-    found->singular = 0, found->smallest = found->growth = 0;
+    *found = (hybrid_inertia){0};
     memset(factor, 0, sizeof(double) * (size_t)s->factor);
     for (int k = 0; k < s->entries; k++) factor[s->home[k]] = values[k];
     for (int k = 0; k < s->size; k++) mass[k] = fabs(factor[k]);

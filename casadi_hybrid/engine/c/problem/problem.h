@@ -109,6 +109,8 @@ static inline double hybrid_distance(double lower, double upper, double room) {
 int hybrid_first_at(hybrid_form *form, hybrid_point *point);
 /* The largest entry of each row of A at the start, unscaled. */
 void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row);
+/* w = that of a point, but each slack at the value of its row. */
+void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double *w);
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);

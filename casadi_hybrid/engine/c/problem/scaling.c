@@ -33,7 +33,6 @@ static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
     return other ? HYBRID_OTHER_PATTERN : HYBRID_SOLVED;
 }
 
-
 static double scale_of(double steepest) {
     if (!(steepest > HYBRID_FORM_SCALE_GOAL)) return 1.0;
     return hybrid_between(HYBRID_FORM_SCALE_GOAL / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);

@@ -123,6 +123,11 @@ static void scaled(const hybrid_form *form, hybrid_point *point) {
         point->A[k] = point->raw_J[plan->A_of_J[k]] * form->scale_c[plan->A_rows[k]];
 }
 
+void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double *w) {
+    hybrid_set(plan->n, at->w, w);
+    for (int k = 0; k < plan->n_slack; k++) w[plan->n_free + k] += at->c[plan->slack_row[k]];
+}
+
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x) {
     const hybrid_plan *plan = form->plan;
     int known;
@@ -146,7 +151,6 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
     form->answer->in_seconds += hybrid_time(functions) - began;
     return failed || !hybrid_all_finite(form->plan->nnz_H, H);
 }
-
 
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W) {

@@ -3,9 +3,7 @@
  * progression, each followed by two damped Gauss-Newton corrections. Along these directions the
  * linear model is flat, and the quadratic part of c decides. The first point that at least halves
  * |c| is taken. */
-#include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "feasibility/feasibility.h"
 #include "trust_region/trust_region.h"
