@@ -121,11 +121,13 @@ class Sensitivities:
         return ca.Function("mixed", [x, lam, p], parts)
 
     def __call__(
-        self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS
-    ) -> dict[str, Matrix]:
+        self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS,
+        of_p: Any = slice(None),
+    ) -> dict[str, Matrix]:  # fmt: skip
         """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
 
-        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound.
+        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound, ``of_p``
+        are the entries of p: another may have no derivative.
 
         An equality's two bounds, when moved apart, act one at a time: the derivative is given to
         the one its multiplier's sign names, the other has zero. Their sum is what moving both
@@ -136,11 +138,12 @@ class Sensitivities:
                 a free direction, or dependent active rows contradict each other as p moves.
         """
         program = self.program
-        n, m, n_p = program.n, program.m, program.n_p
+        n, m = program.n, program.m
         system = self._system(solution, p, bounds)
         slope_p, f_p, g_p = (
-            np.asarray(part.full()) for part in self._mixed(solution.x, solution.lam_g, p)
+            np.asarray(part.full())[:, of_p] for part in self._mixed(solution.x, solution.lam_g, p)
         )
+        n_p = slope_p.shape[1]
         factor = SymmetricFactor(system.matrix(system.active)) if system.clear else None
         exact = factor is not None and not factor.singular
         at = system.active if exact else system.felt
@@ -203,7 +206,8 @@ class Sensitivities:
         if broken.any():
             raise _singular(
                 f"{self._named(at[broken])} on limits that contradict each other as "
-                "the parameter, or one of the bounds, moves"
+                "the parameter, or one of the bounds, moves; a larger price on controls, or on "
+                "what else they limit, leaves fewer of them active"
             )
         return step
 
