@@ -247,13 +247,19 @@ def test_a_limit_of_moves_holds_in_the_loop_and_can_change():
     assert np.abs(mpc.step([0.0])["v"] - applied[-1]).max() == pytest.approx(0.05, abs=1e-6)
 
 
-def test_a_limit_of_moves_is_hard_where_others_give_way():
+def test_a_limit_of_moves_gives_way_last():
     ocp = moving(limit=0.2)
     ocp.path("full", ocp.model.symbol("y"), lower=2.0)
     step = MPC(ocp).step([0.0])
     assert step.status == "softened"
     assert list(step.violated) == ["full"]
     np.testing.assert_allclose(step["v"], [0.5, 0.2], atol=1e-6)
+    mpc = MPC(moving(limit=0.2))
+    mpc.limits(v=(None, -1.0))
+    step = mpc.step([0.0])
+    assert step.status == "softened"
+    assert step.violated == {"moves of v": pytest.approx(1.1, abs=1e-6)}
+    np.testing.assert_allclose(step["v"], -1.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,11 @@ OF_A_PROBLEM = {
         lambda o: o.minimize("a", end=ca.SX.sym("w")), "'w', which cart does not know"),
     "constraint twice": (
         lambda o: (o.path("a", 1, upper=2), o.path("a", 1, upper=2)), "a constraint 'a' already"),
+    **{f"constraint named {name}": (
+        lambda o, name=name: o.path(name, 1, upper=2), f"cart has '{name}' already: limits, mult")
+       for name in ("x", "u", "duration", "dynamics", "initial x", "final x")},
+    "parameter named as a constraint": (
+        lambda o: (o.path("a", 1, upper=2), o.parameter("a")), "'a' already"),
     "constraint of none": (lambda o: o.path("a", 1), "'a' has no limit"),
     "constraint a comparison": (
         lambda o: o.path("a", o.model.symbol("x") <= 1), "a comparison in the expression"),

@@ -33,7 +33,7 @@ class Pattern:
         return cls(shape, np.array(rows, dtype=np.intp), np.array(cols, dtype=np.intp))
 
     @classmethod
-    def ordered(cls, shape: tuple[int, int], rows: Index, cols: Index) -> tuple[Pattern, Index]:
+    def ordered(cls, shape: tuple[int, int], rows: Any, cols: Any) -> tuple[Pattern, Index]:
         """Return the pattern of entries given in any order, and where each of them went.
 
         Entries at one place are merged.

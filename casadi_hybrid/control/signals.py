@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError, in_a_sentence, suggest
 from casadi_hybrid.basics.inputs import count
 
 Array = NDArray[np.float64]
@@ -73,6 +73,10 @@ class Signal:
                 "the typical size is called scale"
             )
         return cls(name, size, least, most, typical, guess, unit, **rest)
+
+
+class NumberError(InputError):
+    """A number is NaN, or the function that should give it raised."""
 
 
 class ByName(Mapping[str, Any]):
@@ -154,7 +158,7 @@ def column(value: Any, size: int, what: str) -> Array:
     values = numbers(value, what).ravel()
     if np.isnan(values).any():
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
-        raise InputError(f"{what} has a NaN; give numbers{none}")
+        raise NumberError(f"{what} has a NaN; give numbers{none}")
     if values.size not in (1, size):
         needed = (
             f"one, or declare it with {values.size} entries" if size == 1 else f"one, or {size}"
@@ -181,6 +185,16 @@ def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
         at = int(np.argmax(least > most))
         raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
     return least, most
+
+
+def changeable(name: str, pair: tuple[Array, Array], declared: Any) -> None:
+    """Refuse a limit on a side of which the program has none."""
+    for side, limit in zip(("lower", "upper"), pair, strict=True):
+        if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
+            raise InputError(
+                f"{name!r} was declared without {side}=, so that there is no {side} limit "
+                "to change; declare one, as wide as you like"
+            )
 
 
 def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:
@@ -216,7 +230,7 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     """Return a size × columns matrix: from a number, a column, a row or in full; without NaN."""
     values = numbers(value, what)
     if np.isnan(values).any():
-        raise InputError(f"{what} has a NaN")
+        raise NumberError(f"{what} has a NaN")
     shape = values.shape
     flat = shape == (size * columns,) and 1 in (size, columns)
     if shape == (size, columns) or flat:
@@ -240,7 +254,11 @@ def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool =
     too.
     """
     if callable(guess):
-        return _stacked([guess(s) for s in fractions.tolist()], size, what)
+        try:
+            points = [guess(s) for s in fractions.tolist()]
+        except Exception as error:
+            raise NumberError(f"{what} raised {in_a_sentence(error)}") from error
+        return _stacked(points, size, what)
     if held and np.ndim(guess) and np.shape(guess)[-1] == fractions.size - 1:
         values = np.atleast_2d(np.asarray(guess))
         if values.shape[0] == size:

@@ -220,8 +220,8 @@ class Statement:
             gap, label = self.model.symbol(name) - wanted, f"final {name}"
             if name in self.ends:
                 self.constraints = [c for c in self.constraints if c.name != label]
-            self.at_end(label, gap, equal=0.0, scale=signal.scale, unit=signal.unit)
             self.ends[name] = wanted
+            self.at_end(label, gap, equal=0.0, scale=signal.scale, unit=signal.unit)
 
     def periodic(self, *names: str) -> None:
         """Let states end as they began, whatever that is; without names all of them."""
@@ -433,6 +433,14 @@ class Statement:
             raise InputError(f"name must be a non-empty text, got {name!r}")
         if any(constraint.name == name for constraint in self.constraints):
             raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
+        states = self.model.signals["state"]
+        own = {f"{what} {state}" for what in ("initial", "final", "periodic") for state in states}
+        taken = self._names - self.model.signals["output"].keys()  # a limit on an output
+        if name in taken | own.difference(f"final {state}" for state in self.ends):
+            raise InputError(
+                f"{self.name} has {name!r} already: limits, multipliers and plans could not tell "
+                "them apart; give the constraint a name of its own"
+            )
         sides = [side for side in rest[:3] if side is not None]
         if len(sides) == 1 and isinstance(sides[0], ca.SX) and not sides[0].is_constant():
             expression, rest = expression - sides[0], tuple(0 if s is sides[0] else s for s in rest)
@@ -441,13 +449,19 @@ class Statement:
 
     def _declare(self, signal: Signal, value: Any) -> Any:
         self._open()
-        of_model = (name for kind in self.model.signals.values() for name in kind)
-        if signal.name in {*self._symbols, *of_model, "x0", "time", "guess", "duration"}:
+        if signal.name in {*self._names, "x0", "guess", *(c.name for c in self.constraints)}:
             raise InputError(f"{self.name} has {signal.name!r} already; give each its own name")
         self.signals[signal.name] = signal
         self.values[signal.name] = value
         self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
         return self._symbols[signal.name]
+
+    @property
+    def _names(self) -> set[str]:
+        """What stands for something else than a constraint."""
+        of_model = (name for kind in self.model.signals.values() for name in kind)
+        rows = "dynamics", "continuity", "equations", "equations at grid points"
+        return {*self._symbols, *of_model, "time", "duration", *rows}
 
     def _expression(self, value: Any, what: str) -> Any:
         arguments = [*self.model.arguments, *self._symbols.values(), self.duration]

@@ -133,9 +133,9 @@ class Functions:
     @cached_property
     def used(self) -> NDArray[np.bool_]:
         """Which variables stand in a row or in the objective."""
-        J = self.entries[0]
+        J, H = self.entries
         used = np.zeros(J.shape[1], dtype=bool)
-        used[J.cols] = True
+        used[J.cols] = used[H.cols] = True
         if not used.all():
             used[self.first.jac_sparsity(0, 0).T.row()] = True
         return used

@@ -108,7 +108,7 @@ class Answers:
         assert aid is not None
         program = aid.numbers(question.state, question.at, question.parameters)
         found = aid.run(replace(question, program=program))
-        why = f"{why}; {found.reason}" if found.reason else why
+        why += f"; the softened problem: {found.reason}" if found.reason else ""
         if not found.usable or found.plan is None:
             return Answer([found], "", why)
         over = violated(aid.problem, program, found.plan.x, aid.tolerance)

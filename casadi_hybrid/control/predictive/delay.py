@@ -115,4 +115,6 @@ class Delay:
             acting = [control for t, control in self._sent if t <= begin + slack]
             u = acting[-1] if acting else self._plant.start()
             x = self._plant.step(x, u, begin, period=end - begin)
+        if not np.isfinite(x).all():
+            raise ArithmeticError(f"{self._plant.model.name} comes to a state that is not finite")
         return x

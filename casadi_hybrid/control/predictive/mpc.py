@@ -24,7 +24,7 @@ from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, re
 from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Gain, Gains, Record, Step, arrays, table
-from casadi_hybrid.control.signals import Array, by_name, moment
+from casadi_hybrid.control.signals import Array, NumberError, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
@@ -41,9 +41,10 @@ class MPC:
     A solve begins at the last plan, moved on in time, with its multipliers. What is not a solution
     is used only where it holds the dynamics and all limits, which is computed anew. Else the input
     comes from, in this order, the last plan that was used, ``fallback``, and ``default``. A step
-    never raises for what numbers do: NaN in a measurement, a failed solve, an exception in the
-    model. The status of the :class:`Step` says what happened. ``print(mpc)`` says what is applied
-    without a plan.
+    never raises for what numbers do: NaN in a measurement or in the prediction over a delay, a
+    failed solve, an exception in the model, in ``fallback`` or in a function that gives a
+    parameter. The status of the :class:`Step` says what happened. ``print(mpc)`` says what is
+    applied without a plan.
 
     Args:
         ocp: an :class:`OptimalControl` with all states fixed at the start (:meth:`initial`), or
@@ -67,7 +68,8 @@ class MPC:
         soften: what exceeding a limit costs in the softened problem, in units of its scale: a
             weight or a :class:`Soft`. That problem is solved where the measured state is outside
             its limits or the solver finds no feasible point: limits of states and all constraints
-            are soft there, those of controls are not. None: it is never solved.
+            are soft there, those of controls are not, and those of moves cost 100 times as much, so
+            that they give way last. None: it is never solved.
         tolerance: the largest violation of a plan that is used, in scaled units. A measured state
             that exceeds its limits by no more than that counts as at them.
         period: from one step to the next where the time is not given; the first interval of the
@@ -191,7 +193,7 @@ class MPC:
         at = moment(time)
         question, flaw = self._question(x, at, parameters)
         if flaw:
-            raise InputError(f"{flaw}; prepare(…) needs a state")
+            raise InputError(f"{flaw}; prepare(…) needs finite numbers")
         aid = self._answers.aid
         found = self._prepared = self._answers.search.run(question)
         self._keep(found)
@@ -210,7 +212,8 @@ class MPC:
                 :meth:`OptimalControl.solve`.
 
         Raises:
-            InputError: for wrong shapes and unknown names, before any work.
+            InputError: for wrong shapes and unknown names, and where parameters put a lower limit
+                above its upper, before any work.
         """
         with self._later:
             return self._step(x, time, parameters)
@@ -242,7 +245,9 @@ class MPC:
             known = np.full(question.state.size, np.nan) if flaw else question.state
             if not self._spare.settled:
                 start = None if flaw else known
-                self._spare.settle(self._plan or beginning(self.ocp, start, acts, parameters))
+                self._spare.settle(
+                    self._plan or beginning(self.ocp, start, acts, question.parameters)
+                )
             control, status, said = self._spare.control(known, acts)
             reason += f"; {said}" if said else ""
         sides = self._answers.limits.of("control", question.program)
@@ -361,7 +366,13 @@ class MPC:
         state, given, flaw = measured(self._one, x, parameters)
         at += self._delay.seconds
         numbers = self._answers.search.numbers
-        program = numbers(state, at, given)
+        try:
+            program = numbers(state, at, given)
+        except NumberError as error:  # of a function of time: the numbers themselves are clean
+            flaw = "; ".join(filter(None, (flaw, str(error))))
+            given = {n: value for n, value in given.items() if not isinstance(value, Mapping)}
+            given |= {name: 0.0 for name, signal in self._one.given.items() if signal.varying}
+            program = numbers(state, at, given)
         if self._delay.seconds and not flaw:
             try:
                 one = program.part(next(iter(parts(self.ocp))))
@@ -373,7 +384,7 @@ class MPC:
         inside, far = limited(self._one, state, sides, self._tolerance)
         if (inside != state).any():
             state, program = inside, numbers(inside, at, given)
-        return Question(program, state, at, parameters, far), flaw
+        return Question(program, state, at, given, far), flaw
 
     def _keep(self, found: Found) -> None:
         if found.usable:

@@ -21,6 +21,8 @@ from casadi_hybrid.control.terms import Soft
 
 Problem = OptimalControl | Scenarios
 _PREFIX, _LIMITS = "violation of ", "limits of "
+_DEARER = 100.0
+"""The price of a limit on moves where others cost 1, so that it gives way last."""
 
 
 def parts(problem: Problem) -> dict[str, OptimalControl]:
@@ -59,8 +61,9 @@ def refuse(problem: Problem) -> None:
 def softened(problem: Problem, soft: Soft) -> Problem:
     """Return the problem with limits of states and all constraints soft, priced by their scale.
 
-    Limits of controls and of their moves stay hard; constraints that are soft already keep their
-    price. In scenarios it counts with the weight of each, as all costs do.
+    Limits of controls stay hard, and those of their moves give way where others do not suffice;
+    constraints that are soft already keep their price. In scenarios it counts with the weight of
+    each, as all costs do.
     """
     if isinstance(problem, OptimalControl):
         return _softened(problem, soft)
@@ -74,10 +77,10 @@ def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     other = ocp.reopened()
     other.name = f"{ocp.name}, softened"
     other.constraints = [
-        constraint
-        if constraint.soft or constraint.name in ocp.slewed
-        else replace(constraint, soft=_priced(soft, constraint.scale))
-        for constraint in ocp.constraints
+        c
+        if c.soft
+        else replace(c, soft=_priced(soft, c.scale, _DEARER if c.name in ocp.slewed else 1.0))
+        for c in ocp.constraints
     ]
     for name, signal in ocp.model.signals["state"].items():
         limited = np.isfinite(np.append(signal.lower, signal.upper)).any()
@@ -125,6 +128,7 @@ def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:
     return ", ".join(f"{name} by {in_unit(amounts[name], unit)}" for name, unit in units.items())
 
 
-def _priced(soft: Soft, scale: Array) -> Soft:
+def _priced(soft: Soft, scale: Array, dearer: float = 1.0) -> Soft:
     least = float(np.min(scale))
-    return Soft(soft.linear / least, soft.quadratic / least**2, soft.most * least)
+    linear, quadratic = soft.linear / least, soft.quadratic / least**2
+    return Soft(dearer * linear, dearer * quadratic, soft.most * least)

@@ -46,10 +46,10 @@ class Composed(InParts):
         for level in levels:
             for group in level.groups:
                 self._summed[group.ravel()] = True
-        self._outs = np.full((total, 2), -1)
+        self._outs = np.full((total, 2), -1, np.int32)
         there = found >= 0
         self._outs[found[there]] = assembly.places[there]
-        self._place = np.full(total, -1)  # in v, of each number that is part of a sum
+        self._place = np.full(total, -1, np.int32)  # in v, of each number that is part of a sum
         self._copies: list[tuple[Any, Any]] = []
         zero = self._of_constant(np.zeros(1))
         for i in range(2):
@@ -66,6 +66,7 @@ class Composed(InParts):
             np.concatenate([np.zeros(0), *parts]).astype(np.int32)
             for parts in zip(*self._copies, strict=True)
         )
+        del self._summed, self._outs, self._place, self._copies  # large, and all placed now
 
     def _of_constant(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         at = np.searchsorted(self._bits, np.ascontiguousarray(values).view(np.int64))
@@ -128,7 +129,7 @@ class Composed(InParts):
         """The places of a leaf, for each element."""
         columns = [self._begins[which] + at for which, at in piece.inputs]
         columns.append(self._of_constant(piece.constants).reshape(piece.constants.shape))
-        coming = np.hstack(columns)
+        coming = np.hstack(columns, dtype=np.int32)
         constants = self._of_constant(graph.constants)
 
         def places(value: int) -> Any:

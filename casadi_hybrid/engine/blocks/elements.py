@@ -109,7 +109,7 @@ class _Search:
         self._m = function.size1_out(1)
         self._pool = graph.constants
         f, rows = np.split(graph.result, [function.nnz_out(0)])
-        self._rows_at = np.array(function.sparsity_out(1).row(), dtype=np.int64)[rows >= 0]
+        self._rows_at = np.array(function.sparsity_out(1).row(), dtype=np.int32)[rows >= 0]
         f, rows = f[f >= 0], rows[rows >= 0]
         spine = np.zeros(graph.op.size, np.uint8)
         _, terms, factors = self._terms(graph, f, _LINEAR, spine)
@@ -289,8 +289,8 @@ class _Search:
         x, p, c = (ca.vertcat(ca.SX(0, 1), *symbols[one]) for one in (_X, _P, _C))
         return Kind(
             x, p, c, rows=ca.vertcat(ca.SX(0, 1), *rows), term=total(terms),
-            x_at=_columns(at[_X], count, np.int64), p_at=_columns(at[_P], count, np.int64),
-            row_at=_columns(row_at, count, np.int64),
+            x_at=_columns(at[_X], count, np.int32), p_at=_columns(at[_P], count, np.int32),
+            row_at=_columns(row_at, count, np.int32),
             constants=_columns(at[_C], count, np.float64),
         )  # fmt: skip
 

@@ -36,7 +36,7 @@ typedef struct hybrid_ldl {
     int fronts;  /* children come before their parents */
     int deepest; /* largest height of a front */
     int stack;   /* doubles for the blocks that wait for their parent */
-    int factor;  /* doubles for the factor */
+    int factor;  /* doubles for the factor, at most */
     int pivots;  /* integers for the order of the pivots */
     int room;    /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
     const int *starts;    /* [size + 1] the pattern as it was given */
@@ -48,7 +48,6 @@ typedef struct hybrid_ldl {
     const int *rest;      /* [below[fronts]] positions of the rows below, rising */
     const int *local;     /* [below[fronts]] where they are among the parent's rows, its own and
                              those below, counted without the delayed */
-    const int *panel;     /* [fronts] where in the factor a front begins */
     const int *block;     /* [fronts] where in the stack its block is put when it is done */
     const int *parent;    /* [fronts] or -1 */
     const int *children;  /* [fronts + 1] where in child a front's begin */
@@ -61,8 +60,9 @@ typedef struct hybrid_ldl {
 /* A pivot of the equilibrated K that is as small as this has no sign. That is less than usual where
    pivots are chosen from all rows that are left: one front may have no larger ones. */
 #define HYBRID_LDL_ROUNDING 1e-16
-/* A residual that is not refined any more, relative to b. */
-#define HYBRID_LDL_EXACT 1e-13
+/* A residual, relative to b, that is not refined any more: IPOPT's residual_ratio_max. A solution
+   with a larger one is in doubt. */
+#define HYBRID_LDL_REFINED 1e-10
 
 /* What a factorization found. The figures are of the equilibrated K, whose largest entry is 1. */
 typedef struct hybrid_inertia {
@@ -104,7 +104,7 @@ void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor
                        double *room, hybrid_inertia *found);
 
 /* Solves K x = b, b[size] and x[size] apart, with at most `refinements` corrections by the residual
-   of K: until it is at most 1e-13 |b|, or does not halve. Returns its size relative to |b|, both in
+   of K: until it is at most 1e-10 |b|, or does not halve. Returns its size relative to |b|, both in
    the largest entry; not finite where x is not. Nothing but room and x is written. */
 double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double *factor,
                         const int *pivots, const double *b, double *x, double *room,
@@ -147,8 +147,9 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
 void hybrid_ldl_correct(const hybrid_ldl *s, const double *factor, const int *pivots,
                         const double *r, double *x, double *room);
 
-/* y = K x for the lower triangle given. */
-void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y);
+/* left = b - K x for the lower triangle given. */
+void hybrid_ldl_residual(const hybrid_ldl *s, const double *values, const double *x,
+                         const double *b, double *left);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -126,7 +126,7 @@ class Assembly:
             keep = head | ~wanted
             source, target = made[keep], target[keep]
             if last:
-                found = np.full(len(self.places), -1)
+                found = np.full(len(self.places), -1, np.int32)
                 found[target] = source
                 return tuple(levels), found
 
@@ -139,7 +139,7 @@ def first_assembly(elements: Elements) -> Assembly:
     """(x, p) → f, ∇f, h, J_h."""
     n = elements.n
     rows = elements.rows_at
-    of_row = np.zeros(elements.m, np.int64)
+    of_row = np.zeros(elements.m, np.int32)
     of_row[rows] = np.arange(rows.size)
     pieces: list[Piece] = []
     source, target, entries = [], [], []
@@ -156,7 +156,7 @@ def first_assembly(elements: Elements) -> Assembly:
         if kind.term is not None:
             slope = values == tall
             source += [line + tall, places[:, slope]]
-            target += [np.zeros((kind.count, 1), np.int64), 1 + kind.x_at[:, of_x[slope]]]
+            target += [np.zeros((kind.count, 1), np.int32), 1 + kind.x_at[:, of_x[slope]]]
         of_rows = values < tall
         entries.append(
             (places[:, of_rows], kind.row_at[:, values[of_rows]], kind.x_at[:, of_x[of_rows]])
@@ -169,7 +169,8 @@ def first_assembly(elements: Elements) -> Assembly:
     column_of_h = ca.Sparsity.triplet(elements.m, 1, rows.tolist(), [0] * rows.size)
     sparsity = ca.Sparsity.dense(1, 1), ca.Sparsity.dense(n, 1), column_of_h, J
     total = sum(one.nnz() for one in sparsity)
-    places = np.stack([np.arange(total), np.full(total, -1)], axis=1)
+    places = np.full((total, 2), -1, np.int32)
+    places[:, 0] = np.arange(total)
     labels = ("x", "p"), ("f", "grad_f", "h", "jac_h")
     return Assembly(labels, tuple(pieces), sparsity, _flat(source), _flat(target), places)
 
@@ -192,15 +193,15 @@ def second_assembly(elements: Elements) -> Assembly:
         high.append(np.maximum(kind.x_at[:, i], kind.x_at[:, j]))
         begin += kind.count * piece.width
     row, column = _flat(low), _flat(high)
-    keys, target = np.unique(row * n + column, return_inverse=True)
+    keys, target = np.unique(row * np.int64(n) + column, return_inverse=True)
     row, column = keys // n, keys % n
     off = row != column
     H, place = _pattern(n, n, np.append(row, column[off]), np.append(column, row[off]))
-    places = np.full((keys.size, 2), -1)
+    places = np.full((keys.size, 2), -1, np.int32)
     places[:, 0] = place[: keys.size]
     places[off, 1] = place[keys.size :]
     labels = ("x", "lam", "p"), ("hess_lag",)
-    return Assembly(labels, tuple(pieces), (H,), _flat(source), target.ravel(), places)
+    return Assembly(labels, tuple(pieces), (H,), _flat(source), _flat([target]), places)
 
 
 def _curved(kind: Kind) -> bool:
@@ -208,7 +209,8 @@ def _curved(kind: Kind) -> bool:
 
 
 def _flat(parts: list[Places]) -> Places:
-    return np.concatenate([np.zeros(0, np.int64), *(part.ravel() for part in parts)])
+    parts = [np.zeros(0, np.int32), *(part.ravel() for part in parts)]
+    return np.concatenate(parts, dtype=np.int32)
 
 
 def _pattern(m: int, n: int, rows: Places, columns: Places) -> tuple[ca.Sparsity, Places]:

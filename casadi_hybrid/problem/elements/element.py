@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-Places = NDArray[np.int64]
+Places = NDArray[np.signedinteger[Any]]
 Find = Callable[[ca.Function], "Elements | None"]
 
 
@@ -127,4 +127,4 @@ class Elements(NamedTuple):
 
 def _triplet(sparsity: ca.Sparsity) -> tuple[Places, Places]:
     rows, columns = sparsity.get_triplet()
-    return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
+    return np.array(rows, dtype=np.int32), np.array(columns, dtype=np.int32)

@@ -117,14 +117,14 @@ static int resolve_K(const hybrid_plan *plan, hybrid_kkt *kkt) {
         for (int i = 0; i < size; i++) low->x[i] += kkt->solution[i];
         hybrid_left_by(plan, kkt, low->right, low->x, low->left);
         left = hybrid_largest(size, low->left);
-        if (left <= HYBRID_LDL_EXACT * all) break;
+        if (left <= HYBRID_LDL_REFINED * all) break;
         memcpy(kkt->right, low->left, (size_t)size * sizeof(double));
     }
     memcpy(kkt->right, low->right, (size_t)size * sizeof(double));
     memcpy(kkt->solution, low->x, (size_t)size * sizeof(double));
     if (worst) return worst;
     scale = hybrid_largest(plan->nnz_K, kkt->K) * hybrid_largest(size, low->x);
-    return left <= HYBRID_REFINED * (all + scale) ? 0 : 3;
+    return left <= HYBRID_LDL_REFINED * (all + scale) ? 0 : 3;
 }
 
 int hybrid_solve_refined(const hybrid_plan *plan, hybrid_kkt *kkt) {
