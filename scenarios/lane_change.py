@@ -68,7 +68,7 @@ def lane_change(intervals: int) -> OptimalControl:
     ocp = OptimalControl(car, duration=ROAD, intervals=intervals)
     least = ocp.reference("corridor", corridor)
     front = y + WHEELBASE * ca.sin(heading)
-    ocp.path("corridor", ca.vertcat(y, front) - least, lower=0)
+    ocp.path("axles", ca.vertcat(y, front) - least, lower=0)
     ocp.path("front axle", front, upper=most)
     ocp.path("lateral acceleration", lateral, lower=-LATERAL, upper=LATERAL, scale=10, unit="m/s²")
     ocp.initial(y=0, psi=0, delta=0, v=SPEED)

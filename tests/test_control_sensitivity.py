@@ -126,9 +126,10 @@ def test_a_solution_is_taken_where_a_result_is() -> None:
 def test_a_limit_held_over_an_interval(method: Any) -> None:
     """In minimum time a sledge keeps to its speed limit, at more points than there are controls."""
     model = Model("sledge")
-    _, v = model.state("x"), model.state("v", upper=0.5)
+    drag, fastest = model.parameter("drag", 0.2), model.parameter("fastest", 0.5)
+    _, v = model.state("x"), model.state("v", upper=fastest)
     push, mass = model.control("push", lower=-1, upper=1), model.parameter("mass", 1.0)
-    model.rates(x=v, v=push / mass - 0.2 * v**2)
+    model.rates(x=v, v=push / mass - drag * v**2)
     ocp = OptimalControl(model, duration=Free(3, 0.5, 10), intervals=20, method=method)
     ocp.initial(x=0, v=0)
     ocp.final(x=1, v=0)
@@ -140,6 +141,11 @@ def test_a_limit_held_over_an_interval(method: Any) -> None:
         assert slopes[name] == pytest.approx((up[name] - down[name]) / (2 * h), abs=1e-3), name
     assert slopes.duration == pytest.approx((up.duration - down.duration) / (2 * h), rel=1e-4)
     assert slopes.objective == slopes.duration
+    # T = 2 √mass switches at the middle, which is a grid point; a speed at the start moves that.
+    found = ocp.solve(fastest=9, drag=0)
+    assert found.sensitivity("mass").duration == pytest.approx(1.0, abs=1e-6)
+    with pytest.raises(SensitivityError, match="a larger price on controls"):
+        found.sensitivity("initial v")
 
 
 A, B = np.array([[1.0, 0.1], [0.3, 1.1]]), np.array([[0.005, 0.1], [0.1, 0.0]])

@@ -121,18 +121,15 @@ class Sensitivities:
         return ca.Function("mixed", [x, lam, p], parts)
 
     def __call__(
-        self,
-        solution: Solution,
-        p: Vector,
-        bounds: Bounds,
-        wrt: Sequence[str] = INPUTS,
-        slopes: tuple[Matrix, Matrix] | None = None,
-    ) -> dict[str, Matrix]:
+        self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS,
+        slopes: tuple[Matrix, Matrix] | None = None, of_p: Any = slice(None),
+    ) -> dict[str, Matrix]:  # fmt: skip
         """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
 
-        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound. Where
-        bounds move with p, ``slopes`` are d(lower)/dp and d(upper)/dp of those of (g; x), and the
-        derivatives by p are those along them; else bounds stay.
+        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound, ``of_p``
+        are the entries of p: another may have no derivative. Where bounds move with p, ``slopes``
+        are d(lower)/dp and d(upper)/dp of those of (g; x), and the derivatives by p are those along
+        them; else bounds stay.
 
         An equality's two bounds, when moved apart, act one at a time: the derivative is given to
         the one its multiplier's sign names, the other has zero. Their sum is what moving both
@@ -143,14 +140,15 @@ class Sensitivities:
                 a free direction, or dependent active rows contradict each other as p moves.
         """
         program = self.program
-        n, m, n_p = program.n, program.m, program.n_p
+        n, m = program.n, program.m
         system = self._system(solution, p, bounds)
         slope_p, f_p, g_p = (
-            np.asarray(part.full()) for part in self._mixed(solution.x, solution.lam_g, p)
+            np.asarray(part.full())[:, of_p] for part in self._mixed(solution.x, solution.lam_g, p)
         )
+        n_p = slope_p.shape[1]
         by_p = np.concatenate((g_p, np.zeros((n, n_p))))  # of (g; x), against the bound that holds
         if slopes is not None:
-            by_p -= np.where(system.lam[:, None] < 0, *slopes)
+            by_p -= np.where(system.lam[:, None] < 0, *slopes)[:, of_p]
         factor = SymmetricFactor(system.matrix(system.active)) if system.clear else None
         exact = factor is not None and not factor.singular
         at = system.active if exact else system.felt
@@ -213,7 +211,8 @@ class Sensitivities:
         if broken.any():
             raise _singular(
                 f"{self._named(at[broken])} on limits that contradict each other as "
-                "the parameter, or one of the bounds, moves"
+                "the parameter, or one of the bounds, moves; a larger price on controls, or on "
+                "what else they limit, leaves fewer of them active"
             )
         return step
 

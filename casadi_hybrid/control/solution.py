@@ -320,8 +320,9 @@ class Solution(Ended):
 
         Names are those of :attr:`multipliers`; equations are left out. What holds within the
         intervals too has a second name, ``"gap inside"`` beside ``"gap"``, and ``"gap at end"``
-        where it jumps from one to the next. A limit is active within 10·tol·max(1, |limit|), and where its multiplier exceeds the distance to it, both in units
-        of the scale: the rule of :func:`casadi_hybrid.verify.verify`.
+        where it jumps from one to the next. A limit is active within 10·tol·max(1, |limit|), and
+        where its multiplier exceeds the distance to it, both in units of the scale: the rule of
+        :func:`casadi_hybrid.verify.verify`.
 
         Args:
             tol: of the solve.

@@ -70,17 +70,16 @@ class Gains:
         if plan.problem is not self._problem:
             self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
             self._problem = plan.problem
-        dx, _ = of_unknowns(self._sensitivities, plan)
         prefixes = list(parts(plan.problem))
-        rows, columns = [], []
+        begins = [program.parameters[f"{prefix}initial {name}"].where
+                  for prefix in prefixes for name in model.signals["state"]]  # fmt: skip
+        dx, _ = of_unknowns(self._sensitivities, plan, np.concatenate(begins))
+        rows = []
         for name, signal in model.signals["control"].items():
             block = program.variables[prefixes[0] + name]
             rows.append(block.scale[:, :1] * dx[block.where[: signal.size]])
-        du = np.vstack(rows)
-        for name in model.signals["state"]:  # a measurement is the start of every scenario
-            begins = [program.parameters[f"{prefix}initial {name}"].where for prefix in prefixes]
-            columns.append(np.sum([du[:, where] for where in begins], axis=0))
-        return Gain(np.hstack(columns), model)
+        du = np.vstack(rows)  # a measurement is the start of every scenario
+        return Gain(du.reshape(du.shape[0], len(prefixes), -1).sum(axis=1), model)
 
 
 SOLVED = "solved"

@@ -53,11 +53,12 @@ class Slopes(ByName):
         return "\n".join([f"largest slopes by {self.of}:", *lines])
 
 
-def of_unknowns(sensitivities: Sensitivities, at: Any) -> tuple[Array, Array]:
-    """Return d(unknowns)/d(parameters) and d(objective)/d(parameters) at a solution or a plan."""
+def of_unknowns(sensitivities: Sensitivities, at: Any, of_p: Any) -> tuple[Array, Array]:
+    """Return d(unknowns) and d(objective) by these entries of p, at a solution or a plan."""
     program = at.program
     sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
-    found = sensitivities(at, program.p, program, ("p",), slopes(program))  # it has the bounds
+    moved = slopes(program)
+    found = sensitivities(at, program.p, program, ("p",), moved, of_p)  # it has the bounds
     return found["jac_x_p"], found["jac_f_p"][0]
 
 
@@ -65,15 +66,13 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     """Return the slopes of a solution; see :meth:`Solution.sensitivity`."""
     program, model = solution.program, solution.ocp.model
     block = known(name, program.parameters, "parameter")
-    of_x, of_f = of_unknowns(
-        Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak), solution
-    )
+    sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak)
+    of_x, of_f = of_unknowns(sensitivities, solution, block.where)
     read = solution.laid.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
-    for place in block.where.tolist():
+    for place, dx in zip(block.where.tolist(), of_x.T, strict=True):
         dp = np.eye(1, program.p.size, place)[0]
-        dx = of_x[:, place]
         moved = ahead.call([solution.x, program.p, *values, dx, dp])
         found.append([np.asarray(part.full()) for part in moved])
     X, Z, U, V, _, times, costs, Y = (
@@ -88,7 +87,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     per = {**solution.units, "time": model.time_unit}.get(name.removeprefix("initial "), "")
     units = {label: f"{solution.units[label] or 1}/{per or 1}".removesuffix("/1") for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
-    totals = [of_f[block.where], duration_by_x]  # the multipliers are exact where x is not
+    totals = [of_f, duration_by_x]  # the multipliers are exact where x is not
     if np.isclose(solution.objective, solution.duration) and np.allclose(by_x, duration_by_x):
         totals[1] = totals[0]
     single = block.where.size == 1
