@@ -209,6 +209,29 @@ def test_limits_change_by_name_in_c(method, tmp_path):
     assert set(alike(mpc, lambda _: run([[500, *row] for row in rows])[3:], rows[3:])) == {"solved"}
 
 
+@pytest.mark.parametrize("robust", [False, True])
+def test_limits_that_follow_parameters_do_so_in_c(robust, tmp_path):
+    model = Model("cart")
+    top, fast = model.parameter("top", 1.0), model.parameter("fast", [2.0, 1.0])
+    place, speed = model.state("place"), model.state("speed", upper=fast[0], scale=3.0)
+    force = model.control("double", lower=-top, upper=fast[1] * top, scale=7.0)
+    model.rates(place=speed, speed=force)
+    ocp = OptimalControl(model, duration=1.0, intervals=10)
+    ocp.initial()
+    ocp.minimize("distance", integral=place**2 + 0.01 * force**2)
+    mpc = MPC(Scenarios(ocp, {"a": {}, "b": {"fast": [2, 0.4]}}) if robust else ocp, default=0)
+    run = compiled(mpc.export(tmp_path / "c", [1, 0], "cart"), tmp_path, "A_" * robust + "PLACE",
+                   "if (inputs.top == 9) controller.limits.double_upper = 0.1;")  # fmt: skip
+    rows = np.array([[1, 0, 1, 2, 1], [1, 0, 0.5, 2, 1], [-1, 0, 2, 2, 3], [-1, 0.4, 3, 0.2, 1],
+                     [-1, np.nan, 3, 0.2, 1], [-1, 0, 9, 2, 1]])  # fmt: skip
+    for row, line in zip(rows, run([[500, *row] for row in rows]), strict=True):
+        mpc.limits(double=(-9, 0.1) if row[2] == 9 else None)
+        own = {"fast": row[3:]}
+        step = mpc.step(row[:2], top=row[2], **({"a": own} if robust else own))
+        assert STATUS[int(line[0])] == step.status
+        assert line[2] == pytest.approx(step["double"], abs=1e-5)
+
+
 def test_a_step_keeps_its_deadline_where_there_is_a_clock(tmp_path):
     mpc = MPC(cart(), deadline=0.05, default=0.0)
     written = mpc.export(tmp_path / "c", [0.8, 0.0])

@@ -14,6 +14,7 @@ from casadi_hybrid.control import (
     Run,
     Scenarios,
     SingleShooting,
+    Solution,
     simulate,
 )
 
@@ -67,6 +68,36 @@ def test_a_limit_of_scenarios_follows_the_parameter_of_each():
     found = both.solve([1.0, 0.0])
     for name, fastest in (("slow", 0.4), ("fast", 0.8)):
         assert found[name]["v"].min() == pytest.approx(-fastest, abs=1e-5)
+
+
+def slopes_are_differences(solve, name, now, of):
+    """By a parameter that ``solve`` takes, of the objective and of a trajectory of a part."""
+    one, two = solve(now + 1e-4), solve(now - 1e-4)
+    slope, moved = of(solve(now)).sensitivity(name), (of(one)["v"] - of(two)["v"]) / 2e-4
+    assert slope.objective == pytest.approx((one.objective - two.objective) / 2e-4, rel=1e-3)
+    np.testing.assert_allclose(slope["v"], moved, atol=1e-2 * np.abs(moved).max())
+
+
+def test_controls_that_scenarios_have_in_common_keep_the_tightest_limit():
+    both = Scenarios(cart(), {"strong": {}, "weak": {"strength": 0.5}}, shared=3)
+    found = both.solve([0.5, -0.8])
+    np.testing.assert_allclose([found[name]["force"][1:3] for name in both.parts], 1.0, atol=1e-5)
+    slopes_are_differences(lambda now: both.solve([0.5, -0.8], weak={"strength": now}),
+                           "strength", 0.5, lambda found: found["weak"])  # fmt: skip
+    step = MPC(both, default=0).step([0.3, -0.8], weak={"strength": 0.45})
+    assert step["force"] == pytest.approx(0.9, abs=1e-5)
+    with pytest.raises(InputError, match="lower of 'weak/force' is -3, above its upper, -4"):
+        both.solve([0.5, -0.8], weak={"strength": -2.0})
+
+
+@pytest.mark.parametrize("method", [*METHODS, MultipleShooting(inner=2)], ids=str)
+def test_slopes_know_what_a_limit_follows(method, tmp_path):
+    ocp = cart(method)
+    slopes_are_differences(lambda now: ocp.solve([1.0, 0.0], fastest=now), "fastest", 0.5,
+                           lambda x: Solution.load(x.save(tmp_path / "x"), ocp))  # fmt: skip
+    plant = Plant(ocp.model, 0.1, parameters={"strength": lambda t: 0.5 - t})
+    run = simulate(plant, lambda time, x: 0.9, steps=2, x0=[0, 0])
+    np.testing.assert_allclose(run.limits["force"].upper[0], [1.0, 0.8, 0.6])
 
 
 def test_limits_that_cannot_be_are_refused():

@@ -308,3 +308,12 @@ def test_records_may_be_deleted_but_for_the_last(made):
     for k in range(14):
         assert one.step([np.sin(k)], []).tolist() == other.step([np.sin(k)], []).tolist()
         del one.records[:-1]
+
+
+def test_a_window_has_the_limits_that_its_parameters_give():
+    model = Model("tank")
+    model.state("level", upper=model.parameter("cap", 1.0))
+    model.rates(level=model.control("inflow"))
+    mhe = MHE(model, 0.1, window=3, noise=0.05, prior=1.0, process=0.1)
+    for now in (0.5, 1.5, 1.0):
+        assert mhe.step([2.0], [0.0], cap=now) == pytest.approx([now], abs=1e-6)

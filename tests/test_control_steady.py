@@ -113,3 +113,12 @@ def test_a_reference_of_several_entries_beside_a_parameter() -> None:
     assert np.allclose(steady(model, x=[1, 1])["u"], 0.5)
     with pytest.raises(InputError, match="reference 'aim' has 2 numbers; give size=2"):
         model.reference("aim", [1.0, 2.0])
+
+
+def test_limits_follow_the_parameters_and_a_message_has_names_and_units() -> None:
+    model = Model("cart")
+    v, top = model.state("v", unit="m/s", scale=10.0), model.parameter("top", 1.0)
+    model.rates(v=model.control("u", upper=top, unit="N") - 2 + 0 * v)
+    assert steady(model, v=0, parameters={"top": 3.0})["u"] == pytest.approx(2.0)
+    with pytest.raises(InputError, match="rate of v = 0 m/s/s\n  u ≤ 1 N"):
+        steady(model, v=0)

@@ -110,6 +110,8 @@ def followed(program: Program) -> Program:
         changeable(name, limits[name], signal)
     changed: dict[str, Any] = {}
     for key, rows in own.rows.items():
+        if not rows.at.size:
+            continue
         bound = changed[key] = getattr(program, key).copy()
         lower = key[0] == "l"
         bound[rows.at] = -np.inf if lower else np.inf
@@ -140,13 +142,13 @@ def slopes(program: Program) -> tuple[Array, Array] | None:
 
 def _crossing(program: Program, values: Array, place: int) -> str:
     """Which two limits leave nothing for an unknown that several parts have in common."""
-    own = program.following
-    said = []
-    for key, word in (("lbx", "lower"), ("ubx", "upper")):
+    own, said = program.following, list[str]()
+    for key in ("lbx", "ubx"):
         rows, bound = own.rows[key], getattr(program, key)[place]
-        which = np.flatnonzero((rows.at == place) & (own.bounds(key, values) == bound))
-        number = values[rows.of[which[0]]]
-        names = [name for name, begin in own.begins.items() if begin <= rows.of[which[0]]]
-        said.append(f"{word} of {names[-1]!r} is {number:g}")
-    name = program.variable_names[place]
-    return f"{said[0]}, above {said[1]}: {name} is one for both, so that no control is within both"
+        of = rows.of[(rows.at == place) & (own.bounds(key, values) == bound)][0]
+        name = [name for name, begin in own.begins.items() if begin <= of][-1]
+        said.append(f"of {name!r}, {values[of]:g}")
+    return (
+        f"the lower limit {said[0]}, is above the upper one {said[1]}; "
+        f"{program.variable_names[place]} is the same in both, and no number is within both"
+    )

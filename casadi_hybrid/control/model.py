@@ -22,7 +22,6 @@ from casadi_hybrid.control.signals import (
     known,
     numbers,
     places,
-    sides,
 )
 
 
@@ -276,17 +275,11 @@ class Model:
         ]
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
 
-    def limited_by(self, p: Any) -> Model:
-        """Return the same model with the limits that its parameters, a column, give."""
+    def limits_by(self, p: Any) -> dict[str, tuple[Array, Array]]:
+        """Return the limits that are expressions of parameters, a column, by name."""
         moving, function = self.limiting
-        found = [side.full() for side in function.call([p])]
-        pairs = zip(found[::2], found[1::2], strict=True)
-        return self.limited(
-            {
-                name: sides(name, signal.size, *pair)
-                for (name, signal), pair in zip(moving.items(), pairs, strict=True)
-            }
-        )
+        found = [side.full().ravel() for side in function.call([p])]
+        return dict(zip(moving, zip(found[::2], found[1::2], strict=True), strict=True))
 
     def numbers(self, values: Mapping[str, Any], time: float) -> Array:
         """Return the parameters in one column at a time, of which a value may be a function."""

@@ -15,7 +15,16 @@ from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.reading.measures import entry_name
-from casadi_hybrid.control.signals import Array, Signal, by_name, column, known, number, numbers
+from casadi_hybrid.control.signals import (
+    Array,
+    Signal,
+    by_name,
+    column,
+    known,
+    number,
+    numbers,
+    sides,
+)
 
 KINDS = ("state", "algebraic", "control")
 
@@ -83,7 +92,8 @@ def steady(
     # Of a reference with a column a grid point, the first.
     first = {name: v[:, 0] if np.ndim(v) > 1 else v for name, v in values.items()}
     p = model.numbers(first, time)
-    model = model.limited_by(p)
+    model = model.limited({name: sides(name, pair[0].size, *pair)
+                           for name, pair in model.limits_by(p).items()})  # fmt: skip
     signals = model.unknowns
     for name, value in by_name(guess, "guess").items():
         start[name] = column(value, known(name, signals, "quantity").size, f"guess of {name!r}")
@@ -102,10 +112,10 @@ def steady(
     rows = ca.vertcat(moved, model.moves.equations(x, a, u, p, time))
     x0 = _stacked(start) / scale
     nlp = {"x": z, "f": 0.5 * ca.sumsqr(z - ca.DM(x0)), "g": rows}
-    sides = {"lbx": _stacked(lower) / scale, "ubx": _stacked(upper) / scale, "lbg": 0, "ubg": 0}
+    bounds = {"lbx": _stacked(lower) / scale, "ubx": _stacked(upper) / scale, "lbg": 0, "ubg": 0}
     for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow
         solver = nlpsol("steady", "hybrid", nlp, {**_names(model), "constr_viol_tol": tol})
-        found = solver(x0=x0, **sides)
+        found = solver(x0=x0, **bounds)
         if solver.stats()["success"]:
             break
     if not solver.stats()["success"]:

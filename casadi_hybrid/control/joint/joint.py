@@ -229,7 +229,8 @@ class Joint:
     def to_verify(self, answer: Any) -> Any:
         """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
         program = answer.program if isinstance(answer, JointSolution) else self.program
-        parts = {f"{label}/": (part, self.laid[label]) for label, part in self.parts.items()}
+        parts = {f"{label}/": (part.limited(program.part(f"{label}/").limits), self.laid[label])
+                 for label, part in self.parts.items()}  # fmt: skip
         return stated(program, parts)
 
     def solution(

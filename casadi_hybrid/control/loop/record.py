@@ -166,6 +166,9 @@ class Recorder:
     def __init__(self, plant: Any, wiring: Wiring, limits: Any, cost: Any, estimator: Any) -> None:
         self.wiring, self.costs = wiring, costs_of(plant, cost)
         self.limits, self.fixed = limits_of(plant, limits), limits or {}
+        self.moving: Any = None
+        if isinstance(plant, Plant) and plant.model.limiting[0]:
+            self.moving = lambda t: plant.model.limits_by(plant.model.numbers(plant.parameters, t))
         self.estimator, self.free = estimator, estimated(estimator, wiring)
         own = plant.model.signals["parameter"] if isinstance(plant, Plant) else {}
         self.true = {name: plant.parameters[name] for name, signal in self.free.items()
@@ -204,6 +207,11 @@ class Recorder:
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
         named = wiring.model is not None
         paths, constraints, changed, unchecked = judged(rows["answer"], states, held, named=named)
+        if self.moving:  # the plant's, where the controller says no other ones
+            own = [self.moving(t) for t in times]
+            changed = [
+                {**mine, **at} for mine, at in zip(own, changed or [{}] * len(own), strict=True)
+            ]
         return Run(
             states=states,
             outputs=Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times),
