@@ -83,12 +83,13 @@ static void guess(sqp *h) {
     }
 }
 
-/* Whether the start is a point of an interior-point method that was ended before its solution: it is
- * away from most bounds, and these have multipliers. They say no working set, and a quadratic
- * program from all of these bounds takes longer than the rest of that method. */
+/* Whether, where time is limited, the start is a point of an interior-point method that was ended
+ * before its solution: it is away from most bounds, and these have multipliers. They say no working
+ * set, and a quadratic program from all of these bounds may take longer than there is. */
 static int is_unfinished(const sqp *h) {
     const hybrid_form *form = &h->form;
     int away = 0, bounded = 0;
+    if (!(form->numbers->max_time > 0.0)) return 0;
     for (int i = 0; i < form->plan->n; i++)
         bounded += isfinite(form->lower[i]) || isfinite(form->upper[i]);
     for (int k = 0; k < h->held.count; k++) {
