@@ -403,3 +403,9 @@ def test_bad_controls_and_plants_are_refused():
         Plant(cooling(), 0.0)
     with pytest.raises(InputError, match="different"):
         monte_carlo(one_run, [1, 1])
+
+
+def test_a_deadline_longer_than_a_period_is_doubted():
+    law = SimpleNamespace(step=lambda x, time: -0.4 * x, deadline=8)
+    with pytest.warns(UserWarning, match="deadline is 8 s, the period of the loop 0.01 s"):
+        simulate(lambda x, u: x + u, law, steps=2, x0=[1.0], period=0.01)

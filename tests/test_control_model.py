@@ -138,8 +138,10 @@ OF_A_SOLVE = {
     "x0 of three": (lambda o: o.solve([1, 2, 3]), "x0 has 3 entries"),
     "x0 infinite": (lambda o: o.solve([np.inf, 0]), "initial 'x' is infinite"),
     "final NaN": (lambda o: (o.final(x=ca.SX(np.nan)), o.solve()), "final 'x' has a NaN"),
-    "parameter of three": (lambda o: o.solve(k=[1, 2, 3]), "value of 'k'"),
-    "reference of three": (lambda o: o.solve(r=[1, 2, 3]), "value of 'r'"),
+    "parameter of three": (
+        lambda o: o.solve(k=[1, 2, 3]), r"'k' has the shape \(3,\); give a number, or 2 numbers$"),
+    "reference of three": (
+        lambda o: o.solve(r=[1, 2, 3]), "give a number, or 5 numbers, one for each time$"),
     "reference NaN": (lambda o: o.solve(r=np.nan), "value of 'r' has a NaN"),
     "guess in a list": (
         lambda o: o.solve(guess=[1, 2]), "guess must be a dictionary by name, got list"),
@@ -166,6 +168,7 @@ AS_IT_IS_MADE = {
     "no model": (lambda: OptimalControl("m", duration=1, intervals=1), "model must be a Model"),
     "duration": (lambda: problem(duration=0), "duration must be a positive number"),
     "duration a text": (lambda: problem(duration="long"), "duration must be a positive number"),
+    "duration a tuple": (lambda: problem(duration=(1, 0.2, 3)), "or Free\\(guess, lower, upper\\)"),
     "intervals": (lambda: problem(intervals=0), "intervals must be a whole number, at least 1"),
     "method": (lambda: problem(method="radau"), "method must be"),
     "method not made": (lambda: problem(method=Collocation), "method must be"),
@@ -230,6 +233,8 @@ def test_models_and_problems_say_what_they_are_where_they_are_printed() -> None:
 def test_a_solution_says_whether_it_is_one_where_it_is_printed() -> None:
     found = discrete_solution()
     assert str(found).startswith(f"Solved in {found.iterations} iterations: ")
+    assert "free at the start" not in str(found)
+    assert "\nfree at the start: v" in str(stated().solve())
 
 
 @pytest.mark.parametrize("method", [MultipleShooting(), SingleShooting()])

@@ -3,13 +3,14 @@
 import dataclasses
 import gc
 import time
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
 import pytest
 from watched import Watched
 
-from casadi_hybrid import InputError
+from casadi_hybrid import InputError, PointStatus, StopReason
 from casadi_hybrid.control import (
     MPC,
     Collocation,
@@ -21,6 +22,7 @@ from casadi_hybrid.control import (
     simulate,
 )
 from casadi_hybrid.control.predictive.search import Found
+from casadi_hybrid.result.answer import altered
 
 DT = 0.1
 
@@ -408,13 +410,40 @@ def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_near
         told = {"feasibility": left, "stationarity": 0.0, "complementarity": 0.0}
         return Found(dataclasses.replace(plan, x=plan.x + left), lasting=True, told=told)
 
-    for left, lasts in ((1e18, True), (2.0, True), (1.99, False), (2.0, True), (np.nan, False)):
+    course = (1e18, True), (2.0, True), (1.99, True), (3.0, True), (1.9, False), (np.nan, False)
+    for left, lasts in course:
         found = unfinished(left)
         mpc._keep(found)
         assert mpc._latest is (found.plan if lasts else plan)
     mpc._keep(unfinished(1e18))
     assert mpc.step([1.0, 0.0]).status == "solved"
     assert mpc._plan is mpc._latest
+
+
+def test_a_solve_that_time_has_ended_goes_on_in_the_next_step():
+    mpc = MPC(cart())
+    mpc.step([1.0, 0.0])
+    search, asked = mpc._answers.search, mpc._question([1.0, 0.0], 0.1, {})[0]
+    within, asked = search._solver.within, dataclasses.replace(asked, before=mpc._plan)
+
+    def late(*_, **given):
+        time.sleep(0.1)
+        return within(**given)
+
+    def stopped(*_, **given):
+        none = {"iterations": 0, "x": given["x0"], "point": PointStatus.NOT_CONVERGED}
+        return altered(within(**given), stop=StopReason.TIME_LIMIT, **none)
+
+    search._solver = SimpleNamespace(within=late)
+    solved = search.run(dataclasses.replace(asked, until=time.perf_counter() + 0.1))
+    assert (solved.usable, solved.lasting) == (False, True)  # no time is left to check it
+    search._solver = SimpleNamespace(within=stopped)
+    stuck = search.run(asked)
+    mpc._keep(stuck)
+    assert mpc._latest is stuck.plan
+    mpc._keep(stuck)  # again no step from these multipliers: the next solve is without
+    assert not mpc._latest.lam_g.any()
+    np.testing.assert_array_equal(mpc._latest.x, stuck.plan.x)
 
 
 def test_a_state_outside_its_limits_by_less_than_the_tolerance_is_at_them():

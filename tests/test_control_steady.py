@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
 
 from casadi_hybrid import InputError
-from casadi_hybrid.control import Model, Plant, simulate, steady
+from casadi_hybrid.control import Model, OptimalControl, Plant, simulate, steady
 
 
 def tank():
@@ -113,6 +113,9 @@ def test_a_reference_of_several_entries_beside_a_parameter() -> None:
     assert np.allclose(steady(model, x=[1, 1])["u"], 0.5)
     with pytest.raises(InputError, match="reference 'aim' has 2 numbers; give size=2"):
         model.reference("aim", [1.0, 2.0])
+    for owner in (model, OptimalControl(model, duration=1.0, intervals=2)):
+        with pytest.raises(InputError, match=r"write 2\.0 for the value, or size=2 for as many"):
+            owner.reference("aim", 2)
 
 
 def test_limits_follow_the_parameters_and_a_message_has_names_and_units() -> None:

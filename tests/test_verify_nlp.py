@@ -684,6 +684,10 @@ def test_huge_multipliers_do_not_make_a_point_stationary(d, bounds):
         ({"answer": {"x": [1, 1], "lam_g": [1, 2]}}, "lam_g of the answer"),
         ({"answer": {"x": [1, 1], "lam_g": [1], "lam_x": "up"}}, "lam_x of the answer"),
         ({"answer": "here"}, "answer"),
+        (
+            {"answer": Problem.from_nlp(KNOWN[0].nlp())},
+            "answer is a problem; the problem comes first",
+        ),
         ({"answer": [[1, 2], [3, 4]]}, "answer"),
         ({"answer": ca.SX.sym("x", 2)}, "answer"),
         ({"multipliers": [1, 2]}, "multipliers"),

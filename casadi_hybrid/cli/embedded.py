@@ -98,7 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> Export:
     """Write what stands at a place, as :meth:`.NlpSolver.export` writes a solver."""
-    from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
+    # only for this
+    from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415
+    from casadi_hybrid.control.signals import LackingError  # noqa: PLC0415
 
     place, name = arguments.problem, arguments.name
     own, found, _ = stated_at(place, FIRST)
@@ -113,7 +115,13 @@ def export(arguments: argparse.Namespace) -> Export:
     if isinstance(solver, MPC | OptimalControl):
         if loop:
             raise InputError("the loop of a controller is its own; give no list of changes")
-        return solver.export(arguments.out, name=name, **options)
+        try:
+            return solver.export(arguments.out, name=name, **options)
+        except LackingError as error:
+            raise InputError(
+                f"{error}. Here it stands in the file, problem = ({own}, {{…}}) with a dictionary "
+                "of such numbers, and PROBLEM is FILE.py:problem"
+            ) from None
     if not isinstance(solver, Mapping | Problem | NlpSolver):
         raise InputError(
             f"{place} must return an nlp dictionary, a Problem, a solver of nlpsol, an "

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.cli.parser import make_parser
 
 
@@ -24,7 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         import argcomplete  # noqa: PLC0415 - an extra
 
         argcomplete.autocomplete(parser)
-    arguments, rest = parser.parse_known_args(argv)
+    words, known = sys.argv[1:] if argv is None else argv, parser.commands.choices
+    first = next((word for word in words if word[:1] != "-"), None)
+    if first is not None and first not in known:
+        parser.error(f"there is no command {first!r}{suggest(first, known)}")
+    arguments, rest = parser.parse_known_args(words)
     command = arguments.command
     if rest and command != "run":
         own = parser if command is None else parser.commands.choices[command]

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         width = max(map(len, names), default=0)
         print("scenarios:")
         print("\n".join(f"  {name:<{width}}  {summary}" for name, summary in names.items()))
-        return 0 if arguments.help else 2
+        return 0
     name = arguments.scenario
     if name not in names:
         raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")

@@ -156,12 +156,11 @@ class Model:
             unit: of it.
 
         Raises:
-            InputError: for a list of several numbers where ``size`` is one.
+            InputError: for a list of several numbers where ``size`` is one, and for a whole number
+                above 1, which may be meant as the size.
         """
-        if size == 1 and isinstance(value, list | tuple) and len(value) > 1:
-            raise InputError(f"reference {name!r} has {len(value)} numbers; give size={len(value)}")
+        signal = Signal.of_reference(name, value, size, unit)
         self.values[name] = 0.0 if value is None else value
-        signal = Signal.of(name, size, unit=unit, varying=True, needed=value is None)
         return self._declare("parameter", signal)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:

@@ -74,9 +74,25 @@ class Signal:
             )
         return cls(name, size, least, most, typical, guess, unit, **rest)
 
+    @classmethod
+    def of_reference(cls, name: str, value: Any, size: int, unit: str) -> Signal:
+        """A reference that is declared with this value; None for one that is to be given."""
+        if size == 1 and isinstance(value, list | tuple) and len(value) > 1:
+            raise InputError(f"reference {name!r} has {len(value)} numbers; give size={len(value)}")
+        if size == 1 and isinstance(value, int) and value > 1:  # as the second argument of a state
+            raise InputError(
+                f"reference {name!r} has the value {value}; write {value}.0 for the value, or "
+                f"size={value} for as many entries"
+            )
+        return cls.of(name, size, unit=unit, varying=True, needed=value is None)
+
 
 class NumberError(InputError):
     """A number is NaN, or the function that should give it raised."""
+
+
+class LackingError(InputError):
+    """A reference without a value was not given."""
 
 
 class ByName(Mapping[str, Any]):
@@ -241,10 +257,13 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
         return np.broadcast_to(values, (size, columns)).astype(float)
     if values.ndim == 0:
         return np.full((size, columns), float(values))
-    raise InputError(
-        f"{what} has the shape {shape}; give a number, {size} numbers, or "
-        f"{size} rows and {columns} columns, one for each time"
-    )
+    forms = ["a number"]
+    if size > 1:
+        forms.append(f"{size} numbers")
+    if columns > 1:
+        rows = f"{size} rows and {columns} columns" if size > 1 else f"{columns} numbers"
+        forms.append(f"{rows}, one for each time")
+    raise InputError(f"{what} has the shape {shape}; give {', or '.join(forms)}")
 
 
 def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool = False) -> Array:

@@ -117,6 +117,10 @@ class Solution(Ended):
         parts = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
         said = f"{self._ending}: {self.ocp.name}, duration {self.duration:.6g}"
         said += f", objective {self.objective:.6g}" + (f" ({parts})" if parts else "")
+        fixed = {*self.ocp.fixed, *self.ocp.cycles}
+        free = [name for name in self.ocp.model.signals["state"] if name not in fixed]
+        if self.ocp.fixed and free:  # perhaps forgotten in initial(…)
+            said += f"\nfree at the start: {', '.join(free)}"
         wrong = [measures.warning(self.exceeded, self.ocp.method)]
         if not self.success:
             wrong = [self.another_guess, self.explanation]

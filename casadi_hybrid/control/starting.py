@@ -18,6 +18,7 @@ from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading.checking import targets
 from casadi_hybrid.control.signals import (
     Array,
+    LackingError,
     between,
     by_name,
     column,
@@ -102,7 +103,7 @@ def _parameters(
         else:
             values[name] = matrix(value, signal.size, 1, f"value of {name!r}")
     for name in ocp.lacking(given):  # after the names that are not known: one may be misspelt
-        raise InputError(
+        raise LackingError(
             f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "
             "with the value that it is to have without"
         )

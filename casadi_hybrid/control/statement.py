@@ -70,6 +70,11 @@ class Statement:
         self.free_duration = duration if isinstance(duration, Free) else None
         if isinstance(duration, Free):
             self.length = duration.guess
+        elif isinstance(duration, tuple | list):
+            raise InputError(
+                f"duration must be a number, or Free(guess, lower, upper) for one that the solver "
+                f"chooses, got {duration!r}"
+            )
         else:
             self.length = positive(duration, "duration")
         self.intervals = count(intervals, "intervals", at_least=1)
@@ -140,7 +145,7 @@ class Statement:
 
     def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
-        signal = Signal.of(name, size, unit=unit, varying=True, needed=value is None)
+        signal = Signal.of_reference(name, value, size, unit)
         return self._declare(signal, 0.0 if value is None else value)
 
     def previous(self, control: str) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.calls import checked_call
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.problem.problem import Problem
 
@@ -84,6 +85,8 @@ def verify(
         ['WRONG_SIGN', 'IPOPT_MOVED']
     """
     positive(tol, "tol")
+    if isinstance(answer, Problem) or hasattr(answer, "to_verify"):
+        raise InputError("answer is a problem; the problem comes first: verify(problem, answer)")
     # SciPy's optimizers come along.
     from casadi_hybrid.problem.evaluator import Evaluator  # noqa: PLC0415
     from casadi_hybrid.verify.first_order.face import Instance  # noqa: PLC0415

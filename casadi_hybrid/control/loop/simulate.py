@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
@@ -102,6 +102,12 @@ def simulate(
     """
     steps = count(steps, "steps", at_least=1)
     wiring = wire(plant, period, x0, u0)
+    deadline, model = getattr(controller, "deadline", None), wiring.model
+    if deadline and deadline > wiring.period and (model is None or model.time_unit == "s"):
+        warn(
+            f"the controller's deadline is {deadline:g} s, the period of the loop "
+            f"{wiring.period:g} s: a step may take longer than a period. It is in seconds"
+        )
     ask = _asker(controller)
     of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
@@ -147,7 +153,7 @@ def simulate(
             record.stopped = f"the state was no longer finite after step {k}, at time {t:g}"
             break
         x = after
-    return replace(record.run(x, time), deadline=getattr(controller, "deadline", None))
+    return replace(record.run(x, time), deadline=deadline)
 
 
 def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
-_NEARER = 0.9
+_NEARER, _WAITING = 0.9, 2
 
 
 class MPC:
@@ -169,7 +169,7 @@ class MPC:
         self._plan: Plan | None = None
         self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
-        self._left = np.inf
+        self._left, self._waited = np.inf, 0
         self._keep(self._prepared)
         self._time: float | None = None
         self.applied: Array | None = None
@@ -388,13 +388,21 @@ class MPC:
 
     def _keep(self, found: Found) -> None:
         if found.usable:
-            self._latest, self._left = found.plan, np.inf
+            self._latest, self._left, self._waited = found.plan, np.inf, 0
             self._plan, self._stats = found.plan, found.stats
         elif found.lasting:
-            # Where one unfinished solve after another comes no nearer, the next begins elsewhere.
+            # The residuals of an interior-point method also rise. Where some unfinished solves in
+            # a row come no nearer, the next begins elsewhere.
             nearer = found.left < _NEARER * self._left
-            self._latest = found.plan if nearer else self._plan
-            self._left = found.left if nearer else np.inf
+            self._waited = 0 if nearer else self._waited + 1
+            self._left = found.left if nearer else self._left
+            self._latest = found.plan
+            if self._waited and found.stuck and found.plan is not None:
+                # SQP is in vain. Without multipliers the interior-point method begins at once.
+                none = np.zeros_like(found.plan.lam_x), np.zeros_like(found.plan.lam_g)
+                self._latest = replace(found.plan, lam_x=none[0], lam_g=none[1])
+            if self._waited > _WAITING or np.isnan(found.left):
+                self._latest, self._left, self._waited = self._plan, np.inf, 0
 
     def _margin(self, after: float, late: float) -> float:
         """Seconds that the next solve leaves for what comes after it."""

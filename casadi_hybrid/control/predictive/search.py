@@ -84,6 +84,11 @@ class Found:
         residuals = ("feasibility", "stationarity", "complementarity")
         return max(float(self.told[name]) for name in residuals)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether time has ended it before a step."""
+        return self.stats.get("iter_count") == 0 and not self.stats["success"]
+
 
 class Search:
     """Solves of one problem; a point is used up to a violation (tolerance) in scaled units."""
@@ -173,7 +178,7 @@ class Search:
         }  # fmt: skip
         return Found(
             plan, usable, usable and result.success, result.infeasible,
-            usable or result.stop in _LIMITS, "; ".join(reasons), told, stats,
+            usable or result.success or result.stop in _LIMITS, "; ".join(reasons), told, stats,
         )  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Record:
         time: of the measurement.
         status: see :class:`Step`.
         reason: why it is not ``solved``; empty where it is.
-        iterations: of all solves of the step.
+        iterations: of all solves of the step; one that was ended within is none.
         seconds: from the call to the answer.
         warm: whether the solver began at the last plan.
         engine, kernel: what ran the iteration and solved its linear systems, of the last solve.

@@ -79,6 +79,27 @@ static void guess(sqp *h) {
     }
 }
 
+/* Whether, where time is limited, the start is a point of an interior-point method that was ended
+ * before its solution: it is away from most bounds, and these have multipliers. They say no working
+ * set, and a quadratic program from all of these bounds may take longer than there is. */
+static int is_unfinished(const sqp *h) {
+    const hybrid_form *form = &h->form;
+    int away = 0, bounded = 0;
+    if (!(form->numbers->max_time > 0.0)) return 0;
+    for (int i = 0; i < form->plan->n; i++)
+        bounded += isfinite(form->lower[i]) || isfinite(form->upper[i]);
+    for (int k = 0; k < h->held.count; k++) {
+        const int i = h->held.at[k];
+        const double w = h->at->w[i], lower = form->lower[i], upper = form->upper[i];
+        const double room = hybrid_room(lower, upper);
+        const double product = h->held.z_lower[i] > 0.0
+                                   ? h->held.z_lower[i] * hybrid_distance(lower, w, room)
+                                   : h->held.z_upper[i] * hybrid_distance(w, upper, room);
+        away += product > HYBRID_WARM_NU;
+    }
+    return 2 * away > bounded;
+}
+
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
 static void of_bounds(sqp *h) {
     const hybrid_kkt *kkt = &h->model.kkt;
@@ -278,7 +299,9 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->end = answer->start;
     show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
     proof = ray_test(&h, &ray);
-    if (!proof && status == HYBRID_NOT_NEARER) {
+    if (!proof && status == HYBRID_NOT_NEARER && !numbers->side_x && is_unfinished(&h)) {
+        status = HYBRID_NO_SET;
+    } else if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);
         status = follow(&h, error, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
