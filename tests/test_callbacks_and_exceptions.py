@@ -3,6 +3,7 @@
 import math
 import pickle
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -83,8 +84,11 @@ def test_a_callback_stops_a_solve_and_is_called_every_few_steps() -> None:
 
 
 def test_lists_of_numbers_begin_as_casadis_do() -> None:
-    solver = solved(ROSENBROCK, x0=[-1.2, 1])
+    seen = list[Any]()
+    solver = solved(ROSENBROCK, {"iteration_callback": seen.append}, x0=[-1.2, 1])
     lists = solver.stats()["iterations"]
+    steps = [np.abs(after.x - before.x).max() for before, after in pairwise(seen)]
+    assert lists["d_norm"][1:] == pytest.approx(steps)
     assert [lists[key][0] for key in ("d_norm", "alpha_pr", "alpha_du")] == [0, 0, 0]
     assert lists["obj"][0] == pytest.approx(24.2)
     assert all(0 < part <= 1 for part in lists["alpha_pr"][1:])

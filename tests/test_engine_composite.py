@@ -191,7 +191,7 @@ def tall() -> Made:
 def domain() -> Made:
     """Trial points beyond the domain of the objective."""
     x = ca.SX.sym("x", 2)
-    return {"x": x, "f": x[0] - ca.log(x[0]) + x[1], "g": x[1] - x[0] ** 2}, {"x0": [0.05, 3]}
+    return {"x": x, "f": x[0] - ca.log(x[1]), "g": ca.sumsqr(x) - 1}, {"x0": [-0.3, 0.1]}
 
 
 def centre() -> Made:

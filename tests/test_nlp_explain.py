@@ -223,6 +223,7 @@ def test_an_objective_that_falls_where_the_solve_was_cut_off() -> None:
     low = next(int(t) for t, v in zip(full.history.t, full.history.f, strict=True) if v < -1e12)
     early = solved(f, g, call, max_iter=low)
     assert early.stop.name == "ITERATION_LIMIT"
+    assert last_direction(early).direction == pytest.approx([1, 1, 0], abs=1e-6)
     least = fall(early)
     assert least <= -1e12
     assert f"f falls apparently without bound: f = {least:.6g}" in early.explain()

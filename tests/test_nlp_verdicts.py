@@ -93,6 +93,7 @@ def test_a_start_without_values_is_said_to_be_so(label: str) -> None:
     assert stats["unified_return_status"] == "SOLVER_RET_NAN"
     assert stats["point_status"] == "UNDEFINED"
     assert np.isnan(float(found["f"]))
+    assert not numbers(found["lam_x"]).any()
     here = judge.at(found["x"], case.call.get("p", ()))
     every = [here.f, *here.gradient, *here.g, *here.J.ravel()]
     assert not np.isfinite(every).all()

@@ -88,13 +88,14 @@ LIMITED = [
     *((*hock_schittkowski(number), range(25)) for number in (64, 71, 72)),
     ({"x": X, "f": F, "g": ca.sum1(X)}, {"x0": [-1.2, 1], "ubg": 1}, range(25)),
     ({"x": X, "f": ca.sum1(X), "g": ca.sumsqr(X)}, {"x0": [1, 1], "ubg": 0}, range(50, 85)),
+    ({"x": X, "f": 1e11 * ca.sumsqr(X - 1), "g": ca.sum1(X)}, {"x0": 0, "ubg": 1}, range(12)),
 ]
 
 
 @pytest.mark.parametrize(("nlp", "call", "limits"), LIMITED)
 def test_every_kind_of_step_keeps_to_the_limit(nlp: Any, call: Any, limits: range) -> None:
     """On an active set those that solve, those in vain, those of a restart for smaller multipliers;
-    those that converge; those of a search beside a point without multipliers."""
+    those that converge; those of a search beside a point without multipliers; those that refine."""
     for limit in limits:
         stats = solved(nlp, {"max_iter": limit}, **call).stats()
         assert stats["iter_count"] <= limit
@@ -168,6 +169,12 @@ def test_multipliers_without_bound_excuse_no_residual() -> None:
     r = solver.result
     slope = np.array([1.0, -1.0]) + 2 * r.x * r.lam_g + r.lam_x
     assert not solver.stats()["success"] or np.abs(slope).max() <= 1e-6 * (1 + 1e-6)
+
+
+def test_products_that_are_large_make_no_point_stationary() -> None:
+    call = {"x0": [1, 0], "lbx": [0, -INF], "lam_x0": [-1, 0], "lbg": 5, "ubg": 5}
+    stats = solved({"x": X, "f": X[0], "g": X[1]}, {"max_iter": 0}, **call).stats()
+    assert stats["point_status"] == "NOT_CONVERGED"
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 7, 15, 30, 60])
