@@ -124,7 +124,7 @@ class Core:
         self.raised: BaseException | None = None
         self.look: Look | None = None
         self._rows, self.drained = np.empty((_ROWS, C.HYBRID_ROW)), list[Vector]()
-        asked: tuple[Any, ...] = _Look(self._see), _Ask(self._drain), _asking(self._keep)
+        asked: tuple[Any, ...] = _Look(self._see), _asking(self._keep, self._drain), _asking(self._keep)
         self._c_functions = asked
         self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
         self.observer = C.hybrid_observer(
@@ -308,6 +308,7 @@ class Core:
 
     def _keep(self, error: BaseException) -> None:
         self.raised = error
+        self._end()
 
     def _end(self) -> None:
         self.observer.ended = 1
@@ -324,10 +325,9 @@ class Core:
             self.raised = error
             return 1
 
-    def _drain(self, _self: Any) -> int:
+    def _drain(self) -> None:
         self.drained.append(self._rows[: self.observer.count].copy())
         self.observer.count = 0
-        return 0
 
 
 def places_of(plan: Any) -> tuple[dict[str, slice], int]:
@@ -347,8 +347,8 @@ def _interrupt_in(error: SystemError) -> BaseException:
     return error if cause is None else cause
 
 
-def _asking(keep: Callable[[BaseException], object]) -> Any:
-    """A function of C, whose answer is 1 where the handler of a pending signal raises.
+def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] = int) -> Any:
+    """A function of C that does ``act``, and answers 1 where the handler of a signal raises.
 
     Such a handler runs as soon as Python's code does, in a function before its first line, where
     nothing catches what is raised, and ctypes would drop it. A generator goes on within ``try``.
@@ -361,6 +361,7 @@ def _asking(keep: Callable[[BaseException], object]) -> Any:
         while True:
             try:
                 yield answer
+                act()
                 answer = 0
             except GeneratorExit:
                 return
