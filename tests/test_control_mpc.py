@@ -456,6 +456,7 @@ def test_a_state_outside_its_limits_by_less_than_the_tolerance_is_at_them():
         assert step.control == pytest.approx(same.step([x, -0.8]).control, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:the controller's deadline")  # longer than any step takes
 def test_a_few_iterations_a_step_follow_a_goal_that_jumps():
     def closed(iterations, tolerance):
         model = Model("pendulum")
@@ -557,6 +558,7 @@ def test_settings_that_do_not_fit_are_refused_by_name(given, said):
         MPC(cart(), **given)
 
 
+@pytest.mark.filterwarnings("ignore:the controller's deadline")  # longer than any step takes
 def test_it_is_a_controller_of_the_closed_loop():
     ocp = cart()
     mpc = MPC(ocp, deadline=60.0)
