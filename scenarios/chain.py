@@ -23,13 +23,15 @@ follow its later use as a benchmark.
 """
 
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import compare, limits
+from drawing import LIMIT, compare, limits, panels
 from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, Answer, finish_answers, solve_with_all
@@ -103,16 +105,22 @@ def shape(places: np.ndarray) -> np.ndarray:
 
 def draw(ours: Answer) -> Figure:
     """Plot the chain from the side and from above."""
-    fig, ((side, above),) = figure(1, 2, height=3.0, width=9.0)
+    fig, ((side, above),) = figure(1, 2, height=2.8)
     for ax, row in ((side, 2), (above, 1)):
-        for k, color in zip((0, 2, 5, -1), COLOURS, strict=True):
+        for k, color, mark in zip((0, 2, 5, -1), COLOURS, "osD^", strict=True):
             points, label = shape(ours["p"][:, k]), f"{ours.times[k]:.1f} s"
-            ax.plot(points[0], points[row], "o-", color=color, markersize=4, label=label)
-        ax.set_xlabel("$x$ (m)")
-    side.set(ylabel="$z$ (m)", title="from the side")
-    above.set(ylabel="$y$ (m)", title="from above")
+            ax.plot(points[0], points[row], f"{mark}-", color=color, markersize=4, label=label)
+        ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
+    side.set_title("from the side", fontsize=10)
+    above.set_title("from above", fontsize=10)
     limits(above, WALL)
     legend_below(fig, above, columns=5)
+    return fig
+
+
+def beside_wall(fig: Figure, look: Mapping[str, Any] = LIMIT) -> Figure:
+    """Return the figure with the limit of what is nearest to the wall."""
+    panels(fig)["nearest to the wall"].axhline(WALL, **look)
     return fig
 
 
@@ -147,7 +155,7 @@ def main(argv: list[str] | None = None) -> int:
         },
         figures={
             "motion": draw(ours),
-            "trajectory": compare(ours, ipopt, ("nearest to the wall", "u")),
+            "trajectory": beside_wall(compare(ours, ipopt, ("nearest to the wall", "u"))),
         },
         films={"motion": lambda path: animate(ours.solution.sample(2)["p"], DT / 2, path)},
     )

@@ -29,7 +29,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from closed_loop import KeptMHE, KktResiduals
-from drawing import draw_courses, panels
+from drawing import draw_courses, panels, relabelled
 from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
@@ -219,15 +219,18 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 
 def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> dict[str, Figure]:
     """Plot the loop with the MHE beside two others; mass and wind: truth and both estimates."""
-    loop = draw_courses([mhe, told, believed], ("load", "angle", "speed", "force"))
-    loop.suptitle(f"MHE: {mhe.loop.worst}\ngrey: where the load has to be", fontsize=10)
-    at = mhe.loop.control_times
-    panels(loop)["load"].step(at, [target(time) for time in at], color="#999999", where="post")
+    colours = PALETTE[0], PALETTE[2], PALETTE[3]  # black is that of the estimate
+    loop = draw_courses([mhe, told, believed], ("load", "angle", "speed", "force"),
+                        soft=["angle", "speed"], colours=colours)  # fmt: skip
+    loop.suptitle(f"MHE: {mhe.loop.worst}", fontsize=10)
+    at, load = mhe.loop.control_times, panels(loop)["load"]
+    load.step(at, [target(time) for time in at], where="post", color=PALETTE[6], label="target")
+    relabelled(loop, load)
     fig, axes = figure(2, 1, height=1.5, sharex=True)
     true = {"mass (kg)": np.full(at.size, TRUE), "wind (N)": [gust(time) for time in at]}
     for ax, (label, values) in zip(axes[:, 0], true.items(), strict=True):
         ax.step(at, values, where="post", color="#000000", linewidth=1.0, label="true")
-        for way, color in ((ekf, PALETTE[3]), (mhe, PALETTE[7])):
+        for way, color in ((ekf, PALETTE[5]), (mhe, PALETTE[0])):
             known = [record.parameters[label.split()[0]] for record in way.estimator.records]
             ax.plot(at, known, color=color, linestyle=":" if way is mhe else "-", label=way.label)
         ax.set_ylabel(label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from solving import Named
 
+from casadi_hybrid.control import Run
+from casadi_hybrid.control.loop.run import TABLES
+from casadi_hybrid.control.reading.drawing import LIMIT
+from casadi_hybrid.control.reading.measures import Limits, entry_name
 from casadi_hybrid.plotting import PALETTE, legend_below, line_style
 
-LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-"""How a limit is drawn."""
+SOLVERS = (PALETTE[0], PALETTE[7], PALETTE[2], PALETTE[3])
+"""Colours of the hybrid solver, of IPOPT, FATROP and SQP; limits have the one in between."""
+
+SOFT = LIMIT | {"linewidth": 1.4, "linestyle": ":"}
+"""How a limit is drawn that a controller may exceed at a price."""
 
 TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
 """How a set point is drawn."""
@@ -58,45 +66,85 @@ def compare(
             at, rows = other.times, np.atleast_2d(other[name])
             at = (at[:-1] + at[1:]) / 2 if rows.shape[1] < at.size else at
             axes[name].plot(at, rows.T, **CIRCLES)
+    axes[names[0]].plot([], [], **CIRCLES, label=other.label)
     for name, value in (targets or {}).items():
         axes[name].axhline(value, **TARGET)
-    axes[names[0]].plot([], [], **CIRCLES, label=other.label)
+        axes[names[0]].plot([], [], **TARGET, label="target")
     return relabelled(fig, axes[names[0]])
 
 
-def draw_courses(courses: Sequence[Any], names: Sequence[str], event=None) -> Figure:
+def solver_style(i: int, colours: Sequence[str] = SOLVERS) -> dict[str, Any]:
+    """Return how a course is drawn, in the colour of the solver."""
+    return line_style(i) | {"color": colours[i]}
+
+
+def draw_courses(
+    courses: Sequence[Any],
+    names: Sequence[str],
+    event: tuple[float, str] | None = None,
+    *,
+    soft: Sequence[str] = (),
+    colours: Sequence[str] = SOLVERS,
+) -> Figure:
     """Plot our closed loop by :meth:`Run.plot`, and those of the other solvers over it.
 
     Args:
         courses: of :mod:`closed_loop`, one a solver.
-        names: of quantities of the plant, a panel each.
+        names: of quantities of the plant, a panel for each entry.
         event: what happened to the plant, as (seconds, a word).
+        soft: of names, those whose limits are soft for the controller.
+        colours: of the courses, ours being blue.
     """
-    fig = courses[0].run.plot(names)
-    axes, instants = panels(fig), courses[0].run.times
+    runs = [by_entry(course.run) for course in courses]
+    fig = runs[0].plot([key for name in names for key in runs[0] if key.split("[")[0] == name])
+    axes, instants = panels(fig), runs[0].times
+    first = axes[next(iter(axes))]
     for line in (line for ax in axes.values() for line in ax.lines):
-        line.set_label(str(line.get_label()).replace("true", courses[0].label))
-    for i, course in enumerate(courses[1:], 1):
+        if line.get_label() == "true":
+            line.set(label=courses[0].label, color=colours[0])
+        if str(line.get_label()) in ("_true", courses[0].label):
+            line.set_linewidth(2.6)  # below the others, which often lie on it
+    for line in (line for name in soft for line in axes[name].lines):
+        if line.get_label() == "_limit":
+            line.set(**SOFT)
+    if soft:
+        first.plot([], [], **SOFT, label="soft limit")
+    for i, run in enumerate(runs[1:], 1):
         for name, ax in axes.items():
-            for row in np.atleast_2d(course.run[name]):
-                held = {"drawstyle": "steps-post"} if row.size < instants.size else {}
-                values = np.append(row, row[-1:])[: instants.size]
-                ax.plot(instants, values, **line_style(i) | held, label=course.label)
+            held = {"drawstyle": "steps-post"} if run[name].size < instants.size else {}
+            values = np.append(run[name], run[name][-1:])[: instants.size]
+            ax.plot(instants, values, **solver_style(i, colours) | held, label=courses[i].label)
     if event is not None:
         mark([*axes.values()], event, instants)
-    return relabelled(fig, *axes.values())
+    return relabelled(fig, first)
+
+
+def by_entry(run: Run) -> Run:
+    """Return the run with a name for each entry of a vector, measured where it is estimated."""
+    tables = {kind: getattr(run, kind) for kind in TABLES}
+    for kind, table in tables.items():
+        labels = table.labels if kind != "measured" or run.estimates else ()
+        places = {name: slice(k, k + 1) for k, name in enumerate(labels)}
+        tables[kind] = replace(table, places=places)
+    limits = {
+        entry_name(name, i, limit.scale): Limits(*(part[i : i + 1] for part in limit[:3]), limit[3])
+        for name, limit in run.limits.items()
+        for i in range(limit.scale.size)
+    }
+    return replace(run, **tables, limits=limits)
 
 
 def panels(fig: Figure) -> dict[str, Axes]:
     """Return the axes of a figure of the package by the name of what they show."""
-    return {ax.get_ylabel().split(" (")[0]: ax for ax in fig.axes if ax.get_ylabel()}
+    names = ((ax.get_ylabel().replace("\n", " ").split(" (")[0], ax) for ax in fig.axes)
+    return {name: ax for name, ax in names if name}
 
 
-def relabelled(fig: Figure, *axes: Axes) -> Figure:
+def relabelled(fig: Figure, ax: Axes) -> Figure:
     """Put a legend of these axes in place of the one that the figure has."""
     for old in fig.legends:
         old.remove()
-    legend_below(fig, *axes, columns=4)
+    legend_below(fig, ax, columns=4)
     return fig
 
 

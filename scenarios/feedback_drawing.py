@@ -17,7 +17,7 @@ LOOK: dict[str, dict[str, Any]] = {
     "all memory": {"color": PALETTE[1], "linestyle": "-", "linewidth": 1.0},
     "designed split": {"color": PALETTE[7], "linestyle": DASHES[3], "linewidth": 1.6},
 }
-"""Of the splits; two lie on each other, so one is wide and pale and the other is dotted."""
+"""Of the splits; two lie on each other, so one is wide and the other is dotted."""
 MARK = {"all augmentation": "o", "all memory": "s", "designed split": "x"}
 
 Courses = Mapping[str, np.ndarray]

@@ -117,7 +117,8 @@ def draw(rows, runs) -> Figure:
     fig, ((left, right),) = figure(1, 2, height=3.2)
     for i, (key, name) in enumerate((("matrix", "matrix $M$"), ("scalar", "scalar $cI$"))):
         points = np.array([(row["ratio"], row[key]) for row in rows]).T
-        left.loglog(*points, **line_style(i), marker="os"[i], label=name)
+        # In the colours of the two methods of these steps.
+        left.loglog(*points, **line_style(i + 3), marker="os"[i], label=name)
     left.set(xlabel="largest / smallest row of $J_h$", ylabel="best local gap $1-\\rho$")
     left.legend(fontsize=9, loc="lower left")
     # The two scalar channels have one trajectory, so one of them is drawn.

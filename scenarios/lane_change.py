@@ -93,7 +93,8 @@ def road(height: float) -> tuple[Figure, Axes]:
     """Draw the lanes and the standing car."""
     standing = np.array([[BEGIN, END, END, BEGIN], [LEFT - WIDTH] * 2 + [LEFT] * 2])
     fig, ax = draw_road(height, (-0.5 * LANE, 1.5 * LANE), [standing], (-2, ROAD + 5))
-    ax.axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2)
+    ax.axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2,
+               label="middle of the road")  # fmt: skip
     return fig, ax
 
 

@@ -77,7 +77,7 @@ def lap(intervals: int) -> OptimalControl:
     ocp = OptimalControl(car, duration=LENGTH, intervals=intervals)
     ocp.initial(n=0, chi=0, v=ENTRY, t=0)
     ocp.path("grip", ((v**2 * bend) ** 2 + a**2) / GRIP**2, upper=1, at="ends")
-    ocp.path("power", a * v, upper=POWER, scale=POWER, at="ends")
+    ocp.path("power", a * v, upper=POWER, scale=POWER, unit="W/kg", at="ends")
     ocp.minimize("time", end=t)
     return ocp
 

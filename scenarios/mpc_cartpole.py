@@ -81,7 +81,11 @@ def main(argv: list[str] | None = None) -> int:
             "distance from upright at the end (rad)": abs(abs(ours["theta"][-1]) - np.pi),
             "largest force (N)": float(np.abs(ours["u"]).max()),
         },
-        figures={"course": draw_courses([ours, *others], ("q", "theta", "u"), (PUSH_TIME, "push"))},
+        figures={
+            "course": draw_courses(
+                [ours, *others], ("q", "theta", "u"), (PUSH_TIME, "push"), soft=["q"]
+            )
+        },
         films={
             "motion": partial(
                 animate,

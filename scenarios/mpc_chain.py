@@ -21,9 +21,9 @@ between the ends, the later ones from the last solution, shifted by one interval
 import sys
 
 import numpy as np
-from chain import DT, WALL, animate, chain, horizon, pulled, stage_cost
+from chain import DT, WALL, animate, beside_wall, chain, horizon, pulled, stage_cost
 from closed_loop import PEERS, Course, finish_courses, run_all
-from drawing import draw_courses
+from drawing import SOFT, draw_courses
 from reporting import parser
 
 from casadi_hybrid.control import Plant, Soft
@@ -59,6 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     masses, *size = (1, 8, 6) if arguments.short else (3, 20, 35)
     ours, *others = courses(masses, *size, short=arguments.short)
     shown = "end to goal", "nearest to the wall", "u"
+    fig = draw_courses([ours, *others], shown, (GUST_TIME, "gust"), soft=["nearest to the wall"])
     return finish_courses(
         arguments,
         [ours, *others],
@@ -66,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
             "masses": masses,
             "distance of the end from its goal at last (m)": float(ours["end to goal"][-1]),
         },
-        figures={"course": draw_courses([ours, *others], shown, (GUST_TIME, "gust"))},
+        figures={"course": beside_wall(fig, SOFT)},
         films={"motion": lambda path: animate(ours["p"], DT, path)},
     )
 

@@ -26,13 +26,13 @@ import casadi as ca
 import numpy as np
 from animation import ROD, film
 from closed_loop import Course, finish_courses, run_all
-from drawing import CIRCLES, LIMIT, draw_courses, happening
+from drawing import CIRCLES, SOFT, draw_courses, happening, solver_style
 from matplotlib.figure import Figure
 from quadrotor import HOVER, TILT, avoid, gaps, rotors, scenery, vehicle
 from reporting import parser
 
 from casadi_hybrid.control import OptimalControl, Plant, Soft
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "mpc_quadrotor"
 SUMMARY = "closed loop: laps of a quadrotor past obstacles, a gust, wrong model and noise"
@@ -89,7 +89,7 @@ def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
 
 def place(ax) -> None:
     """Draw the obstacles and the reference."""
-    scenery(ax, DISCS, ())
+    scenery(ax, DISCS, (), SOFT)
     ax.set(xlim=(-3.0, 3.0), ylim=(-0.3, 2.6))
     ax.plot(*lap(np.linspace(0.0, LAP, 101))[:2], "k:", linewidth=1.2, label="reference")
 
@@ -98,10 +98,10 @@ def draw(courses: list[Course]) -> Figure:
     """Plot the paths."""
     fig, ((path,),) = figure(height=3.0)
     place(path)
+    path.plot([], [], **SOFT, label="soft limit")
     for i, course in enumerate(courses):
-        path.plot(course["x"], course["z"], label=course.label, **line_style(i))
-    path.plot([], [], label="limit", **LIMIT)
-    legend_below(fig, path, columns=6)
+        path.plot(course["x"], course["z"], label=course.label, **solver_style(i))
+    legend_below(fig, path, columns=4)
     return fig
 
 
@@ -135,7 +135,9 @@ def main(argv: list[str] | None = None) -> int:
         },
         figures={
             "path": draw([ours, *others]),
-            "course": draw_courses([ours, *others], ("theta", "u"), (GUST_TIME, "gust")),
+            "course": draw_courses(
+                [ours, *others], ("theta", "u"), (GUST_TIME, "gust"), soft=["theta"]
+            ),
         },
         films={"motion": lambda path: animate(ours, path)},
     )

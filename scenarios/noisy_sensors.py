@@ -35,7 +35,7 @@ from casadi_hybrid.control.feedback import FeedbackDesign, HybridFeedback, desig
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.iterations.law import Correction
 from casadi_hybrid.iterations.rules import ConstantRule
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "noisy_sensors"
 SUMMARY = "the noise theorem at work: noisy sensors, and which channel of the correction hears them"
@@ -122,8 +122,8 @@ def draw(powers: dict[str, np.ndarray], best: np.ndarray, shares, sweep) -> Figu
     left.axhline(best[heater], color="#7F7F7F", linestyle=":", linewidth=1.0, label="optimum")
     left.set(xlabel="iteration", ylabel=f"power of heater {heater + 1} (kW)")
     foreseen, measured = ([row[key] for row in sweep] for key in ("predicted", "measured"))
-    right.plot(shares, foreseen, color=PALETTE[0], label="predicted (Lyapunov)")
-    right.plot(shares, measured, **{**line_style(1), "linestyle": ""}, marker="o", label="measured")
+    right.plot(shares, foreseen, color=PALETTE[2], label="predicted (Lyapunov)")
+    right.plot(shares, measured, "o", color=PALETTE[2], label="measured")
     right.set_ylim(bottom=0.0)
     right.set(xlabel="share of M in C_opt on noisy sensors", ylabel="std of the powers (kW)")
     legend_below(fig, left, right, columns=2)

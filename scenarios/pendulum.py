@@ -32,7 +32,7 @@ from common import (
     row_space_rule,
     solve,
 )
-from drawing import TARGET, compare, panels
+from drawing import compare, panels, relabelled
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from solving import Named
@@ -126,9 +126,11 @@ def tune(problem: Problem, x0: np.ndarray, p: np.ndarray, max_iter: int) -> None
 def draw(ours: Named, ipopt: Named, weight: float) -> Figure:
     """Plot angle, rate and torque over time, the last beside ± m g l, IPOPT's as circles."""
     fig = compare(ours, ipopt, ("theta", "omega", "u"), targets={"theta": np.pi})
+    look, axes = {"color": PALETTE[6], "linewidth": 0.9, "linestyle": "-."}, panels(fig)
     for sign in (-1, 1):
-        panels(fig)["u"].axhline(sign * weight, **TARGET | {"color": PALETTE[6], "linestyle": "-."})
-    return fig
+        axes["u"].axhline(sign * weight, **look)
+    axes["theta"].plot([], [], **look, label="torque of gravity")
+    return relabelled(fig, axes["theta"])
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -82,13 +82,14 @@ def gaps(x, z, obstacles) -> list:
     return [((x - a) ** 2 + (z - b) ** 2) ** 0.5 - radius - ARM for a, b, radius in obstacles]
 
 
-def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS) -> None:
+def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS, near=LIMIT) -> None:
     """Draw the obstacles, the distance to keep from them, and floor and ceiling."""
-    for x, z, radius in obstacles:
-        ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", edgecolor="none"))
-        ax.add_patch(Circle((x, z), radius + ARM, fill=False, edgecolor=LIMIT["color"], ls="--"))
+    for i, (x, z, radius) in enumerate(obstacles):
+        label = None if i else "obstacle"
+        ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", edgecolor="none", label=label))
+        ax.add_patch(Circle((x, z), radius + ARM, fill=False, **near))
     limits(ax, *heights)
-    ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-0.9, 1.4))
+    ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-1.0, 1.6))
 
 
 def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +100,7 @@ def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
 
 def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
     """Plot the paths; IPOPT's slalom as circles."""
-    fig, ((path,),) = figure(height=2.2)
+    fig, ((path,),) = figure(height=2.7)
     scenery(path)
     path.plot(ipopt["x"], ipopt["z"], **CIRCLES | {"markersize": 3}, label="IPOPT, slalom")
     for answer, name, color, line in (
@@ -110,7 +111,8 @@ def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
         path.plot(answer["x"], answer["z"], label=name, **style)
         for state in answer.solution.states[:3, ::6].T:
             path.plot(*rotors(*state), color=color, linewidth=2.5)
-    legend_below(fig, path, columns=4)
+    path.plot([], [], color="#444444", linewidth=2.5, label="the vehicle on its way")
+    legend_below(fig, path)
     return fig
 
 

@@ -163,7 +163,7 @@ def lap(circuit: Circuit, intervals: int) -> OptimalControl:
     slide = {"lower": -SLIP, "upper": SLIP, "scale": np.degrees(0.1), "unit": "°"}
     for place in ("slip in front", "slip at the rear"):
         ocp.path(place, model.symbol(place), **slide, at="ends")
-    ocp.path("power", drive * v, upper=POWER, scale=POWER, at="ends")
+    ocp.path("power", drive * v, upper=POWER, scale=POWER, unit="W", at="ends")
     return ocp
 
 

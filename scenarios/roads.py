@@ -37,11 +37,12 @@ def draw_road(
     """Draw the edges of a road along x, 0.8 m beyond them, and the outlines of standing cars."""
     fig, axes = figure(1, 1, height=height)
     ax = axes[0, 0]
-    for edge in edges:
-        ax.axhline(edge, **LIMIT | {"linestyle": "-", "linewidth": 2.0})
+    for i, edge in enumerate(edges):
+        label = None if i else "edge of the road"
+        ax.axhline(edge, **LIMIT | {"linestyle": "-", "linewidth": 2.0}, label=label)
     for i, car in enumerate(standing):
         label = None if i else "standing car" + "s" * (len(standing) > 1)
-        ax.add_patch(Polygon(car.T, facecolor=PALETTE[1], alpha=0.6, label=label))
+        ax.add_patch(Polygon(car.T, facecolor="#BBBBBB", label=label))
     ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[-1] + 0.8), aspect="equal")
     ax.set(xlabel="along the road (m)", ylabel="across (m)")
     ax.grid(visible=False)

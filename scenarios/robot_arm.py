@@ -93,11 +93,12 @@ VIEWS = {"from the side": (0, 2), "from above": (0, 1)}
 
 def empty_stage(p: np.ndarray) -> tuple[Figure, list[tuple[Axes, list[int]]]]:
     """Return a figure with the markers' target places from two sides, and what each side sees."""
-    fig, axes = figure(1, 2, height=3.6)
+    fig, axes = figure(1, 2, height=3.0)
     for ax, (title, seen) in zip(axes[0], VIEWS.items(), strict=True):
         target = p.reshape(-1, 3).T[list(seen)]
         ax.plot(*target, "*", color=PALETTE[1], markersize=9, label="target of a marker")
-        ax.set(xlim=(-0.9, 0.5), aspect="equal", title=title, xlabel="$x$ (m)")
+        ax.set(xlim=(-0.9, 0.5), aspect="equal", xlabel="$x$ (m)")
+        ax.set_title(title, fontsize=10)
         ax.set(ylim=(-0.1, 0.9) if seen[1] == 2 else (-0.7, 0.3), ylabel=f"${'xyz'[seen[1]]}$ (m)")
     return fig, [(ax, list(seen)) for ax, seen in zip(axes[0], VIEWS.values(), strict=True)]
 

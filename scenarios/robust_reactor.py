@@ -227,14 +227,14 @@ def draw(loops: Sequence[Loops]) -> Figure:
     for column, loop in zip(axes.T, loops, strict=True):
         for run, hottest in zip(loop.runs, loop.hottest, strict=True):
             hot = bool(hottest > HOTTEST + NEAR)
-            style = {"color": PALETTE[1 if hot else 0], "linewidth": 1.0}
+            style = {"color": PALETTE[3 if hot else 0], "ls": "-." if hot else "-", "lw": 1.0}
             label = "plant that exceeds the limit" if hot else "plant that keeps the limit"
             column[0].plot(run.times, run["T"], **style, label=None if label in told else label)
             column[0].fill_between(run.times, HOTTEST, np.maximum(run["T"], HOTTEST),
-                                   color=PALETTE[1], alpha=0.4, linewidth=0)  # fmt: skip
+                                   color=PALETTE[3], alpha=0.4, linewidth=0)  # fmt: skip
             column[1].plot(run.times, run["Tc"], **style)
             told.add(label)
-        column[0].axhline(HOTTEST, **LIMIT | {"color": "#000000"}, label="limit")
+        column[0].axhline(HOTTEST, **LIMIT, label="limit")
         title = f"{loop.label} controller, up to {loop.hottest.max():.0f} K"
         column[0].set_title(title, fontsize=10)
         column[1].set_xlabel("time (min)")

@@ -20,7 +20,7 @@ import sys
 import casadi as ca
 import numpy as np
 from closed_loop import LOOP_COLUMNS, WARM_IPOPT, KeptMHE, Solves, again
-from drawing import TARGET
+from drawing import LIMIT
 from matplotlib.figure import Figure
 from reporting import TOL, Check, finish, parser, progress
 from solving import judge
@@ -93,9 +93,9 @@ def draw(run: Run, solves: Solves) -> dict[str, Figure]:
     shown, (fig, ((ax,),)) = run.plot(["h"]), figure(height=2.0)
     shown.set_figheight(3.6)
     at = run.control_times
-    ax.step(at, 25.0 * (at >= at.size // 3 * PERIOD), where="post", color="#000000", label="true")
+    ax.step(at, 25.0 * (at >= at.size // 3 * PERIOD), where="post", color=PALETTE[0], label="true")
     ax.plot(at, leaks(solves), color=PALETTE[7], linestyle=":", label="estimate")
-    ax.axhline(0.0, label="lower bound", **TARGET)
+    ax.axhline(0.0, label="limit", **LIMIT)
     ax.set(xlabel="time (s)", ylabel="leak (mm²)")
     legend_below(fig, ax)
     return {"levels": shown, "leak": fig}

@@ -42,7 +42,9 @@ def test_feedback_is_the_recursion_written_by_hand():
     assert np.allclose(run.times, 0.1 * np.arange(21))
     assert run.control_times.size == 20
     assert np.allclose(run["sum"], run["x"].sum(axis=0))
-    assert [name in run for name in ("x", "u", "sum", "push")] == [True, True, True, False]
+    assert [*run] == [*run.keys()] == ["x", "u", "sum"]
+    assert [name in run for name in ("sum", "push")] == [True, False]
+    assert run.states.keys() == {"x"}
 
 
 def test_push_by_name_and_by_function():
@@ -283,6 +285,16 @@ def test_plot_draws_a_panel_a_name(tmp_path):
     assert len(noisy().plot(["heat"]).axes) == 1
     with pytest.raises(InputError, match="did you mean"):
         noisy().plot(["temprature"])
+
+
+def test_entries_have_colours_that_their_limits_and_measurements_share():
+    plant = Plant(masses(lower=[-1.5, -1], upper=2), 0.1)
+    lines = simulate(plant, feedback, steps=20, x0=[1, 0], noise=0.05).plot(["x"]).axes[0].lines
+    colours = [line.get_color() for line in lines]
+    assert colours[:2] == colours[2:4]
+    assert max(dots.get_zorder() for dots in lines[2:4]) < lines[0].get_zorder()
+    limits = dict(zip((line.get_ydata()[0] for line in lines[4:7]), colours[4:7], strict=True))
+    assert [limits[at] for at in (-1.5, -1, 2)] == [*colours[:2], "#D55E00"]
 
 
 def one_run(seed):

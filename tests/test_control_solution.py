@@ -254,6 +254,7 @@ def test_limits_are_active_and_ringed_where_verify_says_so() -> None:
     ocp = swing(MultipleShooting())
     pair = ca.vertcat(ocp.model.symbol("angle"), ocp.model.symbol("rate"))
     ocp.path("pair", pair, lower=-9, upper=[8, 9])
+    ocp.path("height", ocp.model.symbol("height"), upper=0.7, unit="m")  # an output's name
     program = ocp.numbers(time=0.5)
     loose = ca.nlpsol("loose", "ipopt", dict(program.nlp), {**PEER, "ipopt.tol": 1e-4})
     found = ocp.solution(program, loose(**program.arguments), loose.stats())
@@ -261,8 +262,8 @@ def test_limits_are_active_and_ringed_where_verify_says_so() -> None:
     assert active == {"torque": [2, 3], "both": [4]}
     held = verify(ocp, found, tol=1e-4, ipopt=False).active
     assert held.names_of(held.strong) == ("torque[2] (in N m)", "torque[3] (in N m)", "both[4]")
-    fig = found.plot(["torque", "both", "pair", "wind"], label="time (s)")
-    assert [ax.get_ylabel() for ax in fig.axes] == ["torque (N m)", "both", "pair", "wind"]
+    fig = found.plot(["torque", "both", "pair", "height"], label="time (s)")
+    assert [ax.get_ylabel() for ax in fig.axes] == ["torque (N m)", "both", "pair", "height (m)"]
     assert fig.axes[-1].get_xlabel() == "time (s)"
     assert [text.get_text() for text in fig.legends[0].get_texts()] == [
         "between grid points", "grid points", "limit", "limit active"]  # fmt: skip
@@ -271,7 +272,7 @@ def test_limits_are_active_and_ringed_where_verify_says_so() -> None:
     assert rings == [2, 1, 0, 0]
     limits = [{li.get_ydata()[0]: li.get_color() for li in of if len(li.get_xdata()) == 2
                and li.get_linestyle() == "--"} for of in drawn]  # fmt: skip
-    assert [sorted(of) for of in limits] == [[-0.9, 0.9], [-2.7], [-9, 8, 9], []]
+    assert [sorted(of) for of in limits] == [[-0.9, 0.9], [-2.7], [-9, 8, 9], [0.7]]
     colours = [limits[0][0.9], *(li.get_color() for li in drawn[2][:4:2])]  # of both, of each
     assert [limits[2][at] for at in (-9, 8, 9)] == colours
 

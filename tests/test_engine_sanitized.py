@@ -46,9 +46,9 @@ def sanitized(folder: Path, compiler: str, files: dict[str, str]) -> Path:
 
 def guarded_core() -> dict[str, str]:
     files = dict(core_sources().files)
-    assert files["arena.c"].count(TAKEN) == 1
-    text = files["arena.c"].replace(TAKEN, GUARDED)
-    files["arena.c"] = "#include <sanitizer/asan_interface.h>\n" + text
+    assert files["problem.h"].count(TAKEN) == 1
+    text = files["problem.h"].replace(TAKEN, GUARDED)
+    files["problem.h"] = "#include <sanitizer/asan_interface.h>\n" + text
     return files
 
 

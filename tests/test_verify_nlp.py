@@ -225,6 +225,17 @@ def steep(scale):
     return {"x": x, "f": scale * ca.sumsqr(x - 1), "g": x[0] + x[1]}
 
 
+@pytest.mark.parametrize(("curvature", "accepted"), [(1e-4, True), (10.0, False)])
+def test_a_limit_off_which_the_barrier_parameter_keeps_the_point_counts(curvature, accepted):
+    """The multiplier 3e-6 of x ≤ 1, from 8e-4 inside it, where f is concave in x."""
+    x = ca.MX.sym("x", 2)
+    off = x[0] - 1 + 8e-4
+    nlp = {"x": x, "f": -3e-6 * off - 0.5 * curvature * off**2 + x[1] ** 2}
+    report = verify(nlp, [1 - 8e-4, 0], ubx=[1, ca.inf], ipopt=False)
+    assert report.accepted == accepted
+    assert (Rejection.NOT_A_MINIMIZER in report.categories) == (not accepted)
+
+
 @pytest.mark.parametrize("scale", [10.0**k for k in range(6, 15)])
 def test_solver_and_verifier_count_rounding_alike(scale):
     nlp = steep(scale)

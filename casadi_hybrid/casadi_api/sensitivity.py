@@ -121,11 +121,18 @@ class Sensitivities:
         return ca.Function("mixed", [x, lam, p], parts)
 
     def __call__(
-        self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS
+        self,
+        solution: Solution,
+        p: Vector,
+        bounds: Bounds,
+        wrt: Sequence[str] = INPUTS,
+        slopes: tuple[Matrix, Matrix] | None = None,
     ) -> dict[str, Matrix]:
         """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
 
-        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound.
+        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound. Where
+        bounds move with p, ``slopes`` are d(lower)/dp and d(upper)/dp of those of (g; x), and the
+        derivatives by p are those along them; else bounds stay.
 
         An equality's two bounds, when moved apart, act one at a time: the derivative is given to
         the one its multiplier's sign names, the other has zero. Their sum is what moving both
@@ -141,6 +148,9 @@ class Sensitivities:
         slope_p, f_p, g_p = (
             np.asarray(part.full()) for part in self._mixed(solution.x, solution.lam_g, p)
         )
+        by_p = np.concatenate((g_p, np.zeros((n, n_p))))  # of (g; x), against the bound that holds
+        if slopes is not None:
+            by_p -= np.where(system.lam[:, None] < 0, *slopes)
         factor = SymmetricFactor(system.matrix(system.active)) if system.clear else None
         exact = factor is not None and not factor.singular
         at = system.active if exact else system.felt
@@ -149,7 +159,7 @@ class Sensitivities:
         moved = np.flatnonzero(system.soft[at] <= 1.0) if moving else at[:0]
         right = np.zeros((n + at.size, n_p + moved.size))
         right[:n, :n_p] = -slope_p
-        right[n:, :n_p] = -np.concatenate((g_p, np.zeros((n, n_p))))[at]
+        right[n:, :n_p] = -by_p[at]
         right[n + moved, n_p + np.arange(moved.size)] = 1.0
         step = np.asarray(factor.solve(right) if factor and exact else self._softly(system, right))
 
@@ -158,7 +168,7 @@ class Sensitivities:
         dg = system.A[:m] @ dx
         dg[:, :n_p] += g_p
         of, lam = at[moved], system.lam[at[moved]]  # of each column of a bound
-        df = np.concatenate((f_p + solution.lam_g @ g_p, -lam[None]), axis=1)
+        df = np.concatenate((f_p + system.lam @ by_p, -lam[None]), axis=1)
         derivatives = {}
         for output, block in zip(OUTPUTS, (dx, df, dg, d_lam[m:], d_lam[:m]), strict=True):
             for name in wrt:
@@ -289,7 +299,8 @@ def solution_sensitivity(
         result: its solution: a result, or that of an ``OptimalControl``, whose own method
             ``sensitivity`` has names and units.
         p, bounds: parameters and bounds of that solve; where not given, those of the result.
-        wrt: the inputs wanted, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``.
+        wrt: the inputs wanted, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``; each alone, the others
+            held: bounds as well, also those that an ``OptimalControl`` has from its parameters.
         weak: see :class:`Sensitivities`.
 
     Returns:

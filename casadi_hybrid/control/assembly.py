@@ -35,6 +35,7 @@ class Assembly:
         self._blocks: dict[str, dict[str, tuple[Any, ...]]] = {key: {} for key in _KINDS}
         self._stages: dict[str, list[Any]] = {key: [] for key in _KINDS}
         self._count = dict.fromkeys(_KINDS, 0)
+        self._ties: list[tuple[str, str, int]] = []
 
     def variable(
         self,
@@ -58,8 +59,9 @@ class Assembly:
             self._numbers[key].append((matrix(value, *shape, name) / size).ravel(order="F"))
         return symbol if (size == 1.0).all() else symbol * size
 
-    def unlimit(self, name: str, column: int) -> None:
-        """Take the bounds of one column of unknowns away, as where it equals one that has them."""
+    def tie(self, name: str, other: str, column: int) -> None:
+        """Take the bounds of one column of unknowns away: it equals that of another one."""
+        self._ties.append((name, other, column))
         begin = list(self._blocks["x"]).index(name)
         rows = self._blocks["x"][name][1][0]
         for key, value in (("lbx", -np.inf), ("ubx", np.inf)):
@@ -123,9 +125,17 @@ class Assembly:
             }
             for key in _KINDS
         }  # fmt: skip
+        ties = np.arange(numbers["x0"].size)
+        for one, other, column in self._ties:
+            held, place = (
+                blocks["x"][name].where.reshape(blocks["x"][name].shape, order="F")[:, column]
+                for name in (one, other)
+            )
+            ties[held] = place
         stages = {key: np.array(self._stages[key], dtype=int)[order[key]] for key in ("x", "g")}
         return Program(self.name, nlp, **numbers, variables=blocks["x"], parameters=blocks["p"],
-                       constraints=blocks["g"], stages=stages)  # fmt: skip
+                       constraints=blocks["g"], stages=stages,
+                       ties=ties if self._ties else None)  # fmt: skip
 
     def reader(self, name: str, program: Program, outputs: Sequence[Any]) -> ca.Function:
         """Return the function (x, p) of the built program that gives expressions of its symbols."""

@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.assembly import LAST, Assembly
+from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.program import Program
@@ -37,7 +38,7 @@ def lay_out(ocp: Statement) -> Laid:
     kind = ocp.method.graphs(ocp.model) if ocp.unroll else ca.MX
     assembly = Assembly(ocp.name, kind)
     horizon, costs = lay_phase(ocp, assembly)
-    return read(assembly, assembly.build(), horizon, costs)
+    return read(assembly, following(assembly.build(), {"": ocp.model}), horizon, costs)
 
 
 def read(assembly: Assembly, program: Program, horizon: Horizon, costs: Any) -> Laid:

@@ -22,6 +22,7 @@ from casadi_hybrid.control.signals import (
     known,
     numbers,
     places,
+    sides,
 )
 
 
@@ -215,6 +216,12 @@ class Model:
         kinds = ("state", "algebraic", "control")
         return {name: s for kind in kinds for name, s in self.signals[kind].items()}
 
+    @property
+    def equation_names(self) -> list[str]:
+        """The rows of the equations, one below the other."""
+        return [f"{name}[{i}]" if rows.numel() > 1 else name
+                for name, rows in self._equations.items() for i in range(rows.numel())]  # fmt: skip
+
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
         return known(name, {**self._symbols, **self._outputs}, "quantity")
@@ -233,6 +240,7 @@ class Model:
             }
             for kind, signals in self.signals.items()
         }
+        other.__dict__.pop("limiting", None)
         return other
 
     def unlimited(self, names: Collection[str]) -> Model:
@@ -245,7 +253,7 @@ class Model:
         other = copy.copy(self)
         controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
                     for name, s in self.signals["control"].items()}  # fmt: skip
-        other.signals = {kind: {name: replace(s, moved=(None, None), needed=False)
+        other.signals = {kind: {name: replace(s, needed=False)
                                 for name, s in signals.items()}
                          for kind, signals in self.signals.items()}  # fmt: skip
         other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
@@ -266,6 +274,18 @@ class Model:
             for given, numbers in zip(signal.moved, (signal.lower, signal.upper), strict=True)
         ]
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
+
+    def limited_by(self, p: Any) -> Model:
+        """Return the same model with the limits that its parameters, a column, give."""
+        moving, function = self.limiting
+        found = [side.full() for side in function.call([p])]
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return self.limited(
+            {
+                name: sides(name, signal.size, *pair)
+                for (name, signal), pair in zip(moving.items(), pairs, strict=True)
+            }
+        )
 
     def numbers(self, values: Mapping[str, Any], time: float) -> Array:
         """Return the parameters in one column at a time, of which a value may be a function."""

@@ -12,8 +12,9 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.control.signals import Array, Signal, known, matrix
 
-_PLACES = "", " inside", " at begin", " at end"
+_PLACES = "", " inside", " between", " at begin", " at end"
 """What the names of the blocks of one quantity end with."""
+BOUNDS = "lbx", "ubx", "lbg", "ubg"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Program:
         stages: for ``x`` and ``g`` the stage of each entry; −1 for what belongs to none.
         limits: those that are not as declared, lower and upper in physical units, by the name of a
             state, a control or a constraint.
+        ties: for each unknown the place of its bounds: its own, or that of the one that it equals.
+        following: which limits follow the parameters, see :mod:`casadi_hybrid.control.following`.
     """
 
     name: str
@@ -79,6 +82,8 @@ class Program:
     constraints: Mapping[str, Block] = field(repr=False)
     stages: Mapping[str, np.ndarray] = field(repr=False, default_factory=dict)
     limits: Mapping[str, tuple[Array, Array]] = field(repr=False, default_factory=dict)
+    ties: Any = field(repr=False, default=None)
+    following: Any = field(repr=False, default=None)
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.n} unknowns, {self.lbg.size} rows, {self.p.size} parameters"]
@@ -100,7 +105,7 @@ class Program:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments of a call of any solver made for :attr:`nlp`."""
-        return {key: getattr(self, key) for key in ("x0", "p", "lbx", "ubx", "lbg", "ubg")}
+        return {key: getattr(self, key) for key in ("x0", "p", *BOUNDS)}
 
     @property
     def constraint_names(self) -> list[str]:
@@ -162,39 +167,47 @@ class Program:
         """Return the program with other values of the named parameters."""
         return replace(self, p=_written(self.p, self.parameters, values, "parameter"))
 
-    def with_limits(
-        self, name: str, declared: Any, lower: Array, upper: Array, prefix: str = ""
-    ) -> Program:
-        """Return the program with other limits of a state, a control or a constraint.
+    def bounds_of(
+        self, name: str, declared: Any, prefix: str = ""
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray, Array]]:
+        """Yield which bounds are the limits of a state, a control or a constraint.
 
-        A side that was not declared keeps none, and so does a bound that another one makes
-        superfluous.
+        Block by block ``lbx``, ``ubx``, ``lbg`` or ``ubg``, the places in it, which entries of the
+        limit stand there, and their scales. A side that was not declared has none, nor has a bound
+        that another one makes superfluous.
 
         Args:
             name: of it.
             declared: what the program was laid out with, a signal or a constraint.
-            lower, upper: one number an entry, in physical units.
             prefix: of the part of the program that it is in.
         """
-        changed: dict[str, Any] = {
-            key: getattr(self, key).copy() for key in ("lbx", "ubx", "lbg", "ubg")
-        }
-        sides = ("lower", lower, declared.lower), ("upper", upper, declared.upper)
-        for k, (side, limit, was) in enumerate(sides):
-            known = np.isfinite(was)
+        every, label = np.arange(declared.lower.size), f"{prefix}{name}"
+        for side in ("lower", "upper"):
+            finite = np.flatnonzero(np.isfinite(getattr(declared, side)))
             for place in _PLACES:
-                label = f"{prefix}{name}{place}"
-                softened = f"{prefix}limits of {name}{place}"
-                for block, key, values in (
-                    (self.variables.get(label), ("lbx", "ubx")[k], limit),
-                    (self.constraints.get(label), ("lbg", "ubg")[k], limit),
-                    (self.constraints.get(f"{label}, {side}"), ("lbg", "ubg")[k], limit[known]),
-                    (self.constraints.get(f"{softened}, {side}"), ("lbg", "ubg")[k], limit[known]),
-                ):
-                    if block is not None:
-                        wanted = (values[:, None] / block.scale).ravel(order="F")
-                        old = changed[key][block.where]
-                        changed[key][block.where] = np.where(np.isfinite(old), wanted, old)
+                softened = f"{prefix}limits of {name}{place}, {side}"
+                for kind, own, entries in (
+                    ("x", f"{label}{place}", every), ("g", f"{label}{place}", every),
+                    ("g", f"{label}{place}, {side}", finite), ("g", softened, finite),
+                ):  # fmt: skip
+                    block = (self.variables if kind == "x" else self.constraints).get(own)
+                    if block is None:
+                        continue
+                    key, at = f"{side[0]}b{kind}", block.where
+                    at = self.ties[at] if kind == "x" and self.ties is not None else at
+                    there = np.isfinite(getattr(self, key)[at])
+                    if self.following is not None:  # infinite now, and finite by other parameters
+                        there |= np.isin(at, self.following.rows[key].at)
+                    of, scale = np.tile(entries, block.shape[1]), block.scale.ravel(order="F")
+                    yield key, at[there], of[there], scale[there]
+
+    def with_limits(
+        self, name: str, declared: Any, lower: Array, upper: Array, prefix: str = ""
+    ) -> Program:
+        """Return the program with other limits, in physical units; see :meth:`bounds_of`."""
+        changed: dict[str, Any] = {key: getattr(self, key).copy() for key in BOUNDS}
+        for key, at, of, scale in self.bounds_of(name, declared, prefix):
+            changed[key][at] = (lower if key[0] == "l" else upper)[of] / scale
         limits = {**self.limits, f"{prefix}{name}": (lower, upper)}
         return replace(self, **changed, limits=limits)
 

@@ -103,6 +103,9 @@ class ByName(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return plain(known(name, self.rows, "trajectory"))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.rows
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
 
@@ -198,6 +201,16 @@ def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
         at = int(np.argmax(least > most))
         raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
     return least, most
+
+
+def changeable(name: str, pair: tuple[Array, Array], declared: Any) -> None:
+    """Refuse a limit on a side of which the program has none."""
+    for side, limit in zip(("lower", "upper"), pair, strict=True):
+        if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
+            raise InputError(
+                f"{name!r} was declared without {side}=, so that there is no {side} limit "
+                "to change; declare one, as wide as you like"
+            )
 
 
 def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:

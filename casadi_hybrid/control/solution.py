@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
@@ -160,8 +161,12 @@ class Solution(Ended):
         """Return a trajectory by name."""
         return plain(known(name, self.values, "trajectory"))
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.values
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def keys(self) -> KeysView[str]:
+        """The names of the trajectories."""
+        return self.values.keys()
 
     @property
     def duration(self) -> float:
@@ -317,8 +322,9 @@ class Solution(Ended):
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
 
-        Names are those of :attr:`multipliers`; equations are left out. A limit is active within
-        10·tol·max(1, |limit|), and where its multiplier exceeds the distance to it, both in units
+        Names are those of :attr:`multipliers`; equations are left out. What holds within the
+        intervals too has a second name, ``"gap inside"`` beside ``"gap"``, and ``"gap at end"``
+        where it jumps from one to the next. A limit is active within 10·tol·max(1, |limit|), and where its multiplier exceeds the distance to it, both in units
         of the scale: the rule of :func:`casadi_hybrid.verify.verify`.
 
         Args:
@@ -345,9 +351,9 @@ class Solution(Ended):
             InputError: for a name that is none.
             SensitivityError: where the solution has no derivative.
         """
-        from casadi_hybrid.control.reading.sensing import slopes  # noqa: PLC0415 (SciPy)
+        from casadi_hybrid.control.reading.sensing import slopes_of  # noqa: PLC0415 (SciPy)
 
-        return slopes(self, name, weak)
+        return slopes_of(self, name, weak)
 
     def to_pandas(self, n: int = 1) -> Any:
         """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.
@@ -377,9 +383,9 @@ class Solution(Ended):
         """
         saved = storing.Saved.read(path)
         laid = ocp.laid
-        point = saved.point_for(laid.program)
+        point: dict[str, Any] = dict(saved.point_for(laid.program))
         x, lam_x, lam_g = (point.pop(name) for name in ("x", "lam_x", "lam_g"))
-        program = replace(laid.program, **point)
+        program = replace(followed(replace(laid.program, **point)), **point)
         return cls.of(ocp, laid, program, x, lam_x, lam_g, saved.stats, saved.explanation)
 
     def _rows(self, x: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
@@ -58,23 +59,7 @@ def with_numbers(
         initial |= _initial(ocp, x0)
     for name, value in initial.items():
         values[f"initial {name}"] = finite(value, value.size, f"initial {name!r}")
-    return _limited(ocp, program.with_parameters(values)), initial
-
-
-def _limited(ocp: Statement, program: Program) -> Program:
-    """The program with the limits that are expressions of parameters, as these are now."""
-    model = ocp.model
-    moving, function = model.limiting
-    if moving:
-        p = program.stacked(model.signals["parameter"], 0)  # what is free is in no limit
-        sides = [side.full().ravel() for side in function.call([p])]
-        for (name, signal), lower, upper in zip(
-            moving.items(), sides[::2], sides[1::2], strict=True
-        ):
-            if (lower > upper).any():
-                raise InputError(f"lower of {name!r} is {lower}, above its upper, {upper}")
-            program = program.with_limits(name, signal, lower, upper)
-    return program
+    return followed(program.with_parameters(values)), initial
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:

@@ -440,9 +440,8 @@ class Statement:
             raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
         states = self.model.signals["state"]
         own = {f"{what} {state}" for what in ("initial", "final", "periodic") for state in states}
-        # An output may be limited by its name: it has no limits of its own.
-        taken = self._names - self.model.signals["output"].keys()
-        if name in {*taken, *own.difference(f"final {state}" for state in self.ends)}:
+        taken = self._names - self.model.signals["output"].keys()  # a limit on an output
+        if name in taken | own.difference(f"final {state}" for state in self.ends):
             raise InputError(
                 f"{self.name} has {name!r} already: limits, multipliers and plans could not tell "
                 "them apart; give the constraint a name of its own"

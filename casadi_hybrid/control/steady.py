@@ -14,7 +14,8 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, by_name, column, known, number, numbers
+from casadi_hybrid.control.reading.measures import entry_name
+from casadi_hybrid.control.signals import Array, Signal, by_name, column, known, number, numbers
 
 KINDS = ("state", "algebraic", "control")
 
@@ -73,9 +74,17 @@ def steady(
         >>> steady(tank, level=0.44)["inflow"]
         1.2
     """
-    signals = model.unknowns
     start = {name: begin[where] for kind in KINDS for begin in [first_guess(model, kind)]
              for name, where in model.places(kind).items()}  # fmt: skip
+    values = dict(model.values)
+    for name, value in by_name(parameters, "parameters").items():
+        size = known(name, model.signals["parameter"], "parameter").size
+        values[name] = column(value, size, f"parameters[{name!r}]")
+    # Of a reference with a column a grid point, the first.
+    first = {name: v[:, 0] if np.ndim(v) > 1 else v for name, v in values.items()}
+    p = model.numbers(first, time)
+    model = model.limited_by(p)
+    signals = model.unknowns
     for name, value in by_name(guess, "guess").items():
         start[name] = column(value, known(name, signals, "quantity").size, f"guess of {name!r}")
     lower, upper = ({name: getattr(signal, side).copy() for name, signal in signals.items()}
@@ -85,13 +94,6 @@ def steady(
         there = ~np.isnan(given)
         for side in (lower, upper, start):
             side[name] = np.where(there, given, side[name])
-    values = dict(model.values)
-    for name, value in by_name(parameters, "parameters").items():
-        size = known(name, model.signals["parameter"], "parameter").size
-        values[name] = column(value, size, f"parameters[{name!r}]")
-    # Of a reference with a column a grid point, the first.
-    first = {name: v[:, 0] if np.ndim(v) > 1 else v for name, v in values.items()}
-    p = model.numbers(first, time)
     scale = _stacked({name: signal.scale for name, signal in signals.items()})
     z = ca.SX.sym("z", scale.size)
     x, a, u = ca.vertsplit(ca.DM(scale) * z, np.cumsum([0, *map(model.size, KINDS)]).tolist())
@@ -99,11 +101,10 @@ def steady(
     moved = moved / ca.DM(scale[: model.size("state")])
     rows = ca.vertcat(moved, model.moves.equations(x, a, u, p, time))
     x0 = _stacked(start) / scale
-    names = [f"{name}[{i}]" for name, signal in signals.items() for i in range(signal.size)]
     nlp = {"x": z, "f": 0.5 * ca.sumsqr(z - ca.DM(x0)), "g": rows}
     sides = {"lbx": _stacked(lower) / scale, "ubx": _stacked(upper) / scale, "lbg": 0, "ubg": 0}
     for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow
-        solver = nlpsol("steady", "hybrid", nlp, {"variable_names": names, "constr_viol_tol": tol})
+        solver = nlpsol("steady", "hybrid", nlp, {**_names(model), "constr_viol_tol": tol})
         found = solver(x0=x0, **sides)
         if solver.stats()["success"]:
             break
@@ -113,6 +114,27 @@ def steady(
     parts = zip(KINDS, np.split(point, np.cumsum([*map(model.size, KINDS)])[:-1]), strict=True)
     return Steady(*({name: number(part[where]) for name, where in model.places(kind).items()}
                     for kind, part in parts))  # fmt: skip
+
+
+def _names(model: Model) -> dict[str, list[str]]:
+    """Names of unknowns and rows with their units, as :func:`labels` has them of a program."""
+
+    def entries(signal: Signal, prefix: str = "", per: str = "") -> list[str]:
+        unit = signal.unit and signal.unit + per
+        said = [" ".join(filter(None, ("" if scale == 1.0 else f"{scale:g}", unit)))
+                for scale in signal.scale]  # fmt: skip
+        names = [prefix + entry_name(signal.name, i, signal.scale) for i in range(signal.size)]
+        return [f"{name} (in {of})" if of else name for name, of in zip(names, said, strict=True)]
+
+    moved, per = ("change", "") if model.discrete else ("rate", f"/{model.time_unit}")
+    states = model.signals["state"].values()
+    return {
+        "variable_names": [name for s in model.unknowns.values() for name in entries(s)],
+        "constraint_names": [
+            *(name for s in states for name in entries(s, f"{moved} of ", per)),
+            *model.equation_names,
+        ],
+    }
 
 
 def _stacked(parts: Mapping[str, Any]) -> Array:

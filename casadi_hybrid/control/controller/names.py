@@ -107,7 +107,7 @@ class LimitsInC:
     def __init__(self, limits: Limits, units: dict[str, str]) -> None:
         self._limits = limits
         now = {
-            (name, side): value
+            (name, side): np.full(value.size, np.nan) if limits.follows(name, side) else value
             for name, declared in limits.declared.items()
             for side, value in zip(_SIDES, limits.now(name), strict=True)
             if np.isfinite(getattr(declared, side)).any()
@@ -142,23 +142,26 @@ class LimitsInC:
         found = []
         for key in ("lbx", "ubx", "lbg", "ubg"):
             rows = self._rows(program, key)
-            at, of = (f"(const int[]){table(row[k] for row in rows)}" for k in (0, 1))
-            scale = f"(const double[]){table(row[2] for row in rows)}"
-            found.append(f"{{{len(rows)}, {at}, {of}, {scale}}}")
+            columns = ", ".join(
+                f"(const {kind}[]){table(row[k] for row in rows)}"
+                for k, kind in enumerate(
+                    ("int", "int", "double", "int")[: 4 if program.following else 3]
+                )
+            )
+            found.append(f"{{{len(rows)}, {columns}}}")
         return ",\n    ".join(found)
 
-    def _rows(self, program: Program, key: str) -> list[tuple[int, int, float]]:
-        """For each bound that is a limit: its place, that of the limit, and its scale."""
-        blocks = program.variables if key.endswith("x") else program.constraints
-        scales = np.ones(program.n if key.endswith("x") else program.m)
-        for block in blocks.values():
-            scales[block.where] = block.scale.ravel(order="F")
-        found = []
+    def _rows(self, program: Program, key: str) -> list[tuple[int, int, float, int]]:
+        """For each bound that is a limit: its place, that of the limit, its scale, and the place of
+        the expression that it follows, else -1. Several limits of one place follow each other."""
+        begins = program.following.begins if program.following else {}
+        found = set()
         for (name, side), at in self._at.items():
-            if side[0] != key[0]:
-                continue
-            for i in range(self._limits.now(name)[0].size):
-                moved = self._limits.moved_in(program, name, side, i)
-                changed = np.flatnonzero(getattr(moved, key) != getattr(program, key))
-                found += [(int(place), at + i, float(scales[place])) for place in changed]
-        return found
+            size = self._limits.declared[name].lower.size if side == "upper" else 0
+            for label, own, *parts in self._limits.bounds_of(program, name):
+                if side[0] == key[0] and own == key:
+                    begin = begins.get(label)
+                    for place, entry, scale in zip(*(p.tolist() for p in parts), strict=True):
+                        of = -1 if begin is None else begin + size + entry
+                        found.add((place, at + entry, scale, of))
+        return sorted(found)

@@ -13,11 +13,33 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.controller.names import after, enumeration, quantities, table
+from casadi_hybrid.control.following import Following
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.engine.export.export import Export
 from casadi_hybrid.engine.export.functions import named, text_of_functions
+
+
+def write_function(function: ca.Function, folder: Path, name: str) -> str:
+    """Write a function into the folder of an export; return the file's name."""
+    text = text_of_functions([named(function, name)], name)
+    (folder / f"{name}.c").write_text(text, encoding="utf-8")
+    return f"{name}.c"
+
+
+def _work(function: ca.Function, prefix: str) -> dict[str, int]:
+    """The places that a function works in, as the templates name them."""
+    return {f"{prefix}_{kind}": max(1, getattr(function, f"sz_{kind}")())
+            for kind in ("arg", "res", "iw", "w")}  # fmt: skip
+
+
+def words_of_following(own: Following | None) -> dict[str, Any]:
+    """What the templates ask for of limits that are expressions of parameters."""
+    if own is None:
+        return {"follows": False}
+    count = own.function.numel_out(0)
+    return {"follows": True, "followed": count, **_work(own.function, "follow")}
 
 
 @dataclass(frozen=True)
@@ -32,10 +54,7 @@ class Ahead:
 
     def write(self, folder: Path, name: str) -> str:
         """Write it into the folder of an export; return the file's name."""
-        name = f"{name}_ahead"
-        text = text_of_functions([named(self.function, name)], name)
-        (folder / f"{name}.c").write_text(text, encoding="utf-8")
-        return f"{name}.c"
+        return write_function(self.function, folder, f"{name}_ahead")
 
     def words(self, program: Program, prefix: str) -> dict[str, Any]:
         """What the templates ask for; the prefix is that of the part which has the parameters."""
@@ -48,8 +67,6 @@ class Ahead:
             of += [-1] * rows if block is None else block.where[:rows].tolist()
             scales += [1.0] * rows if block is None else block.scale[:, 0].tolist()
             values += np.ravel(self.model.values[name]).tolist() if block is None else rows * [0.0]
-        sizes = {kind: getattr(self.function, f"sz_{kind}")() for kind in ("arg", "res")}
-        sizes |= {kind: max(1, getattr(self.function, f"sz_{kind}")()) for kind in ("iw", "w")}
         return {
             "delay": True, "delay_seconds": repr(self.seconds), "sent": self.sent,
             "sent_first": table(np.tile(self.start, self.sent).tolist()),
@@ -57,7 +74,7 @@ class Ahead:
             "ahead_places": max(1, len(of)),
             "ahead_values": table([float(v) for v in values]),
             "ahead_scales": table([float(v) for v in scales]),
-            **{f"ahead_{kind}": size for kind, size in sizes.items()},
+            **_work(self.function, "ahead"),
         }  # fmt: skip
 
     @property

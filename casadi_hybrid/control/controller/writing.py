@@ -23,7 +23,12 @@ from casadi_hybrid.control.controller.names import (
     table,
     total,
 )
-from casadi_hybrid.control.controller.softened import Ahead, Softened
+from casadi_hybrid.control.controller.softened import (
+    Ahead,
+    Softened,
+    words_of_following,
+    write_function,
+)
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.checking import outside
@@ -108,6 +113,8 @@ def export_law(
         files += more
     if law.ahead is not None:
         files.append(law.ahead.write(at, name))
+    if law.program.following is not None:
+        files.append(write_function(law.program.following.function, at, f"{name}_follow"))
     words = _words(law, written, eased)
     rows = _memory(law, written, eased, words)
     words["memory_table"] = listing([(what, str(size)) for what, size in rows])
@@ -204,6 +211,7 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
     }  # fmt: skip
     own = law.softened.program if law.softened else None
     words |= limits.words(written.name, program, own) | soft_words
+    words |= words_of_following(program.following)
     if law.ahead is not None:
         words |= law.ahead.words(program, law.first)
     first = {

@@ -12,6 +12,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.assembly import Assembly
+from casadi_hybrid.control.following import followed, following
 from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
@@ -119,7 +120,7 @@ class JointSolution(Ended):
         saved = storing.Saved.read(path)
         point: dict[str, Any] = dict(saved.point_for(problem.program))
         found = {name: point.pop(name) for name in ("x", "lam_x", "lam_g")}
-        program = replace(problem.program, **point)
+        program = replace(followed(replace(problem.program, **point)), **point)
         nlp = program.nlp
         found["f"] = ca.Function("f", [nlp["x"], nlp["p"]], [nlp["f"]])(found["x"], program.p)
         return problem.solution(program, found, saved.stats, saved.explanation)
@@ -168,7 +169,8 @@ class Joint:
         kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in self.parts.values()]
         assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
         horizons = self._lay(assembly)
-        program = assembly.build()
+        models = {f"{label}/": part.model for label, part in self.parts.items()}
+        program = following(assembly.build(), models)
         for part in self.parts.values():
             part.closed = True
         return {
@@ -246,15 +248,18 @@ class Joint:
     def _numbered(
         self, x0: Any, parameters: Mapping[str, Any], write: Callable[..., Program]
     ) -> Program:
-        """The program after the numbers of every part were written into it, one by one."""
+        """The program after the numbers of every part were written into it, one by one.
+
+        Its limits follow all of them, for parts may have unknowns in common.
+        """
         program = self.program
         for label in self.parts:
-            laid = replace(self.laid[label], program=program.part(f"{label}/"))
+            part = replace(program.part(f"{label}/"), following=None)
+            laid = replace(self.laid[label], program=part)
             begin = x0 if self._begins(label) else None
             found = write(label, laid, begin, self._parameters(label, parameters))
-            limits = {f"{label}/{name}": pair for name, pair in found.limits.items()}
-            program = replace(program, **found.arguments, limits={**program.limits, **limits})
-        return program
+            program = replace(program, **found.arguments)
+        return followed(program)
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         raise NotImplementedError

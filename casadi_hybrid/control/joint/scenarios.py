@@ -109,7 +109,7 @@ class Scenarios(Joint):
                     [h.first + k], scale=signal.scale, stride=0,
                 )  # fmt: skip
                 # The bounds of one hold for both: twice, active ones would be dependent.
-                assembly.unlimit(f"{other}/{name}", at)
+                assembly.tie(f"{other}/{name}", f"{one}/{name}", at)
 
     def _alike(self, one: str, other: str, k: int) -> bool:
         """Whether two scenarios cannot be told apart before the interval k."""

@@ -17,7 +17,7 @@ from casadi_hybrid.control.loop.table import EstimationError, Table
 from casadi_hybrid.control.reading.checking import FEASIBLE
 from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, worst_excess
 from casadi_hybrid.control.reading.storing import packed, unpacked
-from casadi_hybrid.control.signals import Array, known, plain
+from casadi_hybrid.control.signals import Array, ByName
 
 FORMAT = "casadi_hybrid run 3"
 TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints",
@@ -26,11 +26,12 @@ WORDS = ("status", "stopped", "time_unit", "unchecked", "deadline")
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(ByName):
     """The record of a closed loop of K steps; K is smaller than asked where :attr:`stopped` is.
 
     ``run["level"]`` is the true trajectory of a state, an output or a path constraint at
-    :attr:`times`, or of a control or an estimated parameter at the first K of them.
+    :attr:`times`, or of a control or an estimated parameter at the first K of them; ``list(run)``
+    are the names.
 
     Attributes:
         states: true states at the K + 1 times.
@@ -94,17 +95,18 @@ class Run:
         ]  # fmt: skip
         return "\n".join(filter(None, lines))
 
-    def __getitem__(self, name: str) -> Array:
-        """Return a trajectory by name."""
-        return plain(self._rows(name))
-
-    def __contains__(self, name: object) -> bool:
-        return any(name in table for table in self.tables)
-
     @property
     def tables(self) -> tuple[Table, ...]:
         """Where trajectories are looked up by name, the first that has it."""
         return self.states, self.controls, self.constraints, self.outputs, self.estimates
+
+    @cached_property
+    def rows(self) -> Mapping[str, Array]:  # type: ignore[override]
+        """All trajectories by name, as matrices."""
+        found: dict[str, Array] = {}
+        for table in self.tables:
+            found |= {name: table.rows(name) for name in table if name not in found}
+        return found
 
     @property
     def times(self) -> Array:
@@ -143,7 +145,7 @@ class Run:
     def _beyond(self) -> dict[str, tuple[Array, Excess]]:
         """Of all that has limits how far it is beyond them, in its scale, and where most."""
         return {
-            name: worst_excess(name, self._rows(name), limit, self.times, self.time_unit)
+            name: worst_excess(name, self.rows[name], limit, self.times, self.time_unit)
             for name, limit in self.limits.items() if np.isfinite([limit.lower, limit.upper]).any()
         }  # fmt: skip
 
@@ -159,7 +161,9 @@ class Run:
         title: str = "",
         path: str | Path | None = None,
     ) -> Any:
-        """Draw trajectories with what was measured and estimated, and their limits.
+        """Draw what was true, of controls applied; measured, estimated; and limits.
+
+        Of a vector each entry has a colour, and so has a limit that it alone has.
 
         Args:
             names: what to draw, a panel each; all states and controls by default.
@@ -251,11 +255,6 @@ class Run:
             f"{name} {np.nanmin(rows):.3g} to {in_unit(np.nanmax(rows), self.unit(name))}"
             for name, rows in ((name, table.rows(name)) for name in table)
         )
-
-    def _rows(self, name: str) -> Array:
-        tables = {key: table for table in reversed(self.tables) for key in table}
-        rows: Array = known(name, tables, "trajectory").rows(name)
-        return rows
 
     def estimation_error(self) -> EstimationError:
         """Return the estimate minus the true state, by name and step; printed, the largest.

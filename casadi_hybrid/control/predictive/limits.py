@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, known, numbers, pair_of
+from casadi_hybrid.control.signals import Array, changeable, known, numbers, pair_of
 from casadi_hybrid.control.statement import Statement
 
 Sides = tuple[Array, Array]
@@ -43,12 +43,7 @@ class Limits:
                 changed.pop(name, None)
                 continue
             changed[name] = pair_of(name, declared.lower.size, pair)
-            for side, limit in zip(("lower", "upper"), changed[name], strict=True):
-                if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
-                    raise InputError(
-                        f"{name!r} was declared without {side}=, so that there is no {side} limit "
-                        "to change; declare one, as wide as you like"
-                    )
+            changeable(name, changed[name], declared)
         self._changed = changed
 
     def put_into(self, program: Program) -> Program:
@@ -63,13 +58,16 @@ class Limits:
         declared = self.declared[name]
         return self._changed.get(name, (declared.lower, declared.upper))
 
-    def moved_in(self, program: Program, name: str, side: str, entry: int) -> Program:
-        """Return the program with one number of its limits moved outwards."""
-        lower, upper = (limit.copy() for limit in self.now(name))
-        (lower if side == "lower" else upper)[entry] += -1.0 if side == "lower" else 1.0
+    def follows(self, name: str, side: str) -> bool:
+        """Whether a limit is an expression of parameters and has not been changed."""
+        moved = getattr(self.declared[name], "moved", (None, None))
+        return name not in self._changed and moved[side == "upper"] is not None
+
+    def bounds_of(self, program: Program, name: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the name in the program with what :meth:`Program.bounds_of` says of it."""
         for prefix in self._prefixes:
-            program = program.with_limits(name, self.declared[name], lower, upper, prefix)
-        return program
+            for bounds in program.bounds_of(name, self.declared[name], prefix):
+                yield f"{prefix}{name}", *bounds
 
     def of(self, kind: str, program: Program) -> Sides:
         """Return lower and upper of all of a kind as a program has them, one below the other."""
@@ -77,9 +75,10 @@ class Limits:
             return self._sides[kind]
         lower, upper = (side.copy() for side in self._sides[kind])
         for name, where in self._model.places(kind).items():
-            sides = program.limits.get(f"{self._prefixes[0]}{name}")
-            if sides is not None:
-                lower[where], upper[where] = sides
+            of = [program.limits.get(f"{prefix}{name}") for prefix in self._prefixes]
+            if pairs := [pair for pair in of if pair is not None]:  # of scenarios the tightest
+                lower[where] = np.max([pair[0] for pair in pairs], axis=0)
+                upper[where] = np.min([pair[1] for pair in pairs], axis=0)
         return lower, upper
 
 
@@ -88,16 +87,19 @@ def measured(
 ) -> tuple[Array, dict[str, Any], str]:
     """Return the state as a column, the parameters, and what is not finite in them, in words.
 
-    Zeros stand where numbers are not finite, so that the shapes can be checked all the same.
+    Where numbers are not finite the declared ones stand, of states zeros, so that the shapes can be
+    checked and limits are those that were declared.
     """
     flaws: list[str] = []
     if isinstance(x, Mapping):
-        x = {name: _clean(value, f"the measured {name}", flaws) for name, value in x.items()}
+        x = {name: _clean(name, value, f"the measured {name}", flaws, {})
+             for name, value in x.items()}  # fmt: skip
     else:
-        x = _clean(x, "the measured state", flaws)
+        x = _clean("", x, "the measured state", flaws, {})
     state: Array = ocp.model.vector("state", x, "x")
     given = {
-        name: _clean(value, f"the parameter {name}", flaws) for name, value in parameters.items()
+        name: _clean(name, value, f"the parameter {name}", flaws, ocp.declared)
+        for name, value in parameters.items()
     }
     return state, given, "; ".join(flaws)
 
@@ -124,9 +126,10 @@ def limited(
     return state, amounts
 
 
-def _clean(value: Any, what: str, flaws: list[str]) -> Any:
+def _clean(name: str, value: Any, what: str, flaws: list[str], declared: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):  # of one scenario
-        return {name: _clean(own, f"{what}: {name}", flaws) for name, own in value.items()}
+        return {own: _clean(own, part, f"{what}: {own}", flaws, declared)
+                for own, part in value.items()}  # fmt: skip
     if callable(value):
         return value
     try:
@@ -136,5 +139,7 @@ def _clean(value: Any, what: str, flaws: list[str]) -> Any:
     wrong = ~np.isfinite(found)
     if wrong.any():
         flaws.append(f"{what} has {found[wrong].ravel()[0]:g}")
-        found[wrong] = 0.0
+        known = declared.get(name, 0.0)
+        fits = not callable(known) and np.size(known) in (1, found.size)
+        found[wrong] = np.resize(known if fits else 0.0, found.shape)[wrong]
     return found

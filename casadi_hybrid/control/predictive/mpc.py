@@ -212,7 +212,8 @@ class MPC:
                 :meth:`OptimalControl.solve`.
 
         Raises:
-            InputError: for wrong shapes and unknown names, before any work.
+            InputError: for wrong shapes and unknown names, and where parameters put a lower limit
+                above its upper, before any work.
         """
         with self._later:
             return self._step(x, time, parameters)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,14 @@ from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
 _BETWEEN = 12
 _ONE_COLUMN = 4
-_LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-_COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4], PALETTE[5], PALETTE[6])
+LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
+"""How a limit is drawn; no curve has its colour."""
+GREY = "#444444"
+"""Of lines and dots in a legend that stand for those of any colour."""
+_POINTS: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 5}
+_ACTIVE: dict[str, Any] = {"color": PALETTE[1], "linestyle": "", "marker": "o", "markersize": 6,
+                           "fillstyle": "none", "markeredgewidth": 1.0}  # fmt: skip
+_COLOURS = (PALETTE[0], *PALETTE[2:7])
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,32 @@ def labelled(name: str, unit: str) -> str:
     return f"{name} ({unit})" if unit else name
 
 
+def name_axis(ax: Any, name: str, unit: str) -> None:
+    """Label the vertical axis, in lines that the height of the panel has room for."""
+    room = int(13 * (ax.figure.get_figheight() / ax.get_gridspec().nrows - 0.3))
+    ax.set_ylabel(fill(labelled(name, unit), room, break_long_words=False))
+
+
+def entry_style(i: int, colour: int | None = None) -> dict[str, Any]:
+    """Return how the curve of an entry is drawn, in a colour of its own or another's."""
+    color = _COLOURS[(i if colour is None else colour) % len(_COLOURS)]
+    return {"color": color, "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
+
+
+def number_entries(ax: Axes, curves: Sequence[Any]) -> None:
+    """Say above the panel of a vector which curve is that of which entry."""
+    if len(curves) > 1:
+        legend(ax, handles=curves, labels=[f"[{i}]" for i in range(len(curves))], fontsize=8,
+               ncols=min(6, len(curves)), frameon=False, handlelength=1.8, loc="lower right",
+               bbox_to_anchor=(1.0, 0.97), borderpad=0.0)  # fmt: skip
+
+
+def limit_style(has: NDArray[np.bool_], *, own: bool = True) -> dict[str, Any]:
+    """Return how a limit is drawn that these entries have: that of one alone in its own colour."""
+    alone = own and has.size > 1 and has.sum() == 1
+    return {**LIMIT, "color": entry_style(int(has.argmax()))["color"]} if alone else LIMIT
+
+
 def stacked_axes(
     count: int, time_label: str, *, height: float | None = None
 ) -> tuple[Figure, list[Axes]]:
@@ -128,8 +161,9 @@ def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]
 def _panel(solution: Any, name: str, tol: float) -> Panel:
     dense: Dense = solution.dense
     ocp, model, N = dense.ocp, dense.ocp.model, dense.N
-    quantities: dict[str, Signal] = {**model.unknowns, **ocp.given, **model.signals["output"]}
     constraints = {c.name: c for c in ocp.constraints if c.place == "path"}
+    outputs = {key: y for key, y in model.signals["output"].items() if key not in constraints}
+    quantities: dict[str, Signal] = {**model.unknowns, **ocp.given, **outputs}
     held, limited = False, quantities.get(name)
     if limited is not None:
         held = (name in model.signals["control"] and not limited.linear) or limited.varying
@@ -167,48 +201,36 @@ def _broken(times: Array, rows: Array) -> tuple[Array, Array]:
 
 def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) -> None:
     """Draw a panel, its entries in colours, or all in that of a part with dashes of their own."""
-    many = panel.rows.shape[0] > 1 and colour is None
+    curves: list[Any] = []
     for i, (row, dots, touched) in enumerate(
         zip(panel.rows, panel.grid, panel.touched, strict=True)
     ):
-        own = i if colour is None else colour
-        style: dict[str, Any] = {"color": _COLOURS[own % len(_COLOURS)], "linewidth": 1.6,
-                 "linestyle": DASHES[i % len(DASHES)], "label": f"[{i}]"}  # fmt: skip
+        style = entry_style(i, colour)
         if panel.held:
-            ax.stairs(row, panel.grid_times, baseline=None, **style)
+            curves.append(ax.stairs(row, panel.grid_times, baseline=None, **style))
             at = (panel.grid_times[:-1] + panel.grid_times[1:]) / 2
         else:
-            if panel.joined:
-                ax.plot(panel.times, row, **style)
             at = panel.grid_times
-            ax.plot(at, dots, color=style["color"], linestyle="", marker=".", markersize=5,
-                    label=None if panel.joined else f"[{i}]")  # fmt: skip
-        ax.plot(at[touched], dots[touched], color=PALETTE[1], linestyle="", marker="o",
-                markersize=4.5, fillstyle="none", markeredgewidth=1.0)  # fmt: skip
+            if panel.joined:
+                curves += ax.plot(panel.times, row, **style)
+            curves += ax.plot(at, dots, **style | _POINTS)[: not panel.joined]
+        ax.plot(at[touched], dots[touched], **_ACTIVE)
+    number_entries(ax, curves if colour is None else ())
     pairs = np.stack((panel.limited.lower, panel.limited.upper), axis=1)
     for limit in np.unique(pairs[np.isfinite(pairs)]):
-        entries = np.flatnonzero((pairs == limit).any(axis=1))
-        color = _COLOURS[entries[0] % len(_COLOURS)] if many and entries.size == 1 else PALETTE[1]
-        ax.axhline(limit, **{**_LIMIT, "color": color})
+        ax.axhline(limit, **limit_style((pairs == limit).any(axis=1), own=colour is None))
     ax.margins(x=0.01)
     ax.yaxis.set_major_locator(MaxNLocator(4 if narrow else 5))
-    ax.set_ylabel(labelled(panel.name, panel.limited.unit))
-    if many:
-        legend(ax, fontsize=8, ncols=min(6, panel.rows.shape[0]), handlelength=1.8, frameon=False,
-               loc="lower right", bbox_to_anchor=(1.0, 0.97), borderpad=0.0)  # fmt: skip
+    name_axis(ax, panel.name, panel.limited.unit)
 
 
 def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
     """Entries of the figure's legend, for what appears in some panel."""
-    for handle in ax.get_legend_handles_labels()[0]:  # stairs are no lines
-        handle.set_label("_" + str(handle.get_label()))
-    grey: dict[str, Any] = {"color": "#444444"}
     if any(panel.joined and not panel.held for panel in panels):
-        ax.plot([], [], linewidth=1.6, label="between grid points", **grey)
+        ax.plot([], [], linewidth=1.6, label="between grid points", color=GREY)
     if any(not panel.held for panel in panels):
-        ax.plot([], [], linestyle="", marker=".", markersize=5, label="grid points", **grey)
+        ax.plot([], [], label="grid points", color=GREY, **_POINTS)
     if any(np.isfinite((panel.limited.lower, panel.limited.upper)).any() for panel in panels):
-        ax.plot([], [], label="limit", **_LIMIT)
+        ax.plot([], [], label="limit", **LIMIT)
     if any(panel.touched.any() for panel in panels):
-        ax.plot([], [], color=PALETTE[1], linestyle="", marker="o", markersize=4.5,
-                fillstyle="none", label="limit active")  # fmt: skip
+        ax.plot([], [], label="limit active", **_ACTIVE)

@@ -179,9 +179,10 @@ def warning(found: Sequence[Excess], method: object) -> str:
     finer = re.sub(r"(step=RungeKutta\(steps=1\), )?inner=\d+", f"inner={inner}", repr(method))
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return (
-        f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for inner "
-        f"points, {finer}, in a solve that begins here, guess=found, or for a finer mesh, "
-        "refine(ocp, tolerance=…); past an obstacle begin with a guess that goes around it."
+        f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for a finer "
+        "mesh, refine(ocp, tolerance=…), which keeps to this trajectory, or for inner points, "
+        f"{finer}, in a solve that begins here, guess=found, and may end on another; past an "
+        "obstacle begin with a guess that goes around it."
     )
 
 

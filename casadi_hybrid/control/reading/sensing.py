@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
+from casadi_hybrid.control.following import slopes
 from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.problem import Problem
 
@@ -56,11 +57,11 @@ def of_unknowns(sensitivities: Sensitivities, at: Any) -> tuple[Array, Array]:
     """Return d(unknowns)/d(parameters) and d(objective)/d(parameters) at a solution or a plan."""
     program = at.program
     sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
-    found = sensitivities(at, program.p, program, ("p",))  # the program has the bounds
+    found = sensitivities(at, program.p, program, ("p",), slopes(program))  # it has the bounds
     return found["jac_x_p"], found["jac_f_p"][0]
 
 
-def slopes(solution: Any, name: str, weak: float) -> Slopes:
+def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     """Return the slopes of a solution; see :meth:`Solution.sensitivity`."""
     program, model = solution.program, solution.ocp.model
     block = known(name, program.parameters, "parameter")

@@ -1,4 +1,4 @@
-/* The constants of the core, by the file that uses them.
+/* The constants of the core: of several files, then by the folder that uses them.
  *
  * The comment at each says what it is and, in brackets, where its value is from:
  *
@@ -24,13 +24,16 @@
 
 /* --- Several files ---------------------------------------------------------------------------- */
 
-/* Largest |c_i| of a point that counts as feasible [M] */
+/* Largest |c_i| of a point that counts as feasible; so near a bound, relative to max(1, |x|), x is
+ * on it [M] */
 #define HYBRID_PROGRESS_FEASIBLE 1e-6
 /* Steps without progress after which a restoration begins, far from feasibility, or else a run, or
- * the search for the least |c|_2, ends; most steps from a stationary |c|_1 to a stationary |c|_2;
- * iterates beyond RAY_TEST_FAR after which a run has diverged; steps from one without the filter
- * that led nowhere until the next [M] */
+ * the search for the least |c|_2, ends; most steps from a stationary |c|_1 to a stationary |c|_2,
+ * beyond RAY_TEST_FAR, and without second derivatives [M] */
 #define HYBRID_PROGRESS_STEPS 50
+/* Short steps in a row after which a restoration is due, where theta has grown meanwhile, and
+ * restorations without progress after which a run ends [M] */
+#define HYBRID_PROGRESS_ROUNDS 5
 /* What has fallen below this part has become smaller: theta, |c|_2 and the error in the progress
  * tests, theta by a second-order correction, and by a restoration, kappa_resto [WB 3.3,
  * "required_infeasibility_reduction"] */
@@ -49,14 +52,15 @@
 /* eta: least ratio of a step that is taken; eta_phi of the filter, the least decrease of phi,
  * relative to alpha times its slope [NW alg. 4.1, More 1978; WB eq. 20] */
 #define HYBRID_TRUST_REGION_ACCEPT 1e-4
-/* Ratio below which the radius shrinks, or the damping grows [NW alg. 4.1, More 1978] */
+/* Ratio below which the radius shrinks, to this part of the step's length, or the damping grows
+ * [NW alg. 4.1, More 1978] */
 #define HYBRID_TRUST_REGION_SHRINK_BELOW 0.25
 /* Ratio from which the radius grows or the damping falls, and below which a step is corrected
  * [NW alg. 4.1, More 1978] */
 #define HYBRID_TRUST_REGION_GROW_ABOVE 0.75
 /* Composite steps in which |c|_2 has to halve [M] */
 #define HYBRID_POLICY_PATIENCE 6
-/* Most steps of SQP, and on the active set of an iterate [M] */
+/* Most steps of SQP, on the active set of an iterate, and back to c = 0 from points of a ray [M] */
 #define HYBRID_SQP_STEPS 8
 /* g_max: largest |entry| of a scaled gradient [WB 3.8, "nlp_scaling_max_gradient"] */
 #define HYBRID_FORM_SCALE_GOAL 100.0
@@ -82,8 +86,8 @@
 #define HYBRID_INERTIA_EPSILON 1e-8
 /* A radius that is none, a slope whose powers are finite, and the largest damping [u] */
 #define HYBRID_UNLIMITED 1e100
-/* Curvature up to this, relative to max(1, |W|), may be none, and below minus that it is negative
- * [M] */
+/* Curvature up to this, relative to max(1, |W|), may be none, and below minus that it is negative;
+ * so much of the Hessian of f is left in the elastic problem, where rows have no curvature [M] */
 #define HYBRID_FLAT 1e-8
 /* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero; the same
  * of A'A for the squared norm of a column, and for the damping relative to that [u] */
@@ -96,18 +100,15 @@
  * CGT 17.4] */
 #define HYBRID_ROUNDED 2.220446049250313e-15
 
-/* --- problem/scaling.c: the start of the standard form ---------------------------------------- */
+/* --- problem ---------------------------------------------------------------------------------- */
 
 /* Least scale of f or of a row [WB 3.8, "nlp_scaling_min_value"] */
 #define HYBRID_FORM_LEAST_SCALE 1e-8
 /* Most that a bound is moved by relaxation, in units of the tolerance of the violation [M] */
 #define HYBRID_FORM_WIDEST 0.5
 /* Distance from the bounds of a start where no function is defined on them, and, relative to
- * theta <= 1, where the search for the least |c|_2 begins [M] */
+ * theta <= 1, where the search for the least |c|_2 begins; its first nu relative to nu theta [M] */
 #define HYBRID_FORM_OFF 0.01
-
-/* --- problem/quasi_newton.c: the Hessian from first derivatives ------------------------------- */
-
 /* Most secant pairs [M] */
 #define HYBRID_QUASI_NEWTON_MEMORY 20
 /* Pairs with |r's| below this part of |r||s| are left out [NW eq. 6.26] */
@@ -115,35 +116,23 @@
 /* Least step of a pair, relative to 1 + |x|, with first derivatives by finite differences; with
  * exact ones: EXACT [M] */
 #define HYBRID_QUASI_NEWTON_DIFFERENCED 1e-6
-
-/* --- problem/residuals.c and problem/rounding.c: residuals, and what of them is rounding ------ */
-
 /* Rounding below this is less than any tolerance notices [M] */
 #define HYBRID_ROUNDING_TINY 1e-9
-/* s_max: mean multiplier from which the error is scaled, in problem.h [WB eq. 6, "s_max"] */
+/* s_max: mean multiplier from which the error is scaled [WB eq. 6, "s_max"] */
 #define HYBRID_ITERATE_S_MAX 100.0
-
-/* --- problem/ray_test.c: iterates that run away ----------------------------------------------- */
-
-/* |x| from which the test is made, and the ray of iterates followed [M] */
+/* |x| from which the ray test is made, and the ray of iterates followed [M] */
 #define HYBRID_RAY_TEST_LARGE 1e3
 /* |x| from which a feasible point with f < 0 proves that f is unbounded below [M] */
 #define HYBRID_RAY_TEST_FAR 1e10
 /* Least -grad f'x / |f| of an f that falls in proportion to x [M] */
 #define HYBRID_RAY_TEST_SLOPE 0.01
 
-/* --- primal_dual/low_rank.c and primal_dual/bounds.c ------------------------------------------ */
+/* --- primal_dual and globalization ------------------------------------------------------------ */
 
 /* kappa_Sigma: largest factor between z and nu/(distance) [WB eq. 16, "kappa_sigma"] */
 #define HYBRID_ITERATE_SPREAD 1e10
-
-/* --- globalization/barrier_function.c --------------------------------------------------------- */
-
 /* kappa_d: linear damping of variables with one bound, relative to nu [WB 3.7, "kappa_d"] */
 #define HYBRID_LINE_SEARCH_DAMPING 1e-5
-
-/* --- globalization/filter.c ------------------------------------------------------------------- */
-
 /* gamma: decrease of theta or of phi, relative to theta [WB eq. 18, "gamma_theta"] */
 #define HYBRID_LINE_SEARCH_GAMMA 1e-5
 /* s_theta, its exponent of theta [WB eq. 19, "s_theta"] */
@@ -154,34 +143,23 @@
 #define HYBRID_LINE_SEARCH_SHORTEST 0.05
 /* theta_min = this max(1, theta at the start) [WB 2.3, "theta_min_fact"] */
 #define HYBRID_FILTER_LEAST 1e-4
-
-/* --- globalization/progress.c: what counts as progress since the reference -------------------- */
-
-/* f has fallen by this part of |f| [M] */
+/* f has made progress where it has fallen by this part of |f| [M] */
 #define HYBRID_PROGRESS_F 1e-3
 
-/* --- feasibility/certificate.c: the slope of the violation ------------------------------------ */
+/* --- feasibility ------------------------------------------------------------------------------ */
 
 /* A row counts as violated from this part of the largest violation; its multiplier may be off by
  * this part of the others' [M] */
 #define HYBRID_CERTIFICATE_BROKEN 0.01
 /* Part of the violation that a move onto a bound may remove, if the bound blocks [M] */
 #define HYBRID_CERTIFICATE_NOTHING 0.1
-/* So near a bound, relative to max(1, |x|), x is on it [M] */
-#define HYBRID_CERTIFICATE_ON 1e-6
 
-/* --- feasibility/least_squares.c: damped Gauss-Newton steps for the least |c|_2 --------------- */
-
-/* Factor of the damping after the first step that is refused, or whose ratio is small, and of that
+/* Factor of LM's damping after the first step that is refused, or whose ratio is small, and of that
  * factor after each further one [LM 3.2] */
 #define HYBRID_RESTORATION_GROWTH 2.0
 /* Factor by which it falls, and nu at the end of its path [M] */
 #define HYBRID_RESTORATION_LESS 0.1
 
-/* --- feasibility/least_squares_ends.c: how that begins and ends ------------------------------- */
-
-/* The first nu: this part of nu theta, theta <= 1 [M] */
-#define HYBRID_RESTORATION_NU_SHARE 0.01
 /* First damping, relative to the squared units [LM 3.2, tau] */
 #define HYBRID_RESTORATION_DAMPING 1e-3
 /* Gauss-Newton steps go on while |c|_2^2 falls below this part [FX] */
@@ -189,7 +167,7 @@
 /* Steps of a run from multipliers after which it is given up where it restores feasibility [M] */
 #define HYBRID_RESTORATION_NEAR 100
 
-/* --- active_set/quadratic_program.c: the quadratic model and its working set ------------------ */
+/* --- active_set ------------------------------------------------------------------------------- */
 
 /* (epsilon, shift) of K, the shift relative to max(1, |W|): none, for dependent rows of the set,
  * for directions without curvature, and for negative curvature [M] */
@@ -199,9 +177,6 @@
 #define HYBRID_SQP_PERTURBED {{0.0, 0.0}, {0.0, 1e-8}, {1e-10, 0.0}, {1e-10, 1e-8}}
 /* Most changes of the set, one by one, by the parametric homotopy [M] */
 #define HYBRID_SQP_HOMOTOPY 60
-
-/* --- active_set/sqp.c: full steps of SQP ------------------------------------------------------ */
-
 /* Steps in a row that may leave more than half of the error: of 92 solves that ended at the
  * first one, 16 found a solution with one, 8 with two, 1 with three [form: C; M] */
 #define HYBRID_SQP_WATCHDOG 2
@@ -209,15 +184,11 @@
  * expected, since a failed step costs more than one saved [M] */
 #define HYBRID_SQP_CHORD 20.0
 
-/* --- trust_region/subproblem.c: the subproblem and its radius --------------------------------- */
+/* --- trust_region ----------------------------------------------------------------------------- */
 
-/* Radius after a step that is refused, relative to its length [NW alg. 4.1] */
-#define HYBRID_TRUST_REGION_REFUSED 0.25
+
 /* Factor of the radius after a good step [M] */
 #define HYBRID_TRUST_REGION_GROWTH 3.0
-
-/* --- trust_region/composite_step.c: the composite step and its penalty ------------------------ */
-
 /* Part of the radius that the normal step may take [NW 18.5] */
 #define HYBRID_COMPOSITE_NORMAL_SHARE 0.8
 /* 1 - rho: part of the gain in penalty |c|_2 that f may use up [NW eq. 18.36] */
@@ -226,14 +197,11 @@
 #define HYBRID_COMPOSITE_RAISE 1.5
 /* A Newton step is tried up to so many radii [M] */
 #define HYBRID_COMPOSITE_NONMONOTONE 10.0
-
-/* --- trust_region/escape.c: points beyond a least violation ----------------------------------- */
-
-/* Distances of the scan, relative to max(1, |w|_2) [M] */
+/* Distances of points beyond a least violation, relative to max(1, |w|_2) [M] */
 #define HYBRID_VIOLATION_SCAN_DISTANCES \
     {1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}
 
-/* --- barrier/start.c: the first iterate ------------------------------------------------------- */
+/* --- barrier ---------------------------------------------------------------------------------- */
 
 /* Parts of the distance from the bounds, until all functions are defined there [M] */
 #define HYBRID_BARRIER_SHARES {1.0, 0.01, 1e-4}
@@ -241,17 +209,11 @@
 #define HYBRID_BARRIER_NU_FAR_OFF 1e-3
 /* Indefinite Hessians in a row after which a warm start goes on with the nu of one from x0 [M] */
 #define HYBRID_BARRIER_SADDLE 8
-
-/* --- barrier/parameter.c: the barrier parameter ----------------------------------------------- */
-
 /* kappa_mu: next nu <= kappa_mu nu [WB eq. 7, "mu_linear_decrease_factor"] */
 #define HYBRID_BARRIER_KAPPA_NU 0.2
 /* theta_mu: next nu <= nu^theta_mu [WB eq. 7, "mu_superlinear_decrease_power"] */
 #define HYBRID_BARRIER_THETA_NU 1.5
-
-/* --- barrier/inertia_correction.c: sigma and epsilon ------------------------------------------ */
-
-/* delta_w^max: the largest one [WB 3.1, "max_hessian_perturbation"] */
+/* delta_w^max: the largest sigma [WB 3.1, "max_hessian_perturbation"] */
 #define HYBRID_INERTIA_LARGEST 1e40
 /* The largest far from feasibility, where a restoration does better, and near it, where the line
  * search finds no step [M] */
@@ -263,27 +225,13 @@
 #define HYBRID_INERTIA_GROWTH 8.0
 /* 1 / kappa_w^-: what the last sigma is divided by [WB 3.1, "perturb_dec_fact"] */
 #define HYBRID_INERTIA_DECAY 3.0
-
-/* --- barrier/step.c: the Newton step and its line search -------------------------------------- */
-
 /* A step cut below this part of its length is short [M] */
 #define HYBRID_STEP_SHORT 0.05
-/* Short steps in a row after which a restoration is due, where theta has grown meanwhile [M] */
-#define HYBRID_STEP_MAX_SHORT 5
-/* What of the Hessian of f is left in that of the elastic problem: it decides where the rows have
- * no curvature [M] */
-#define HYBRID_ELASTIC_CURVATURE_OF_F 1e-8
 
-/* --- driver/run.c: runs ----------------------------------------------------------------------- */
 
-/* Restorations without progress after which it ends [M] */
-#define HYBRID_PROGRESS_RESTORATIONS 5
+/* --- driver ----------------------------------------------------------------------------------- */
 
-/* --- driver/ray.c: the extrapolation along a ray ---------------------------------------------- */
-
-/* |x| of the points it leads to [M] */
+/* |x| of the points to which a ray is followed [M] */
 #define HYBRID_RAY_STEP_LENGTHS {1e7, 1e9, 1e11}
-/* Most Gauss-Newton steps back to c = 0 from each [M] */
-#define HYBRID_RAY_STEP_STEPS 8
 
 #endif

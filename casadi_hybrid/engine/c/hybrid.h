@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 19
+#define HYBRID_INTERFACE_VERSION 20
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -387,7 +387,8 @@ typedef struct {
     int beyond;   /* iterates in a row that go on outwards, and prove nothing */
 } hybrid_ray;
 
-/* What a run leaves behind; its arrays are the caller's, put there by hybrid_state_attach. */
+/* What a run leaves behind; its arrays are the caller's, put there by hybrid_state_attach. The
+ * functions of `best` and its x are in the answer: who runs Python may not be called again. */
 typedef struct {
     /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
      * feasible: of the feasible ones that with the least f; nearby: the one a little outside whose
@@ -405,8 +406,6 @@ typedef struct {
     int cause;             /* HYBRID_TINY_STEPS, ...: where that has ended the run */
     int proved;            /* whether |c|_1 is stationary at now: then */
     double *infeasibility; /* m: y, its subgradient there, with A'y = z_lower - z_upper */
-    /* Of best: x and the functions there, which may not be called again where they run Python. */
-    double best_f, *best_x, *best_gradient, *best_g, *best_J; /* 1, n_x, n_x, n_g, nnz_J */
 } hybrid_state;
 
 /* Doubles of the arrays of a state; hybrid_state_attach puts them there. */

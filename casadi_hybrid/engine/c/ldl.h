@@ -147,8 +147,9 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
 void hybrid_ldl_correct(const hybrid_ldl *s, const double *factor, const int *pivots,
                         const double *r, double *x, double *room);
 
-/* y = K x for the lower triangle given. */
-void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y);
+/* left = b - K x for the lower triangle given. */
+void hybrid_ldl_residual(const hybrid_ldl *s, const double *values, const double *x,
+                         const double *b, double *left);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

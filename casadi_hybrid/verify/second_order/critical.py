@@ -23,10 +23,11 @@ from scipy.linalg import null_space
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
+from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification, qualify
 from casadi_hybrid.verify.first_order.face import Faces, OnFace
 from casadi_hybrid.verify.first_order.kkt import FirstOrder
 from casadi_hybrid.verify.second_order.curvature import (
+    NO_MINIMIZER,
     Curvature,
     ReducedHessian,
     SecondOrder,
@@ -68,6 +69,30 @@ def critical_second_order(
     fit = found.chosen == "fitted"
     full = first.multipliers.copy() if fit else view.complete(found.multipliers)
     return replace(found, direction=direction, multipliers=full)
+
+
+def on_near_limits(
+    faces: Faces, first: FirstOrder, active: ActiveSet, found: SecondOrder
+) -> tuple[ActiveSet, SecondOrder]:
+    """Where curvature proves no minimum: with the limits near x that push on it as active ones.
+
+    An interior-point method ends off a limit whose multiplier is small, by the barrier parameter
+    divided by it. Such a limit counts where f falls by no more than ``tol`` on the way to it.
+    Returned is what is as before unless that leaves a minimizer.
+    """
+    sides, rows = first.sides, faces.rows
+    fall = -(found.smallest or 0.0) * (sides.distance / rows.sizes[sides.row]) ** 2
+    near = (sides.sign * first.multipliers[sides.row] > 0) & (fall <= faces.instance.tol)
+    near &= ~np.isin(sides.row, active.all)
+    if not near.any():
+        return active, found
+    signs = active.signs.copy()
+    signs[sides.row[near]] = sides.sign[near]
+    strong = np.sort(np.concatenate((active.strong, sides.row[near])))
+    more = replace(active, strong=strong, signs=signs)
+    again = critical_second_order(faces, first, more, qualify(faces, more))
+    refuted = again.verdict in (*NO_MINIMIZER, Curvature.UNDECIDED)
+    return (active, found) if refuted else (more, again)
 
 
 def _judge(

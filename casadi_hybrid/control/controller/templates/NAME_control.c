@@ -40,6 +40,9 @@ typedef struct {
     int count;
     const int *at, *of;
     const double *scale;
+@if follows@
+    const int *expression; /* that it follows where the limit is NAN; -1 where it is none */
+@end@
 } bounds;
 static const @NAME@_limits as_written = @limit_values@;
 static const bounds of_limits[] = {@bounds@};
@@ -48,13 +51,36 @@ static const bounds of_limits[] = {@bounds@};
 static const int control_lower[@UPPER@_OUTPUTS] = @control_lower@;
 static const int control_upper[@UPPER@_OUTPUTS] = @control_upper@;
 
+@if follows@
+/* @NAME@_follow.c: the parameters of the program -> the limits that are expressions of them. */
+int @NAME@_follow(const double **arg, double **res, int *iw, double *w, int mem);
+
+@end@
 /* Writes the limits into lbx, ubx, lbg and ubg. */
 static void put(const @NAME@_controller *controller, const bounds *of, double *const *bound) {
     const double *limit = (const double *)&controller->limits;
     int i, k;
+@if follows@
+    const double *arg[@follow_arg@];
+    double followed[@followed@], *res[@follow_res@], w[@follow_w@];
+    int iw[@follow_iw@];
+    arg[0] = controller->in.p;
+    res[0] = followed;
+    @NAME@_follow(arg, res, iw, w, 0);
+@end@
     for (k = 0; k < 4; k++)
-        for (i = 0; i < of[k].count; i++)
-            bound[k][of[k].at[i]] = limit[of[k].of[i]] / of[k].scale[i];
+        for (i = 0; i < of[k].count; i++) {
+            double *to = bound[k] + of[k].at[i], value = limit[of[k].of[i]];
+@if follows@
+            if (isnan(value) && of[k].expression[i] >= 0) value = followed[of[k].expression[i]];
+@end@
+            value /= of[k].scale[i];
+@if follows@
+            if (i && of[k].at[i] == of[k].at[i - 1] && (k % 2 ? value > *to : value < *to))
+                continue; /* of several limits at one place the tightest holds */
+@end@
+            *to = value;
+        }
 }
 
 @end@
@@ -189,6 +215,9 @@ static int take(@NAME@_controller *controller, const double *v) {
         if (!isfinite(v[i])) return -1;
         measured[i] = v[i];
     }
+@if follows@
+    set_parameters(controller, measured);
+@end@
 @if limited@
     put(controller, of_limits, bound);
 @end@
@@ -409,6 +438,12 @@ int @NAME@_step(@NAME@_controller *controller, const @NAME@_inputs *inputs,
     }
 @if limited@
     for (i = 0; i < @UPPER@_OUTPUTS; i++) {
+@if follows@
+        const double low = controller->in.lbx[control_x[i]] * control_scale[i];
+        const double high = controller->in.ubx[control_x[i]] * control_scale[i];
+        if (u[i] < low) u[i] = low;
+        if (u[i] > high) u[i] = high;
+@end@
         if (control_lower[i] >= 0 && u[i] < limit[control_lower[i]]) u[i] = limit[control_lower[i]];
         if (control_upper[i] >= 0 && u[i] > limit[control_upper[i]]) u[i] = limit[control_upper[i]];
     }

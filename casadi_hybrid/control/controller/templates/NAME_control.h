@@ -30,6 +30,9 @@ enum {
 @if limited@
 /* Limits that may change between steps, in physical units; a side that was declared without a limit
  * is not here. Upper and lower ones do not become equal. */
+@if follows@
+/* One that is NAN is the expression of inputs that it was declared as, and follows them. */
+@end@
 typedef struct {
 @limit_fields@
 } @NAME@_limits;

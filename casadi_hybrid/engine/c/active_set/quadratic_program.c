@@ -16,14 +16,9 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     int n = plan->n;
     hybrid_place_kkt(plan, arena, &model->kkt);
     model->W = hybrid_allocate(arena, plan->nnz_W);
-    model->force = hybrid_allocate(arena, n);
-    model->dw = hybrid_allocate(arena, n);
-    model->dy = hybrid_allocate(arena, plan->m);
-    model->left = hybrid_allocate(arena, plan->m);
-    model->along = hybrid_allocate(arena, plan->m);
-    model->z = hybrid_allocate(arena, n);
-    model->homotopy_w = hybrid_allocate(arena, n);
-    model->homotopy_z = hybrid_allocate(arena, n);
+    HYBRID_PLACE(arena, n, &model->force, &model->dw, &model->z, &model->homotopy_w,
+                 &model->homotopy_z);
+    HYBRID_PLACE(arena, plan->m, &model->dy, &model->left, &model->along);
     model->sides = hybrid_allocate_ints(arena, n);
     model->wrong = hybrid_allocate_ints(arena, n);
     model->first_sides = hybrid_allocate_ints(arena, n);
@@ -176,8 +171,8 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
 /* Where rows and bounds of the set contradict each other, epsilon dy is what K leaves of the rows
  * and the multipliers grow along a direction without end: the bound whose multiplier is the first
  * to become negative on it leaves the set, as in dual methods (Goldfarb and Idnani, Math. Program.
- * 27, 1983). The direction is that of a second step, by what is left. It is such a ray only where A'
- * times it is no more than rounding at free entries and not at pinned ones: rows that are met in
+ * 27, 1983). The direction is that of a second step, by what is left. It is such a ray only where
+ * A' times it is no more than rounding at free entries and not at pinned ones: rows that are met in
  * the limit are left too, where dy is large. Returns whether there was such a bound. */
 static int release(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;

@@ -35,17 +35,11 @@ static int step(hybrid_run *run, const hybrid_trial *from, hybrid_trial *to) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &from->of;
     hybrid_iterate *next = &run->next;
-    hybrid_model model = {0};
+    hybrid_model model = {.kkt = run->kkt, .W = run->W, .force = run->force, .sides = run->sides,
+                          .dw = run->direction.dw, .dy = run->direction.dy, .until = INFINITY};
     int status;
     if (hybrid_hessian(&run->form, at, next->y, 1.0, run->W)) return HYBRID_UNDEFINED;
     hybrid_slope_of_L(plan, at, next->y, run->force);
-    model.kkt = run->kkt;
-    model.W = run->W;
-    model.force = run->force;
-    model.dw = run->direction.dw;
-    model.dy = run->direction.dy;
-    model.sides = run->sides;
-    model.until = INFINITY;
     status = hybrid_regularized_solution(&model, &run->form, at);
     if (status) return status;
     for (int i = 0; i < plan->n; i++) {

@@ -16,9 +16,8 @@ void hybrid_place_schur(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sch
     const int most = HYBRID_SCHUR_COLUMNS;
     schur->base = hybrid_allocate(arena, plan->n);
     schur->columns = hybrid_allocate(arena, most * plan->n);
-    schur->sizes = hybrid_allocate(arena, most);
+    HYBRID_PLACE(arena, most, &schur->sizes, &schur->units);
     schur->L = hybrid_allocate(arena, most * most);
-    schur->units = hybrid_allocate(arena, most);
     schur->of = hybrid_allocate_ints(arena, most);
     schur->used = hybrid_allocate_ints(arena, most);
 }

@@ -40,10 +40,8 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     hybrid_place_point(plan, arena, &h->points[1]);
     h->at = &h->points[0];
     h->trial = &h->points[1];
-    h->y = hybrid_allocate(arena, plan->m);
-    h->y_before = hybrid_allocate(arena, plan->m);
-    h->held.z_lower = hybrid_allocate(arena, plan->n);
-    h->held.z_upper = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->m, &h->y, &h->y_before);
+    HYBRID_PLACE(arena, plan->n, &h->held.z_lower, &h->held.z_upper);
     h->held.at = hybrid_allocate_ints(arena, plan->n);
     h->slope = h->model.force;
     h->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
@@ -54,7 +52,6 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
 void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     sqp h;
-    memset(&h, 0, sizeof h);
     place(plan, &arena, &h);
     *doubles = arena.used_doubles;
     *ints = arena.used_ints;
@@ -120,32 +117,25 @@ static void of_bounds(sqp *h) {
     }
 }
 
-/* Moves by the model's step. Returns a status. */
-static int move(sqp *h) {
-    const hybrid_plan *plan = h->form.plan;
-    hybrid_point *new = h->trial;
-    double *y;
-    for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->model.dw[i];
-    if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
-    y = h->y;
-    h->y = h->y_before;
-    h->y_before = y;
-    for (int i = 0; i < plan->m; i++) h->y[i] = y[i] + h->model.dy[i];
-    h->trial = h->at;
-    h->at = new;
-    of_bounds(h);
-    return HYBRID_SOLVED;
-}
-
-/* Undoes the last move, to the last bit; the set is that of the move before. */
-static void back(sqp *h) {
-    hybrid_point *new = h->at;
+/* Exchanges the present point and y with those before the last move. */
+static void exchange(sqp *h) {
+    hybrid_point *at = h->at;
     double *y = h->y;
     h->y = h->y_before;
     h->y_before = y;
     h->at = h->trial;
-    h->trial = new;
+    h->trial = at;
+}
+
+/* Moves by the model's step. Returns a status. */
+static int move(sqp *h) {
+    const hybrid_plan *plan = h->form.plan;
+    for (int i = 0; i < plan->n; i++) h->trial->w[i] = h->at->w[i] + h->model.dw[i];
+    if (hybrid_evaluate(&h->form, h->trial, 0)) return HYBRID_UNDEFINED;
+    exchange(h);
+    for (int i = 0; i < plan->m; i++) h->y[i] = h->y_before[i] + h->model.dy[i];
     of_bounds(h);
+    return HYBRID_SOLVED;
 }
 
 /* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
@@ -178,43 +168,43 @@ static double error_at(sqp *h) {
     return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, &h->held, h->work, &h->sizes);
 }
 
-/* The largest |c| at h->at, which error_at has found. */
-static double violation_at(const sqp *h) { return h->sizes.c; }
-
-/* A chord step: one more on the same set and factorization, into the model's dw and dy. Returns 0,
- * or another number where a bound outside the set is violated, or the solution is in doubt. */
-static int chord_step(sqp *h) {
-    hybrid_form *form = &h->form;
-    hybrid_model *model = &h->model;
-    return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
+/* A chord step: one more on the same set and factorization. Returns HYBRID_SOLVED where it led to a
+ * solution; else the point is as it was, to the last bit, and the set that of the move before. */
+static int chord_step(sqp *h, hybrid_residuals *residuals) {
+    const hybrid_residuals here = *residuals;
+    if (hybrid_pinned_solution(&h->model, &h->form, h->at) ||
+        hybrid_outside(&h->model, &h->form, h->at) || move(h))
+        return HYBRID_NOT_NEARER;
+    if (!judge(h, error_at(h), residuals)) return HYBRID_SOLVED;
+    exchange(h);
+    of_bounds(h);
+    *residuals = here;
+    return HYBRID_NOT_NEARER;
 }
 
-/* The next step, whose error is `error` then. Returns HYBRID_NOT_NEARER where another may follow,
- * else how the steps end. */
-static int step_on(sqp *h, double *error, hybrid_residuals *residuals) {
-    int status = model_step(h);
-    if (status == HYBRID_LATE) return status;
-    h->form.answer->steps++;
-    if (status) return status;
-    *error = error_at(h);
-    return judge(h, *error, residuals);
-}
-
-/* Steps until the point is a solution. `before`: the error there. Returns a status. */
+/* Steps until the point is a solution. `before`: the error there. Where equations are perturbed
+ * many may be needed: next to a double root each halves the distance. Returns a status. */
 static int follow(sqp *h, double before, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
+    const int steps = numbers->perturbed ? numbers->perturbed : HYBRID_SQP_STEPS;
+    const int most = numbers->max_iter < steps ? numbers->max_iter : steps;
     double reference = INFINITY;
     int watched = 0; /* steps in a row that left more than half of the reference error */
-    int most = numbers->max_iter < HYBRID_SQP_STEPS ? numbers->max_iter : HYBRID_SQP_STEPS;
     while (answer->steps < most) {
-        const double violation = answer->steps ? 0.0 : violation_at(h);
-        double now = INFINITY;
-        int status = step_on(h, &now, residuals);
+        const double violation = answer->steps ? 0.0 : h->sizes.c;
+        double now;
+        int status = model_step(h);
+        if (status == HYBRID_LATE) return status;
+        answer->steps++;
+        if (status) return status;
+        now = error_at(h);
+        status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (answer->steps == numbers->max_iter) break;
-        if (violation > HYBRID_ROUNDING_CAP &&
-            violation_at(h) > HYBRID_PROGRESS_LEFT * violation)
+        if (numbers->perturbed && now <= HYBRID_EXACT) break;
+        if (numbers->perturbed) continue;
+        if (answer->steps == numbers->max_iter) return HYBRID_LIMIT;
+        if (violation > HYBRID_ROUNDING_CAP && h->sizes.c > HYBRID_PROGRESS_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         watched = now <= 0.5 * reference ? 0 : watched + 1;
@@ -224,33 +214,13 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
             return now <= HYBRID_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
         if (answer->steps < most && HYBRID_SQP_CHORD * now * now <= numbers->tol * before) {
-            const hybrid_residuals here = *residuals;
             answer->steps++;
-            if (!chord_step(h) && !move(h)) {
-                status = judge(h, error_at(h), residuals);
-                if (status != HYBRID_NOT_NEARER) return status;
-                back(h);
-                *residuals = here;
-            }
+            if (!chord_step(h, residuals)) return HYBRID_SOLVED;
         }
         before = now;
     }
-    return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
-}
-
-/* The same where equations are perturbed: next to a double root each step halves the distance, and
- * many may be needed. */
-static int follow_perturbed(sqp *h, hybrid_residuals *residuals) {
-    hybrid_answer *answer = h->form.answer;
-    const hybrid_numbers *numbers = h->form.numbers;
-    int most = numbers->max_iter < numbers->perturbed ? numbers->max_iter : numbers->perturbed;
-    while (answer->steps < most) {
-        double now = INFINITY;
-        int status = step_on(h, &now, residuals);
-        if (status != HYBRID_NOT_NEARER) return status;
-        if (now <= HYBRID_EXACT) break;
-    }
-    return HYBRID_NOT_NEARER;
+    return answer->steps == numbers->max_iter && !numbers->perturbed ? HYBRID_LIMIT
+                                                                     : HYBRID_NOT_NEARER;
 }
 
 /* Shows h->at to the observer, after the steps of the answer. */
@@ -290,13 +260,11 @@ static int deliver(sqp *h, int status) {
 
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer) {
-    hybrid_arena arena = {0, 0, 0, 0};
+    hybrid_arena arena = {doubles, ints, 0, 0};
     sqp h;
     hybrid_ray ray = {INFINITY, INFINITY, 0};
     double error;
     int status, proof;
-    arena.doubles = doubles;
-    arena.ints = ints;
     place(plan, &arena, &h);
     h.start = hybrid_time(functions);
     h.form.functions = functions;
@@ -308,9 +276,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.unscaled = numbers->perturbed > 0;
     h.form.placing = 0;
     hybrid_clear_counts(answer);
-    answer->start.f = NAN; /* unknown yet */
-    answer->start.feasibility = answer->start.stationarity = INFINITY;
-    answer->start.complementarity = INFINITY;
+    answer->start = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY}; /* unknown yet */
     h.model.kkt.answer = answer;
     h.model.kkt.low_rank = &h.form.low_rank;
     if (functions->secants) functions->secants->count = 0;
@@ -338,8 +304,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
         status = HYBRID_NO_SET;
     } else if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);
-        status = numbers->perturbed ? follow_perturbed(&h, &answer->end)
-                                    : follow(&h, error, &answer->end);
+        status = follow(&h, error, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
     status = deliver(&h, proof ? proof : status);

@@ -9,7 +9,8 @@ double hybrid_next_nu(double nu, double nu_min);
 /* Lowers nu as far as run->error allows, and renews the reference of the progress test. */
 void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it);
 
-/* The functions at trial->of.w. Returns 0, or 1 where they are not defined. */
+/* The functions at trial->of.w, of the elastic problem too. Returns 0, or 1 where they are not
+ * defined. */
 int hybrid_visit(hybrid_run *run, hybrid_trial *trial);
 /* hybrid_solve_kkt for run->force, of the elastic problem too. */
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d);
@@ -22,8 +23,7 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it);
 
 /* The memory of the elastic problem. */
 void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer);
-/* hybrid_visit, hybrid_factor and hybrid_solve_kkt of the elastic problem. */
-int hybrid_elastic_visit(hybrid_run *inner, hybrid_trial *trial);
+/* hybrid_factor and hybrid_solve_kkt of the elastic problem. */
 int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon);
 int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c, double *dw,
                          double *dy);

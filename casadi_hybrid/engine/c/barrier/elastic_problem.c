@@ -13,21 +13,16 @@
 
 void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer) {
     const hybrid_plan *plan = outer->plan;
-    int entries = plan->nnz_A + 2 * plan->m;
-    outer->elastic.rows = hybrid_allocate_ints(arena, entries);
-    outer->elastic.cols = hybrid_allocate_ints(arena, entries);
-    outer->elastic.starts = hybrid_allocate_ints(arena, plan->n + 2 * plan->m + 1);
-    outer->elastic.plan = *plan;
-    outer->elastic.plan.n = plan->n + 2 * plan->m;
-    outer->elastic.plan.n_free = outer->elastic.plan.n_slack = 0;
-    outer->elastic.plan.n_x = outer->elastic.plan.n_g = outer->elastic.plan.limited_memory = 0;
-    outer->elastic.plan.nnz_gradient = outer->elastic.plan.nnz_g = outer->elastic.plan.nnz_J = 0;
-    outer->elastic.plan.nnz_A = entries;
-    outer->elastic.plan.A_rows = outer->elastic.rows;
-    outer->elastic.plan.A_cols = outer->elastic.cols;
-    outer->elastic.plan.A_starts = outer->elastic.starts;
-    outer->elastic.reference = hybrid_allocate(arena, plan->n);
-    outer->elastic.proximity = hybrid_allocate(arena, plan->n);
+    hybrid_plan *own = &outer->elastic.plan;
+    *own = *plan;
+    own->n = plan->n + 2 * plan->m;
+    own->nnz_A = plan->nnz_A + 2 * plan->m;
+    own->n_free = own->n_slack = own->n_x = own->n_g = own->limited_memory = 0;
+    own->nnz_gradient = own->nnz_g = own->nnz_J = 0;
+    own->A_rows = outer->elastic.rows = hybrid_allocate_ints(arena, own->nnz_A);
+    own->A_starts = outer->elastic.starts = hybrid_allocate_ints(arena, own->n + 1);
+    own->A_cols = 0; /* of its A only products with A' are needed */
+    HYBRID_PLACE(arena, plan->n, &outer->elastic.reference, &outer->elastic.proximity);
     outer->elastic.penalty = hybrid_allocate(arena, plan->m);
     outer->elastic.reduced = hybrid_allocate(arena, plan->n > plan->m ? plan->n : plan->m);
     for (int k = 0; k < HYBRID_TRIALS; k++)
@@ -40,15 +35,10 @@ void hybrid_make_elastic(hybrid_run *outer) {
     hybrid_form *form = &inner->form;
     int n = plan->n, m = plan->m;
     memcpy(outer->elastic.rows, plan->A_rows, (size_t)plan->nnz_A * sizeof(int));
-    memcpy(outer->elastic.cols, plan->A_cols, (size_t)plan->nnz_A * sizeof(int));
+
     memcpy(outer->elastic.starts, plan->A_starts, (size_t)n * sizeof(int));
     for (int j = n; j <= n + 2 * m; j++) outer->elastic.starts[j] = plan->nnz_A + j - n;
-    for (int i = 0; i < m; i++) {
-        int of_p = plan->nnz_A + i, of_n = of_p + m;
-        outer->elastic.rows[of_p] = outer->elastic.rows[of_n] = i;
-        outer->elastic.cols[of_p] = n + i;
-        outer->elastic.cols[of_n] = n + m + i;
-    }
+    for (int i = 0; i < 2 * m; i++) outer->elastic.rows[plan->nnz_A + i] = i % m;
     hybrid_set(n, outer->form.lower, form->lower);
     hybrid_set(n, outer->form.upper, form->upper);
     hybrid_set(n, outer->form.room, form->room);
@@ -111,8 +101,9 @@ void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
     at->f = HYBRID_ELASTIC_PENALTY * sum + 0.5 * away;
 }
 
-int hybrid_elastic_visit(hybrid_run *inner, hybrid_trial *trial) {
-    hybrid_run *outer = inner->elastic.outer;
+int hybrid_visit(hybrid_run *run, hybrid_trial *trial) {
+    hybrid_run *outer = run->elastic.outer;
+    if (!outer) return hybrid_visit_problem(run, trial);
     hybrid_set(outer->plan->n, trial->of.w, trial->base->of.w);
     if (hybrid_visit_problem(outer, trial->base)) return 1;
     hybrid_lift(outer, trial);
@@ -153,6 +144,3 @@ int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c
     return 0;
 }
 
-int hybrid_visit(hybrid_run *run, hybrid_trial *trial) {
-    return run->elastic.outer ? hybrid_elastic_visit(run, trial) : hybrid_visit_problem(run, trial);
-}

@@ -1,5 +1,6 @@
 /* The barrier parameter: nu becomes max(floor, min(kappa nu, nu^theta)) as long as E_nu is at most
- * kappa_epsilon nu (Waechter and Biegler 2006, eq. 7). */
+ * kappa_epsilon nu (Waechter and Biegler 2006, eq. 7). And the progress test: a run ends that does
+ * not improve any more. */
 #include <math.h>
 
 #include "barrier/barrier.h"
@@ -23,6 +24,20 @@ static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
     hybrid_kkt_error(form, at, it, run->Aty, &run->error);
 }
 
+/* A new reference of the progress test, where the violation, the objective or the error has
+ * improved by a part of itself. */
+static void mark_progress(hybrid_iterate *it, double theta, double f, double error) {
+    const hybrid_progress *old = &it->reference;
+    if (old->made && old->nu == it->nu) {
+        int nearer = hybrid_max(old->theta, theta) > HYBRID_PROGRESS_FEASIBLE &&
+                     theta < HYBRID_PROGRESS_LEFT * old->theta;
+        int lower = f < old->f - HYBRID_PROGRESS_F * fabs(f);
+        int better = error < HYBRID_PROGRESS_LEFT * old->error;
+        if (!(nearer || lower || better)) return;
+    }
+    it->reference = (hybrid_progress){it->nu, theta, f, error, it->t, 1, 0};
+}
+
 void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_error *error = &run->error;
     double nu, of_nu;
@@ -40,5 +55,5 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
         of_nu = hybrid_error_at(error, nu);
     }
     hybrid_with_barrier(it, nu);
-    hybrid_mark_progress(it, run->at->theta, run->at->of.f, of_nu);
+    mark_progress(it, run->at->theta, run->at->of.f, of_nu);
 }

@@ -79,18 +79,6 @@ static int lower(hybrid_run *outer) {
     return 1;
 }
 
-/* A Newton step of the elastic problem: outer->at is the new point. Returns a status. */
-static int elastic_newton(hybrid_run *outer) {
-    hybrid_run *inner = outer->elastic.inner;
-    int status;
-    if (!lower(outer)) return HYBRID_BLOCKED;
-    status = hybrid_newton_step(inner, &inner->now);
-    if (status) return status;
-    hybrid_take_next(inner);
-    hybrid_swap_trials(&inner->at, &inner->trial);
-    outer->at = inner->at->base;
-    return HYBRID_SOLVED;
-}
 
 /* Leaves the elastic problem: outer->at is one of the points of the problem again, with the same
  * numbers. */
@@ -108,14 +96,6 @@ static void go_on(hybrid_run *run, int t) {
     run->now.reference.rounds++;
 }
 
-/* The elastic problem has led to a point that the filter accepts: new multipliers, since the old
- * ones belong to a point far from it. */
-static void end_elastic(hybrid_run *run) {
-    leave_elastic(run);
-    hybrid_unit_multipliers(&run->form, &run->now);
-    memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double));
-    run->now.tiny = 0;
-}
 
 /* Remembers the point where the elastic problem leads no further, if |c|_1 is stationary there. */
 static void look_for_proof(hybrid_run *run) {
@@ -129,16 +109,23 @@ static void look_for_proof(hybrid_run *run) {
     hybrid_set(plan->m, y, run->state->infeasibility);
 }
 
-/* A step of the elastic problem; ends it where the filter accepts the point. Returns
- * HYBRID_BLOCKED where it leads no further. */
+/* A step of the elastic problem; ends it where the filter accepts the point, with new multipliers,
+ * since the old ones belong to a point far from it. Returns HYBRID_BLOCKED where it leads no
+ * further. */
 static int elastic_step(hybrid_run *run, int t) {
-    int status = elastic_newton(run);
-    if (status == HYBRID_NOT_NEARER) return HYBRID_BLOCKED;
-    if (!status && hybrid_restored(run, run->at)) {
-        end_elastic(run);
-        go_on(run, t);
-    }
-    return status;
+    hybrid_run *inner = run->elastic.inner;
+    const int status = lower(run) ? hybrid_newton_step(inner, &inner->now) : HYBRID_BLOCKED;
+    if (status) return status == HYBRID_NOT_NEARER ? HYBRID_BLOCKED : status;
+    hybrid_take_next(inner);
+    hybrid_swap_trials(&inner->at, &inner->trial);
+    run->at = inner->at->base;
+    if (!hybrid_restored(run, run->at)) return HYBRID_SOLVED;
+    leave_elastic(run);
+    hybrid_unit_multipliers(&run->form, &run->now);
+    memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double));
+    run->now.tiny = 0;
+    go_on(run, t);
+    return HYBRID_SOLVED;
 }
 
 /* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the run then ends. */

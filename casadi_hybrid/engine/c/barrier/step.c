@@ -101,7 +101,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         return tiny_step(run, it);
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
     least = hybrid_smallest_step(pair, it->theta_start, slope);
-    if (it->cut >= HYBRID_STEP_MAX_SHORT && plan->m) {
+    if (it->cut >= HYBRID_PROGRESS_ROUNDS && plan->m) {
         /* The filter keeps steps short: far from feasibility, where theta has grown meanwhile, a
          * restoration is due. */
         if (pair->theta > HYBRID_PROGRESS_FEASIBLE && pair->theta > it->theta_cut) return NONE;
@@ -143,7 +143,7 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     double least = 0.0;
     if (run->elastic.outer
             ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
-                             HYBRID_ELASTIC_CURVATURE_OF_F, run->W)
+                             HYBRID_FLAT, run->W)
             : hybrid_hessian_of_run(run))
         return HYBRID_UNDEFINED;
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);

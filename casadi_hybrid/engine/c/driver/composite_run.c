@@ -49,11 +49,8 @@ int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *func
                            hybrid_answer *answer) {
     hybrid_run *run = bytes;
     hybrid_composite *one = (hybrid_composite *)(run + 2); /* behind those of hybrid_begin */
-    hybrid_arena arena = {0, 0, 0, 0};
-    int status;
-    arena.doubles = doubles;
-    arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
+    hybrid_arena arena = {doubles, ints, 0, 0};
+    int status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
     run->composite = one;
     memset(one, 0, sizeof *one);
     hybrid_place_composite(plan, &arena, one);

@@ -6,49 +6,29 @@
 #include "feasibility/feasibility.h"
 #include "driver/driver.h"
 
-/* Hands a row on to the observer; returns whether the solve is to end. */
-static int show(hybrid_run *run, double *row, int restoring) {
-    hybrid_observer *to = run->form.functions->observer;
-    const hybrid_point *at = &run->at->of;
-    const hybrid_view view = {row, at->x, at->raw_g, run->answer->lam_x, run->answer->lam_g,
-                              restoring};
-    return to && (hybrid_observe(to, &view) ||
-                  hybrid_is_interrupted(to, run->history.began + run->history.elapsed));
-}
 
 /* Shows an iterate to the observer. Returns whether the solve is to end. */
 static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     const hybrid_iterate *it = &run->now;
     const hybrid_point *at = &run->at->of;
-    double row[HYBRID_ROW], moved = 0.0, whole = run->history.inspected ? 1.0 : 0.0;
+    hybrid_observer *to = run->form.functions->observer;
+    double moved = 0.0, whole = run->history.inspected ? 1.0 : 0.0;
     int restoring = run->restoring || run->search.begun;
-    if (!run->form.functions->observer) return 0;
+    if (!to) return 0;
     for (int i = 0; run->history.inspected && i < run->plan->n_x; i++) {
         double step = fabs(at->x[i] - run->history.x_before[i]);
         if (!(step <= moved)) moved = step;
     }
-    row[0] = it->t;
-    row[1] = at->raw_f;
-    row[2] = r->feasibility;
-    row[3] = r->stationarity;
-    row[4] = r->complementarity;
-    row[5] = it->nu;
-    row[6] = moved;
-    row[7] = restoring ? NAN : it->stepped ? it->alpha : whole;
-    row[8] = restoring ? NAN : it->stepped ? it->alpha_z : whole;
-    row[9] = it->shift;
-    row[10] = run->history.elapsed;
-    return show(run, row, restoring);
+    const double row[HYBRID_ROW] = {
+        it->t, at->raw_f, r->feasibility, r->stationarity, r->complementarity, it->nu, moved,
+        restoring ? NAN : it->stepped ? it->alpha : whole,
+        restoring ? NAN : it->stepped ? it->alpha_z : whole, it->shift, run->history.elapsed};
+    const hybrid_view view = {row, at->x, at->raw_g, run->answer->lam_x, run->answer->lam_g,
+                              restoring};
+    return hybrid_observe(to, &view) ||
+           hybrid_is_interrupted(to, run->history.began + run->history.elapsed);
 }
 
-/* Saves the functions at the best iterate. */
-static void keep_best(const hybrid_plan *plan, const hybrid_point *at, hybrid_state *state) {
-    state->best_f = at->raw_f;
-    hybrid_set(plan->n_x, at->x, state->best_x);
-    hybrid_set(plan->n_x, at->raw_gradient, state->best_gradient);
-    hybrid_set(plan->n_g, at->raw_g, state->best_g);
-    hybrid_set(plan->nnz_J, at->raw_J, state->best_J);
-}
 
 /* Saves the iterates that are needed where the run ends: see outcome.c. */
 static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
@@ -58,7 +38,7 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     const hybrid_iterate *it = &run->now;
     if (merit < run->history.best_merit || state->best.t < 0) {
         hybrid_copy(plan, it, at->w, &state->best);
-        keep_best(plan, at, state);
+        hybrid_deliver(&run->form, at);
         state->of_best = *r;
         run->history.best_merit = merit;
     }
@@ -109,18 +89,13 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
 static int limit_test(const hybrid_run *run, double merit) {
     const int t = run->history.before.t;
     const int converging = merit < 0.5 * run->history.merit_before; /* it is not given up then */
-    /* Far from a feasible point multipliers of a problem nearby lead to none sooner than x0 does. */
+    /* Far from a feasible point multipliers of another problem lead to none sooner than x0 does. */
     const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
-    return (t >= run->options->patience && !converging) || vain ? HYBRID_LIMIT : HYBRID_SOLVED;
+    return vain || (t >= run->options->patience && !converging) ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
 
-/* The iterate becomes the answer. */
-static void deliver(hybrid_run *run, const hybrid_inspection *seen) {
-    run->answer->end = seen->of;
-    hybrid_deliver(&run->form, &run->at->of);
-}
 
 int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     const hybrid_plan *plan = run->plan;
@@ -130,7 +105,8 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     keep(run, &seen->of, seen->leaves ? INFINITY : seen->merit);
     status = hybrid_ray_test(plan, run->numbers, at, seen->merit, run->sizes, &run->state->ray);
     if (!status && seen->merit <= 1.0 && seen->settled && !seen->leaves) {
-        deliver(run, seen);
+        run->answer->end = seen->of;
+        hybrid_deliver(&run->form, at);
         return HYBRID_SOLVED;
     }
     if (!status)

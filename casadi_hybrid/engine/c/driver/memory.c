@@ -9,10 +9,8 @@
 static int longer(int a, int b) { return a > b ? a : b; }
 
 static void place_direction(const hybrid_plan *plan, hybrid_arena *arena, hybrid_direction *d) {
-    d->dw = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &d->dw, &d->dz_lower, &d->dz_upper);
     d->dy = hybrid_allocate(arena, plan->m);
-    d->dz_lower = hybrid_allocate(arena, plan->n);
-    d->dz_upper = hybrid_allocate(arena, plan->n);
 }
 
 /* What the method works on, but for K and the Hessian, which both runs share. */
@@ -27,10 +25,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run)
     hybrid_place_iterate(plan, arena, &run->next);
     place_direction(plan, arena, &run->direction);
     place_direction(plan, arena, &run->other);
-    run->pair.gradient = hybrid_allocate(arena, plan->n);
-    run->D = hybrid_allocate(arena, plan->n);
-    run->force = hybrid_allocate(arena, plan->n);
-    run->Aty = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &run->pair.gradient, &run->D, &run->force, &run->Aty);
     run->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
     run->residual = hybrid_allocate(arena, plan->m);
 }
@@ -41,10 +36,8 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     place(plan, arena, run);
     hybrid_place_kkt(plan, arena, &run->kkt);
     run->W = hybrid_allocate(arena, plan->nnz_W);
-    run->zero = hybrid_allocate(arena, longer(plan->n, plan->m));
     run->sizes = hybrid_allocate(arena, longer(plan->n_g, plan->n_x));
-    run->history.x_now = hybrid_allocate(arena, plan->n_x);
-    run->history.x_before = hybrid_allocate(arena, plan->n_x);
+    HYBRID_PLACE(arena, plan->n_x, &run->history.x_now, &run->history.x_before);
     run->sides = hybrid_allocate_ints(arena, plan->n);
     run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 2) * plan->m) : 0;
     hybrid_place_elastic(arena, run);
@@ -59,9 +52,7 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
 void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
                                   long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
-    hybrid_run both[2];
-    memset(both, 0, sizeof both);
-    both[0].elastic.inner = &both[1];
+    hybrid_run both[2] = {{.elastic.inner = &both[1]}};
     place_both(plan, dense, &arena, &both[0]);
     *bytes = (long long)sizeof both;
     *doubles = arena.used_doubles;
@@ -73,37 +64,27 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     hybrid_place_iterate(plan, arena, &state->best);
     hybrid_place_iterate(plan, arena, &state->feasible);
     hybrid_place_iterate(plan, arena, &state->nearby);
-    state->last_step = hybrid_allocate(arena, plan->n_x);
-    state->x_undefined = hybrid_allocate(arena, plan->n_x);
+    HYBRID_PLACE(arena, plan->n_x, &state->last_step, &state->x_undefined);
     state->infeasibility = hybrid_allocate(arena, plan->m);
-    state->best_x = hybrid_allocate(arena, plan->n_x);
-    state->best_gradient = hybrid_allocate(arena, plan->n_x);
-    state->best_g = hybrid_allocate(arena, plan->n_g);
-    state->best_J = hybrid_allocate(arena, plan->nnz_J);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_state state;
-    memset(&state, 0, sizeof state);
     place_state(plan, &arena, &state);
     return arena.used_doubles;
 }
 
 void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state) {
-    hybrid_arena arena = {0, 0, 0, 0};
-    arena.doubles = doubles;
+    hybrid_arena arena = {doubles, 0, 0, 0};
     place_state(plan, &arena, state);
 }
 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
-    state->now.t = state->best.t = -1;
-    state->feasible.t = state->nearby.t = -1;
-    state->ray.reach = state->ray.least = INFINITY;
-    state->ray.beyond = 0;
+    state->now.t = state->best.t = state->feasible.t = state->nearby.t = -1;
+    state->ray = (hybrid_ray){INFINITY, INFINITY, 0};
     for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
-    state->stepped = state->rows_dependent = state->undefined = 0;
-    state->cause = state->proved = 0;
+    state->stepped = state->rows_dependent = state->undefined = state->cause = state->proved = 0;
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
@@ -126,7 +107,6 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     run->history.began = hybrid_time(functions);
     run->history.best_merit = INFINITY;
     run->history.outward_limit = 1;
-    memset(run->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&run->now);
     clear_state(plan, state);
     if (functions->secants && !options->near) functions->secants->count = 0;
@@ -145,32 +125,15 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
 
 void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one) {
     long long n = plan->n, m = plan->m, fewer = n < m ? n : m;
-    hybrid_spectrum *both[2];
-    both[0] = &one->here;
-    both[1] = &one->there;
-    for (int k = 0; k < 2; k++) {
-        both[k]->U = hybrid_allocate(arena, m * fewer);
-        both[k]->V = hybrid_allocate(arena, n * n);
-        both[k]->sigma = hybrid_allocate(arena, fewer);
-    }
-    one->rows = hybrid_allocate(arena, n * m);
-    one->tau = hybrid_allocate(arena, n);
-    one->order = hybrid_allocate_ints(arena, m);
-    one->directions = hybrid_allocate(arena, n * n);
-    one->reduced = hybrid_allocate(arena, n * n);
-    one->values = hybrid_allocate(arena, n);
-    one->slope = hybrid_allocate(arena, n);
-    one->t = hybrid_allocate(arena, n);
-    one->newton = hybrid_allocate(arena, n);
-    one->step = hybrid_allocate(arena, n);
-    one->back = hybrid_allocate(arena, n);
-    one->force = hybrid_allocate(arena, n);
-    one->left = hybrid_allocate(arena, n);
-    one->shares = hybrid_allocate(arena, fewer);
+    HYBRID_PLACE(arena, m * fewer, &one->here.U, &one->there.U);
+    HYBRID_PLACE(arena, n * n, &one->here.V, &one->there.V, &one->directions, &one->reduced);
+    HYBRID_PLACE(arena, n, &one->tau, &one->values, &one->slope, &one->t, &one->newton, &one->step,
+                 &one->back, &one->force, &one->left);
+    HYBRID_PLACE(arena, fewer, &one->here.sigma, &one->there.sigma, &one->shares, &one->damped);
     one->rising = hybrid_allocate(arena, 2 * fewer);
-    one->damped = hybrid_allocate(arena, fewer);
-    one->along = hybrid_allocate(arena, m);
-    one->y = hybrid_allocate(arena, m);
+    one->rows = hybrid_allocate(arena, n * m);
+    HYBRID_PLACE(arena, m, &one->along, &one->y);
+    one->order = hybrid_allocate_ints(arena, m);
 }
 
 void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,

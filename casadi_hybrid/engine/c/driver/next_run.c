@@ -35,17 +35,15 @@ static hybrid_run_start root_of(const hybrid_solver *solver) {
     return run;
 }
 
-static int begin_at_x0(hybrid_solver *solver, hybrid_run_start run) {
-    hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
-    run.at_x0 = 1;
-    solver->run = run;
-    return 1;
-}
-
 static int begin_at(hybrid_solver *solver, const double *x, hybrid_run_start run) {
     hybrid_set(solver->plan->n_x, x, solver->start);
     solver->run = run;
     return 1;
+}
+
+static int begin_at_x0(hybrid_solver *solver, hybrid_run_start run) {
+    run.at_x0 = 1;
+    return begin_at(solver, solver->given->x0, run);
 }
 
 hybrid_run_start hybrid_first_run(const hybrid_solver *solver) {
@@ -120,7 +118,7 @@ static int perturb(hybrid_solver *solver) {
     return begin_at(solver, solver->near_x, run);
 }
 
-/* The run after a search for a root from x0: the same by short steps. Returns 0 where there is none. */
+/* The run after a search for a root from x0: the same by short steps. Returns 0 for none. */
 static int after_root(hybrid_solver *solver) {
     hybrid_run_start run = solver->before;
     if (!run.how.root || run.how.cautious || run.escapes || solver->options->linear) return 0;

@@ -96,8 +96,7 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     hybrid_set(plan->n_x, solver->none, found->lam_x);
     hybrid_set(plan->n_g, solver->none, found->lam_g);
     for (int i = 0; i < plan->n_g; i++) found->g[i] = NAN;
-    found->end.f = NAN;
-    found->end.feasibility = found->end.stationarity = found->end.complementarity = INFINITY;
+    found->end = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY};
     outcome->stop = HYBRID_STOP_EVALUATION_ERROR;
     outcome->point = HYBRID_UNDEFINED_POINT;
     outcome->violation = INFINITY;
@@ -106,12 +105,12 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
 /* The functions at the best iterate, as they were saved. Returns 1 where they are not defined. */
 static int recall_best(hybrid_solver *solver, hybrid_trial *trial) {
     const hybrid_plan *plan = solver->plan;
-    const hybrid_state *state = &solver->state;
-    trial->of.raw_f = state->best_f;
-    hybrid_set(plan->n_x, state->best_gradient, trial->of.raw_gradient);
-    hybrid_set(plan->n_g, state->best_g, trial->of.raw_g);
-    hybrid_set(plan->nnz_J, state->best_J, trial->of.raw_J);
-    return hybrid_visit_known(solver->memory, trial, state->best_x);
+    const hybrid_answer *found = &solver->found;
+    trial->of.raw_f = solver->state.of_best.f;
+    hybrid_set(plan->n_x, found->gradient, trial->of.raw_gradient);
+    hybrid_set(plan->n_g, found->g, trial->of.raw_g);
+    hybrid_set(plan->nnz_J, found->J, trial->of.raw_J);
+    return hybrid_visit_known(solver->memory, trial, found->x);
 }
 
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {

@@ -28,7 +28,7 @@ static int land(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     hybrid_point *at = &run->trial->of;
     double *w = run->corrected->of.w;
-    for (int step = 0; step < HYBRID_RAY_STEP_STEPS; step++) {
+    for (int step = 0; step < HYBRID_SQP_STEPS; step++) {
         int found;
         for (int i = 0; i < plan->n; i++)
             w[i] = hybrid_between(w[i], form->lower[i], form->upper[i]);

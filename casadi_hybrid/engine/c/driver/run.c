@@ -41,7 +41,7 @@ static int step(hybrid_run *run) {
     idle = it->t - it->reference.t;
     if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
         return hybrid_begin_restoration(run);
-    if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_RESTORATIONS)
+    if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_ROUNDS)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
     plain = *it;
     status = hybrid_newton_step(run, it);
@@ -80,11 +80,8 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
                           const hybrid_numbers *numbers, const hybrid_run_options *options,
                           void *bytes, double *doubles, int *ints, hybrid_state *state,
                           hybrid_answer *answer) {
-    hybrid_arena arena = {0, 0, 0, 0};
-    int status;
-    arena.doubles = doubles;
-    arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
+    hybrid_arena arena = {doubles, ints, 0, 0};
+    int status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}

@@ -14,32 +14,18 @@
 
 #include "driver/runs.h"
 
-static long long aligned(long long bytes) { return (bytes + 15) / 16 * 16; }
 
-static void place_found(const hybrid_plan *plan, hybrid_arena *arena, hybrid_answer *found) {
-    found->x = hybrid_allocate(arena, plan->n_x);
-    found->g = hybrid_allocate(arena, plan->n_g);
-    found->lam_x = hybrid_allocate(arena, plan->n_x);
-    found->lam_g = hybrid_allocate(arena, plan->n_g);
-    found->gradient = hybrid_allocate(arena, plan->n_x);
-    found->J = hybrid_allocate(arena, plan->nnz_J);
-    found->gradient0 = hybrid_allocate(arena, plan->n_x);
-    found->J0 = hybrid_allocate(arena, plan->nnz_J);
-}
 
 /* The solver's own arrays; those of its runs follow them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
     const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
-    solver->start = hybrid_allocate(arena, plan->n_x);
-    solver->x = hybrid_allocate(arena, plan->n_x);
-    solver->work = hybrid_allocate(arena, plan->n_x);
-    solver->lam_x = hybrid_allocate(arena, plan->n_x);
-    solver->lam_g = hybrid_allocate(arena, plan->n_g);
-    solver->near_x = hybrid_allocate(arena, plan->n_x);
-    solver->near_lam_x = hybrid_allocate(arena, plan->n_x);
-    solver->near_lam_g = hybrid_allocate(arena, plan->n_g);
+    hybrid_answer *found = &solver->found;
+    HYBRID_PLACE(arena, plan->n_x, &solver->start, &solver->x, &solver->work, &solver->lam_x,
+                 &solver->near_x, &solver->near_lam_x, &found->x, &found->lam_x, &found->gradient,
+                 &found->gradient0);
+    HYBRID_PLACE(arena, plan->n_g, &solver->lam_g, &solver->near_lam_g, &found->g, &found->lam_g);
+    HYBRID_PLACE(arena, plan->nnz_J, &found->J, &found->J0);
     solver->none = hybrid_allocate(arena, longer);
-    place_found(plan, arena, &solver->found);
 }
 
 /* Whether runs by composite steps may be due: where there are equations and nothing else. Which
@@ -49,9 +35,9 @@ static int has_composite(const hybrid_plan *plan, const hybrid_options *options)
     return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
 }
 
-/* Bytes of the solver and of the sides; those of its runs follow them. */
+/* Bytes of the solver and of the sides; those of its runs follow them, aligned. */
 static long long own_bytes(const hybrid_plan *plan) {
-    return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
+    return ((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g + 15) / 16 * 16;
 }
 
 void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
@@ -75,10 +61,9 @@ void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
 /* Places the solver in its memory, with none of its numbers. */
 static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *options, char *bytes,
                               double *doubles, int *ints) {
-    hybrid_arena arena = {0, 0, 0, 0};
+    hybrid_arena arena = {doubles, 0, 0, 0};
     hybrid_solver *solver = (hybrid_solver *)(void *)bytes;
     memset(solver, 0, sizeof *solver);
-    arena.doubles = doubles;
     place(plan, &arena, solver);
     solver->plan = plan;
     solver->options = options;
@@ -126,15 +111,9 @@ static int by_active_set(hybrid_solver *solver) {
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status;
-    if (composite)
-        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
-                                        &solver->run.how, solver->memory, solver->doubles,
-                                        solver->ints, &solver->state, &solver->found);
-    else
-        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
-                                       &solver->run.how, solver->memory, solver->doubles,
-                                       solver->ints, &solver->state, &solver->found);
+    const int status = (composite ? hybrid_composite_steps : hybrid_interior_point)(
+        solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->memory,
+        solver->doubles, solver->ints, &solver->state, &solver->found);
     spend(solver);
     solver->answer->undefined += solver->state.undefined;
     return status;
@@ -198,13 +177,8 @@ static int is_refused(int status) {
 
 /* Whether SQP has led to nothing, so that the interior-point method is due. */
 static int is_in_vain(int status) {
-    switch (status) {
-    case HYBRID_NO_GUESS:
-    case HYBRID_UNDEFINED:
-    case HYBRID_NO_SET:
-    case HYBRID_NOT_NEARER: return 1;
-    default: return 0;
-    }
+    return status == HYBRID_NO_GUESS || status == HYBRID_UNDEFINED || status == HYBRID_NO_SET ||
+           status == HYBRID_NOT_NEARER;
 }
 
 /* Where SQP has led to a feasible point at least, that is a candidate for the answer: a limit may
@@ -249,7 +223,6 @@ static int is_final(int stop) {
            stop == HYBRID_STOP_TIME_LIMIT || stop == HYBRID_STOP_STOPPED_BY_USER;
 }
 
-static int any_nonzero(int count, const double *v) { return hybrid_sum(count, v) != 0.0; }
 
 static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
@@ -270,8 +243,8 @@ static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
     const hybrid_numbers *of = solver->given;
     int count = 0;
     memset(runs, 0, 3 * sizeof *runs);
-    if (!solver->options->alone && (of->side_x || any_nonzero(plan->n_x, of->lam_x0) ||
-                                    any_nonzero(plan->n_g, of->lam_g0))) {
+    if (!solver->options->alone && (of->side_x || hybrid_sum(plan->n_x, of->lam_x0) != 0.0 ||
+                                    hybrid_sum(plan->n_g, of->lam_g0) != 0.0)) {
         runs[count].how = solver->options->near;
         runs[count].method = HYBRID_ACTIVE_SET;
         hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);

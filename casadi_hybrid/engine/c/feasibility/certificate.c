@@ -77,9 +77,9 @@ static double free_slope(const hybrid_form *form, const hybrid_point *at, const 
     double sum = 0.0;
     for (int i = 0; i < form->plan->n_x; i++) {
         double steep = hybrid_max(fabs(slope[i]), HYBRID_FORM_TINY), x = at->x[i];
-        double room = HYBRID_CERTIFICATE_ON * hybrid_max(1.0, fabs(x));
+        double room = HYBRID_PROGRESS_FEASIBLE * hybrid_max(1.0, fabs(x));
         double most = HYBRID_CERTIFICATE_NOTHING * all / steep;
-        room = hybrid_max(room, HYBRID_CERTIFICATE_ON * all / steep);
+        room = hybrid_max(room, HYBRID_PROGRESS_FEASIBLE * all / steep);
         if ((slope[i] > 0.0 ? x - of->lbx[i] : of->ubx[i] - x) <= (room < most ? room : most))
             continue;
         sum += slope[i] * slope[i];

@@ -14,8 +14,7 @@ void hybrid_begin_root(hybrid_run *run, double theta);
  * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_root_step(hybrid_run *run);
 
-/* Whether the restoration is under way, and not the search for a root. */
-static inline int hybrid_is_restoration(const hybrid_run *run) { return run->restoring != 0; }
+
 /* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on
  * with a smaller nu, by far where the violation is clearly stationary. Returns a status. */
 int hybrid_root_closer(hybrid_run *run);

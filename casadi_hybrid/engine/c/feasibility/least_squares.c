@@ -34,14 +34,6 @@ static double expected(hybrid_run *run, const double *W, const double *D, const 
     return -along - 0.5 * bend;
 }
 
-/* The fraction to the boundary with the least tau. */
-static double share(const hybrid_form *form, const hybrid_point *at, const double *dw) {
-    double tau = HYBRID_BARRIER_TAU_LEAST;
-    int n = form->plan->n;
-    double below = hybrid_fraction_to_zero(n, at->below, dw, 1.0, form->has_lower, tau);
-    double above = hybrid_fraction_to_zero(n, at->above, dw, -1.0, form->has_upper, tau);
-    return below < above ? below : above;
-}
 
 /* The gradient of the function: without A'c in run->force, with it in `slope`. Returns whether that
  * counts as zero. */
@@ -119,7 +111,7 @@ int hybrid_root_step(hybrid_run *run) {
             continue;
         }
         if (!found) {
-            alpha = share(form, at, dw);
+            alpha = hybrid_fraction_inside(form, at, dw, HYBRID_BARRIER_TAU_LEAST);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
             if (hybrid_largest(plan->n, step) <= HYBRID_EXACT * reach)
                 return hybrid_root_closer(run);

@@ -7,12 +7,8 @@
 #include "feasibility/feasibility.h"
 
 void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_search *search) {
-    search->z_lower = hybrid_allocate(arena, plan->n);
-    search->z_upper = hybrid_allocate(arena, plan->n);
-    search->units = hybrid_allocate(arena, plan->n);
-    search->slope = hybrid_allocate(arena, plan->n);
-    search->D = hybrid_allocate(arena, plan->n);
-    search->least = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &search->z_lower, &search->z_upper, &search->units, &search->slope,
+                 &search->D, &search->least);
     search->slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
 }
 
@@ -36,12 +32,12 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
     if (!(theta < 1.0)) theta = 1.0;
     if (form->bounds) make_room(run, theta);
     at = &run->at->of;
-    search->nu = form->bounds ? HYBRID_RESTORATION_NU_SHARE * run->now.nu * theta : 0.0;
+    search->nu = form->bounds ? HYBRID_FORM_OFF * run->now.nu * theta : 0.0;
     for (int i = 0; i < plan->n; i++) {
         search->z_lower[i] = form->has_lower[i] ? search->nu / at->below[i] : 0.0;
         search->z_upper[i] = form->has_upper[i] ? search->nu / at->above[i] : 0.0;
     }
-    search->cautious = !hybrid_is_restoration(run) && run->options->cautious;
+    search->cautious = !run->restoring && run->options->cautious;
     search->damping = HYBRID_RESTORATION_DAMPING;
     search->reference = INFINITY;
     search->curved = search->steps = 0;
@@ -49,10 +45,8 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
 }
 
 void hybrid_unit_multipliers(const hybrid_form *form, hybrid_iterate *it) {
-    for (int i = 0; i < form->plan->n; i++) {
-        it->z_lower[i] = form->has_lower[i] ? 1.0 : 0.0;
-        it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
-    }
+    hybrid_set(form->plan->n, form->has_lower, it->z_lower);
+    hybrid_set(form->plan->n, form->has_upper, it->z_upper);
 }
 
 /* The search ends at a point, whose multipliers are those of least squares: run->next at `trial`.
@@ -63,7 +57,7 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     hybrid_residuals residuals;
     run->search.begun = 0;
     hybrid_copy(plan, &run->now, 0, next);
-    if (!hybrid_is_restoration(run)) {
+    if (!run->restoring) {
         memset(next->z_lower, 0, (size_t)plan->n * sizeof(double));
         memset(next->z_upper, 0, (size_t)plan->n * sizeof(double));
         hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
@@ -89,7 +83,7 @@ int hybrid_root_closer(hybrid_run *run) {
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     double least = HYBRID_EXACT * size * (size < 1.0 ? size : 1.0);
     int proved;
-    if (!hybrid_is_restoration(run) && violation <= HYBRID_PROGRESS_FEASIBLE) {
+    if (!run->restoring && violation <= HYBRID_PROGRESS_FEASIBLE) {
         end(run, run->at);
         return HYBRID_SOLVED;
     }
@@ -125,7 +119,7 @@ static void move_bounds(hybrid_run *run, double alpha) {
 static int watch(hybrid_run *run, double now) {
     const double slow = HYBRID_PROGRESS_LEFT * HYBRID_PROGRESS_LEFT; /* of squares */
     const int steps = run->search.steps + 1;
-    if (hybrid_is_restoration(run) && run->search.has_least && steps >= HYBRID_PROGRESS_STEPS)
+    if (run->restoring && run->search.has_least && steps >= HYBRID_PROGRESS_STEPS)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
     if (steps % HYBRID_PROGRESS_STEPS || !(now > slow * run->search.reference))
         return HYBRID_SOLVED;
@@ -139,7 +133,7 @@ int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
     const double *c = run->at->of.c, *new = run->trial->of.c;
     double before = hybrid_dot(plan->m, c, c), now = hybrid_dot(plan->m, new, new);
     int status;
-    if (hybrid_is_restoration(run)
+    if (run->restoring
             ? hybrid_restored(run, run->trial)
             : hybrid_largest(plan->m, new) <= HYBRID_EXACT) {
         end(run, run->trial);

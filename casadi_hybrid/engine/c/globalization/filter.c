@@ -14,15 +14,6 @@ static double theta_min(double theta_start) {
     return HYBRID_FILTER_LEAST * hybrid_max(theta_start, 1.0);
 }
 
-/* slope^s. */
-static double power(double slope) {
-    return pow(slope, HYBRID_LINE_SEARCH_S_PHI);
-}
-
-/* The right-hand side of the switching condition. */
-static double asked(double theta) {
-    return pow(theta, HYBRID_LINE_SEARCH_S_THETA);
-}
 
 double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope) {
     double least = HYBRID_LINE_SEARCH_GAMMA, theta = pair->theta;
@@ -30,7 +21,7 @@ double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, 
         double other = HYBRID_LINE_SEARCH_GAMMA * theta / -slope;
         if (other < least) least = other;
         if (theta <= theta_min(theta_start)) {
-            other = asked(theta) / power(-slope);
+            other = pow(theta, HYBRID_LINE_SEARCH_S_THETA) / pow(-slope, HYBRID_LINE_SEARCH_S_PHI);
             if (other < least) least = other;
         }
     }
@@ -52,7 +43,8 @@ int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *
     int better, lower;
     if (!isfinite(phi) || hybrid_filter_rejects(it, theta, phi, sqrt(size))) return 0;
     if (slope < 0.0 && pair->theta <= theta_min(it->theta_start) &&
-        alpha * power(-slope) > asked(pair->theta))
+        alpha * pow(-slope, HYBRID_LINE_SEARCH_S_PHI) >
+            pow(pair->theta, HYBRID_LINE_SEARCH_S_THETA))
         return fall <= HYBRID_TRUST_REGION_ACCEPT * alpha * slope ? 'f' : 0;
     better = theta <= (1.0 - HYBRID_LINE_SEARCH_GAMMA) * pair->theta && pair->theta > 0.0;
     lower = fall <= -HYBRID_LINE_SEARCH_GAMMA * pair->theta;

@@ -1,4 +1,4 @@
-/* What says whether a trial point is better: the barrier function, the filter and progress. */
+/* What says whether a trial point is better: the barrier function and the filter. */
 #ifndef HYBRID_GLOBALIZATION_H
 #define HYBRID_GLOBALIZATION_H
 
@@ -31,8 +31,5 @@ int hybrid_restored(const hybrid_run *run, const hybrid_trial *trial);
 /* Adds the pair of an iterate to the filter; where that is full the oldest goes. */
 void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it);
 
-/* A new reference of the progress test where the violation, the objective or the error has
- * improved. */
-void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error);
 
 #endif

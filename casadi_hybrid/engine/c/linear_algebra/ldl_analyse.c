@@ -22,15 +22,15 @@ static double duration(double pivots, double below) {
 
 /* Merges fronts with their parents where it saves time; head: the group each has joined. */
 static void merge(hybrid_graph *p) {
-    int k, c, groups = *p->groups;
-    for (k = 0; k < groups; k++) p->first[k] = -1, p->head[k] = k, p->columns[k] = p->weight[k];
-    for (k = groups - 1; k >= 0; k--)
+    int groups = *p->groups;
+    for (int k = 0; k < groups; k++) p->first[k] = -1, p->head[k] = k, p->columns[k] = p->weight[k];
+    for (int k = groups - 1; k >= 0; k--)
         if (p->parent[k] >= 0) {
             p->next[k] = p->first[p->parent[k]];
             p->first[p->parent[k]] = k;
         }
-    for (k = 0; k < groups; k++)
-        for (c = p->first[k]; c >= 0; c = p->next[c]) {
+    for (int k = 0; k < groups; k++)
+        for (int c = p->first[k]; c >= 0; c = p->next[c]) {
             double apart = duration(p->columns[c], p->under[c]) +
                            duration(p->columns[k], p->under[k]);
             if (duration(p->columns[c] + p->columns[k], p->under[k]) <= apart) {
@@ -38,12 +38,12 @@ static void merge(hybrid_graph *p) {
                 p->head[c] = k;
             }
         }
-    for (k = groups - 1; k >= 0; k--) p->head[k] = p->head[p->head[k]];
+    for (int k = groups - 1; k >= 0; k--) p->head[k] = p->head[p->head[k]];
 }
 
 /* Numbers the fronts, children before their parents, those of one parent side by side. */
 static void number(hybrid_graph *p) {
-    int k, f, groups = *p->groups, fronts = 0, top = -1;
+    int k, groups = *p->groups, fronts = 0, top = -1;
     for (k = 0; k < groups; k++) p->first[k] = -1;
     /* Roots are the children of none: a chain of its own, begun at `top`. */
     for (k = groups - 1; k >= 0; k--)
@@ -61,7 +61,7 @@ static void number(hybrid_graph *p) {
         if (up >= 0) p->first[up] = p->next[k];
         top = up >= 0 ? up : p->next[k];
     }
-    for (f = 0; f < groups; f++) p->front[f] = p->front[p->head[f]];
+    for (int f = 0; f < groups; f++) p->front[f] = p->front[p->head[f]];
     *p->fronts = fronts;
 }
 
@@ -78,12 +78,11 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
                     int *work) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     double factor = size, stack = 0, rest = 0;
-    int k;
     hybrid_ldl_tree(size, starts, rows, group, &p);
     merge(&p);
     number(&p);
-    for (k = 0; k < *p.groups; k++) p.where[k] = 0;
-    for (k = 0; k < *p.groups; k++)
+    for (int k = 0; k < *p.groups; k++) p.where[k] = 0;
+    for (int k = 0; k < *p.groups; k++)
         if (p.head[k] == k) {
             const int columns = places(k, spare, &p);
             rest += p.under[k];
@@ -102,17 +101,17 @@ typedef struct tables {
 
 /* Where each row of K comes in the order of elimination: front by front, group by group. */
 static void place(int size, const int *group, const hybrid_graph *p, const tables *t) {
-    int k, fronts = *p->fronts, *after = p->begin, *members = p->where;
-    for (k = 0; k <= fronts; k++) t->first[k] = 0;
-    for (k = 0; k < *p->groups; k++) {
+    int fronts = *p->fronts, *after = p->begin, *members = p->where;
+    for (int k = 0; k <= fronts; k++) t->first[k] = 0;
+    for (int k = 0; k < *p->groups; k++) {
         t->first[p->front[k]] += p->weight[k];
         after[k] = p->weight[k];
     }
     hybrid_ldl_accumulate(t->first, fronts);
     hybrid_ldl_accumulate(after, *p->groups);
-    for (k = 0; k < size; k++) members[after[group[k]]++] = k;
-    for (k = 0; k < fronts; k++) p->visited[k] = t->first[k];
-    for (k = 0; k < size; k++) {
+    for (int k = 0; k < size; k++) members[after[group[k]]++] = k;
+    for (int k = 0; k < fronts; k++) p->visited[k] = t->first[k];
+    for (int k = 0; k < size; k++) {
         int i = members[k];
         t->position[i] = p->visited[p->front[group[i]]]++;
     }
@@ -120,55 +119,51 @@ static void place(int size, const int *group, const hybrid_graph *p, const table
 
 /* The tree of fronts from that of the first step, and the places they have. */
 static void descend(int spare, const hybrid_graph *p, const tables *t) {
-    int k, f, fronts = *p->fronts;
+    int f, fronts = *p->fronts;
     for (f = 0; f <= fronts; f++) t->children[f] = 0;
-    for (k = 0; k < *p->groups; k++) p->where[k] = 0;
-    for (k = 0; k < *p->groups; k++)
+    for (int k = 0; k < *p->groups; k++) p->where[k] = 0;
+    for (int k = 0; k < *p->groups; k++)
         if (p->head[k] == k) {
             const int up = p->parent[k] < 0 ? -1 : p->front[p->parent[k]];
             f = p->front[k];
             t->parent[f] = up;
             t->places[f] = places(k, spare, p);
-            if (up >= 0) t->children[up]++;
+            if (up >= 0) t->children[up + 1]++;
         }
     hybrid_ldl_accumulate(t->places, fronts);
-    hybrid_ldl_accumulate(t->children, fronts);
+    hybrid_ldl_accumulate(t->children + 1, fronts - 1);
     for (f = 0; f < fronts; f++)
-        if (t->parent[f] >= 0) t->child[t->children[t->parent[f]]++] = f;
-    for (f = fronts; f > 0; f--) t->children[f] = t->children[f - 1];
-    t->children[0] = 0;
+        if (t->parent[f] >= 0) t->child[t->children[t->parent[f] + 1]++] = f;
 }
 
 /* The entries of K by the column they are assembled in: that of the row eliminated first. */
 static void gather(int size, const int *starts, const int *rows, const tables *t) {
-    int j, e, *column = t->assembled;
-    for (j = 0; j <= size; j++) column[j] = 0;
-    for (j = 0; j < size; j++)
-        for (e = starts[j]; e < starts[j + 1]; e++) {
+    int *column = t->assembled;
+    for (int j = 0; j <= size; j++) column[j] = 0;
+    for (int j = 0; j < size; j++)
+        for (int e = starts[j]; e < starts[j + 1]; e++) {
             const int a = t->position[rows[e]], b = t->position[j];
-            column[a < b ? a : b]++;
+            column[(a < b ? a : b) + 1]++;
         }
-    hybrid_ldl_accumulate(column, size);
-    for (j = 0; j < size; j++)
-        for (e = starts[j]; e < starts[j + 1]; e++) {
+    hybrid_ldl_accumulate(column + 1, size - 1);
+    for (int j = 0; j < size; j++)
+        for (int e = starts[j]; e < starts[j + 1]; e++) {
             const int a = t->position[rows[e]], b = t->position[j];
-            const int at = column[a < b ? a : b]++;
+            const int at = column[(a < b ? a : b) + 1]++;
             t->entry[at] = e;
             t->home[at] = a > b ? a : b; /* a position, until the rows of its front are known */
         }
-    for (j = size; j > 0; j--) column[j] = column[j - 1];
-    column[0] = 0;
 }
 
 /* The rows below the pivots of one front: neighbours of its pivots, and rows of its children. */
 static void list(int f, const hybrid_graph *p, const tables *t) {
-    int end = t->first[f + 1], count = t->below[f], c, k;
-    for (k = t->assembled[t->first[f]]; k < t->assembled[end]; k++) {
+    int end = t->first[f + 1], count = t->below[f];
+    for (int k = t->assembled[t->first[f]]; k < t->assembled[end]; k++) {
         int row = t->home[k];
         if (row >= end && p->visited[row] != f) p->visited[row] = f, t->rest[count++] = row;
     }
-    for (c = t->children[f]; c < t->children[f + 1]; c++)
-        for (k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++) {
+    for (int c = t->children[f]; c < t->children[f + 1]; c++)
+        for (int k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++) {
             int row = t->rest[k];
             if (row >= end && p->visited[row] != f) p->visited[row] = f, t->rest[count++] = row;
         }
@@ -179,13 +174,12 @@ static void list(int f, const hybrid_graph *p, const tables *t) {
 /* Where the entries of K and the rows of the children go in a front. */
 static void locate(int f, const hybrid_graph *p, const tables *t) {
     const int begin = t->first[f], end = t->first[f + 1];
-    int c, k;
-    for (k = begin; k < end; k++) p->where[k] = k - begin;
-    for (k = t->below[f]; k < t->below[f + 1]; k++)
+    for (int k = begin; k < end; k++) p->where[k] = k - begin;
+    for (int k = t->below[f]; k < t->below[f + 1]; k++)
         p->where[t->rest[k]] = end - begin + k - t->below[f];
-    for (k = t->assembled[begin]; k < t->assembled[end]; k++) t->home[k] = p->where[t->home[k]];
-    for (c = t->children[f]; c < t->children[f + 1]; c++)
-        for (k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++)
+    for (int k = t->assembled[begin]; k < t->assembled[end]; k++) t->home[k] = p->where[t->home[k]];
+    for (int c = t->children[f]; c < t->children[f + 1]; c++)
+        for (int k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++)
             t->local[k] = p->where[t->rest[k]];
 }
 
@@ -211,19 +205,13 @@ static int roomy(const hybrid_ldl *s) {
 /* Shares the caller's memory out among the tables. `below` is the most they can have. */
 static tables share(int size, int entries, int fronts, int below, int *into) {
     tables t;
-    t.position = into, into += size;
-    t.first = into, into += fronts + 1;
-    t.places = into, into += fronts + 1;
-    t.below = into, into += fronts + 1;
-    t.block = into, into += fronts;
-    t.parent = into, into += fronts;
-    t.children = into, into += fronts + 1;
-    t.child = into, into += fronts;
-    t.assembled = into, into += size + 1;
-    t.entry = into, into += entries;
-    t.home = into, into += entries;
-    t.rest = into, into += below;
-    t.local = into;
+    int **const each[] = {
+        &t.position, &t.first, &t.places, &t.below, &t.block, &t.parent, &t.children,
+        &t.child, &t.assembled, &t.entry, &t.home, &t.rest, &t.local};
+    const int lengths[] = {
+        size, fronts + 1, fronts + 1, fronts + 1, fronts, fronts, fronts + 1,
+        fronts, size + 1, entries, entries, below, below};
+    for (int k = 0; k < (int)(sizeof each / sizeof *each); into += lengths[k++]) *each[k] = into;
     return t;
 }
 
@@ -231,9 +219,9 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
                        int *work, int *into, hybrid_ldl *made) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     const int fronts = *p.fronts;
-    int f, below = 0, top = 0;
+    int below = 0, top = 0;
     tables t;
-    for (f = 0; f < *p.groups; f++)
+    for (int f = 0; f < *p.groups; f++)
         if (p.head[f] == f) below += p.under[f];
     t = share(size, starts[size], fronts, below, into);
     made->size = size, made->entries = starts[size], made->fronts = fronts;
@@ -247,9 +235,9 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
     gather(size, starts, rows, &t);
     made->deepest = made->stack = 0, made->factor = size;
     made->pivots = 3 * fronts + t.places[fronts];
-    for (f = 0; f < size; f++) p.visited[f] = -1;
+    for (int f = 0; f < size; f++) p.visited[f] = -1;
     t.below[0] = 0;
-    for (f = 0; f < fronts; f++) {
+    for (int f = 0; f < fronts; f++) {
         const int columns = t.places[f + 1] - t.places[f];
         int height;
         list(f, &p, &t);

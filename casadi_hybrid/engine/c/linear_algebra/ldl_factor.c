@@ -10,12 +10,11 @@
 /* The largest |scaled entry| of every row. */
 static void maxima(const hybrid_ldl *s, const double *values, const double *scale, double *most) {
     const int *starts = s->starts, *rows = s->rows;
-    int i, j, k;
-    for (i = 0; i < s->size; i++) most[i] = 0;
-    for (j = 0; j < s->size; j++) {
+    for (int i = 0; i < s->size; i++) most[i] = 0;
+    for (int j = 0; j < s->size; j++) {
         const double by = scale[j];
         double column = most[j];
-        for (k = starts[j]; k < starts[j + 1]; k++) {
+        for (int k = starts[j]; k < starts[j + 1]; k++) {
             const double size = fabs(values[k]) * by * scale[rows[k]], row = most[rows[k]];
             most[rows[k]] = size > row ? size : row;
             column = size > column ? size : column;
@@ -28,21 +27,20 @@ static void maxima(const hybrid_ldl *s, const double *values, const double *scal
    the scaled entries. Returns whether all is finite. */
 static int equilibrate(const hybrid_ldl *s, const double *values, double *scale, double *scaled,
                        double *most) {
-    int sweep, i, j, k;
     double sum = 0;
-    for (i = 0; i < s->size; i++) scale[i] = 1;
-    for (sweep = 0; sweep < SWEEPS; sweep++) {
+    for (int i = 0; i < s->size; i++) scale[i] = 1;
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
         int far = 0;
         maxima(s, values, scale, most);
-        for (i = 0; i < s->size; i++) {
+        for (int i = 0; i < s->size; i++) {
             if (most[i] > 0) scale[i] /= sqrt(most[i]);
             far |= most[i] > 0 && !(most[i] >= 1 / NEAR && most[i] <= NEAR);
         }
         if (!far) break;
     }
-    for (j = 0; j < s->size; j++) {
+    for (int j = 0; j < s->size; j++) {
         const double by = scale[j];
-        for (k = s->starts[j]; k < s->starts[j + 1]; k++) {
+        for (int k = s->starts[j]; k < s->starts[j + 1]; k++) {
             scaled[k] = values[k] * by * scale[s->rows[k]];
             sum += scaled[k];
         }
@@ -75,8 +73,8 @@ static void receive(const hybrid_ldl *s, int child, const double *factor, const 
     const int all = head[0], taken = head[1], inner = HYBRID_LDL_FOUR(all);
     const int height = inner + HYBRID_LDL_FOUR(below);
     const double *panel = factor + head[2] + 2 * all;
-    int i, j;
-    for (j = taken; j < all; j++, at++) {
+    int i;
+    for (int j = taken; j < all; j++, at++) {
         const double *from = panel + (long long)j * height;
         double *to = f->panel + (long long)at * f->height;
         f->order[at] = order[j];
@@ -93,18 +91,18 @@ static void assemble(const hybrid_ldl *s, int number, const double *scaled, cons
                      const double *stack, const int *pivots, const hybrid_front *f) {
     const int first = s->first[number], own = s->first[number + 1] - first;
     const int shift = HYBRID_LDL_FOUR(f->candidates) - own;
-    int j, k, at = own;
+    int at = own;
     memset(f->panel, 0, sizeof(double) * (size_t)f->height * (size_t)f->candidates);
     memset(f->block, 0, sizeof(double) * (size_t)f->below * (size_t)HYBRID_LDL_FOUR(f->below));
-    for (j = 0; j < own; j++) {
+    for (int j = 0; j < own; j++) {
         double *column = f->panel + (long long)j * f->height;
         f->order[j] = first + j;
-        for (k = s->assembled[first + j]; k < s->assembled[first + j + 1]; k++) {
+        for (int k = s->assembled[first + j]; k < s->assembled[first + j + 1]; k++) {
             const int row = s->home[k];
             column[row < own ? row : row + shift] += scaled[s->entry[k]];
         }
     }
-    for (k = s->children[number]; k < s->children[number + 1]; k++) {
+    for (int k = s->children[number]; k < s->children[number + 1]; k++) {
         const int child = s->child[k], begin = s->below[child];
         extend(s->local + begin, s->below[child + 1] - begin, stack + s->block[child], own, f);
         if (pivots[3 * child + 1] < pivots[3 * child]) {
@@ -140,12 +138,12 @@ static hybrid_front lay(const hybrid_ldl *s, int k, double *factor, double *stac
 void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor, int *pivots,
                        double *room, hybrid_inertia *found) {
     double *scaled = room, *stack = scaled + s->entries, *most = stack + s->stack;
-    int k, end = s->size;
+    int end = s->size;
     found->positive = found->negative = found->zero = found->delayed = found->doubtful = 0;
     found->smallest = HUGE_VAL, found->growth = 0;
     found->singular = !equilibrate(s, values, factor, scaled, most);
-    for (k = 0; k < s->fronts; k++) pivots[3 * k] = s->first[k + 1] - s->first[k];
-    for (k = 0; k < s->fronts && !found->singular; k++) {
+    for (int k = 0; k < s->fronts; k++) pivots[3 * k] = s->first[k + 1] - s->first[k];
+    for (int k = 0; k < s->fronts && !found->singular; k++) {
         hybrid_front f;
         pivots[3 * k + 2] = end;
         f = lay(s, k, factor, stack, pivots, most + s->size);

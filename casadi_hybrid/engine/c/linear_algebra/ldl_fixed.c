@@ -26,14 +26,13 @@ static void note(double pivot, hybrid_inertia *found) {
 static const int *single(int p, int count, const int *below, const int *target, const double *u,
                          double *factor, double *mass, hybrid_inertia *found) {
     const double pivot = factor[p], inverse = 1 / pivot;
-    int a, i;
     found->doubtful += !(fabs(pivot) > TRUST * mass[p]);
     note(pivot, found);
     factor[p] = inverse;
-    for (a = 0; a < count; a++) {
+    for (int a = 0; a < count; a++) {
         const double by = u[a] * inverse;
         mass[below[a]] += fabs(u[a] * by);
-        for (i = a; i < count; i++) factor[*target++] -= u[i] * by;
+        for (int i = a; i < count; i++) factor[*target++] -= u[i] * by;
     }
     return target;
 }
@@ -45,17 +44,16 @@ static const int *pair(int p, int count, const int *below, const int *target, in
     const double a = B / det, b = A / det, c = -C / det;
     const double in_a = fabs(a), in_b = fabs(b), in_c = 2 * fabs(c);
     const double *v = u + count;
-    int k, i;
     found->doubtful += !(fabs(det) > TRUST * (mass[p] * mass[p + 1] + C * C));
     if (det < 0) note(1, found), note(-1, found);
     else note(A, found), note(A, found);
     factor[p] = a, factor[p + 1] = b, factor[size + p] = c;
-    for (k = 0; k < count; k++) {
+    for (int k = 0; k < count; k++) {
         const double x = u[k], y = v[k], by_u = x * a + y * c, by_v = x * c + y * b;
         const double added = in_a * (x * x) + in_c * fabs(x * y) + in_b * (y * y);
         found->doubtful += mass[below[k]] > 0 && added > GROWTH * mass[below[k]];
         mass[below[k]] += added;
-        for (i = k; i < count; i++) factor[*target++] -= u[i] * by_u + v[i] * by_v;
+        for (int i = k; i < count; i++) factor[*target++] -= u[i] * by_u + v[i] * by_v;
     }
     return target;
 }
@@ -65,13 +63,12 @@ void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *fa
     const int *target = s->target;
     const double *u = factor + 2 * s->size;
     double *mass = room;
-    int k;
     found->positive = found->negative = found->zero = found->delayed = found->doubtful = 0;
     found->singular = 0, found->smallest = found->growth = 0;
     memset(factor, 0, sizeof(double) * (size_t)s->factor);
-    for (k = 0; k < s->entries; k++) factor[s->home[k]] = values[k];
-    for (k = 0; k < s->size; k++) mass[k] = fabs(factor[k]);
-    for (k = 0; k < s->vertices && !found->doubtful; k++) {
+    for (int k = 0; k < s->entries; k++) factor[s->home[k]] = values[k];
+    for (int k = 0; k < s->size; k++) mass[k] = fabs(factor[k]);
+    for (int k = 0; k < s->vertices && !found->doubtful; k++) {
         const int p = s->first[k], width = s->first[k + 1] - p;
         const int count = s->begin[k + 1] - s->begin[k], *below = s->below + s->begin[k];
         target = width == 1 ? single(p, count, below, target, u, factor, mass, found)
@@ -83,36 +80,35 @@ void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *fa
 void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, double *room) {
     const double *off_diagonal = factor + s->size, *u = off_diagonal + s->size;
     double *x = room;
-    int k, i;
-    for (i = 0; i < s->size; i++) x[s->position[i]] = b[i];
-    for (k = 0; k < s->vertices; k++) {
+    for (int i = 0; i < s->size; i++) x[s->position[i]] = b[i];
+    for (int k = 0; k < s->vertices; k++) {
         const int p = s->first[k], count = s->begin[k + 1] - s->begin[k];
         const int *below = s->below + s->begin[k];
         if (s->first[k + 1] - p == 1) {
             const double y = x[p] *= factor[p];
-            for (i = 0; i < count; i++) x[below[i]] -= u[i] * y;
+            for (int i = 0; i < count; i++) x[below[i]] -= u[i] * y;
             u += count;
         } else {
             const double *v = u + count;
             const double y = x[p] * factor[p] + x[p + 1] * off_diagonal[p];
             const double z = x[p] * off_diagonal[p] + x[p + 1] * factor[p + 1];
             x[p] = y, x[p + 1] = z;
-            for (i = 0; i < count; i++) x[below[i]] -= u[i] * y + v[i] * z;
+            for (int i = 0; i < count; i++) x[below[i]] -= u[i] * y + v[i] * z;
             u += 2 * count;
         }
     }
-    for (k = s->vertices - 1; k >= 0; k--) {
+    for (int k = s->vertices - 1; k >= 0; k--) {
         const int p = s->first[k], count = s->begin[k + 1] - s->begin[k];
         const int *below = s->below + s->begin[k];
         double y = 0, z = 0;
         if (s->first[k + 1] - p == 1) {
             u -= count;
-            for (i = 0; i < count; i++) y += u[i] * x[below[i]];
+            for (int i = 0; i < count; i++) y += u[i] * x[below[i]];
             x[p] -= factor[p] * y;
         } else {
             const double *v = u - count;
             u = v - count;
-            for (i = 0; i < count; i++) {
+            for (int i = 0; i < count; i++) {
                 y += u[i] * x[below[i]];
                 z += v[i] * x[below[i]];
             }
@@ -120,5 +116,5 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
             x[p + 1] -= off_diagonal[p] * y + factor[p + 1] * z;
         }
     }
-    for (i = 0; i < s->size; i++) b[i] = x[s->position[i]];
+    for (int i = 0; i < s->size; i++) b[i] = x[s->position[i]];
 }

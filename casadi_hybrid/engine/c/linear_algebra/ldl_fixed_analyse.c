@@ -16,9 +16,8 @@ int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *g
                       int *work) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     double below = 0, products = 0;
-    int k;
     hybrid_ldl_tree(size, starts, rows, group, &p);
-    for (k = 0; k < *p.groups; k++) {
+    for (int k = 0; k < *p.groups; k++) {
         if (p.weight[k] > 2) return -1;
         below += p.under[k];
         products += 0.5 * p.under[k] * (p.under[k] + 1.0);
@@ -29,11 +28,10 @@ int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *g
 
 /* Where each row comes, and the vertex of each position. */
 static void place(int size, const int *group, const hybrid_graph *p, const tables *t) {
-    int k;
-    for (k = 0; k < *p->groups; k++) t->first[k] = p->weight[k];
+    for (int k = 0; k < *p->groups; k++) t->first[k] = p->weight[k];
     hybrid_ldl_accumulate(t->first, *p->groups);
-    for (k = 0; k < *p->groups; k++) p->where[k] = t->first[k];
-    for (k = 0; k < size; k++) {
+    for (int k = 0; k < *p->groups; k++) p->where[k] = t->first[k];
+    for (int k = 0; k < size; k++) {
         t->position[k] = p->where[group[k]]++;
         p->VERTEX[t->position[k]] = group[k];
     }
@@ -42,8 +40,7 @@ static void place(int size, const int *group, const hybrid_graph *p, const table
 /* Adds to the rows below vertex k those of a list that come after it and were not seen. */
 static int add(int k, const int *list, int length, int count, const hybrid_graph *p,
                const tables *t) {
-    int i;
-    for (i = 0; i < length; i++)
+    for (int i = 0; i < length; i++)
         if (list[i] >= t->first[k + 1] && p->visited[list[i]] != k) {
             p->visited[list[i]] = k;
             t->below[count++] = list[i];
@@ -55,30 +52,29 @@ static int add(int k, const int *list, int length, int count, const hybrid_graph
 static void descend(int size, const int *starts, const int *rows, const hybrid_graph *p,
                     const tables *t) {
     const int vertices = *p->groups;
-    int j, e, k, c;
-    for (k = 0; k <= vertices; k++) p->begin[k] = 0;
-    for (j = 0; j < size; j++)
-        for (e = starts[j]; e < starts[j + 1]; e++) {
+    for (int k = 0; k <= vertices; k++) p->begin[k] = 0;
+    for (int j = 0; j < size; j++)
+        for (int e = starts[j]; e < starts[j + 1]; e++) {
             const int a = t->position[rows[e]], b = t->position[j];
             p->begin[p->VERTEX[a < b ? a : b]]++;
         }
     hybrid_ldl_accumulate(p->begin, vertices);
-    for (k = 0; k < vertices; k++) p->where[k] = p->begin[k], p->first[k] = -1;
-    for (j = 0; j < size; j++)
-        for (e = starts[j]; e < starts[j + 1]; e++) {
+    for (int k = 0; k < vertices; k++) p->where[k] = p->begin[k], p->first[k] = -1;
+    for (int j = 0; j < size; j++)
+        for (int e = starts[j]; e < starts[j + 1]; e++) {
             const int a = t->position[rows[e]], b = t->position[j];
             p->list[p->where[p->VERTEX[a < b ? a : b]]++] = a < b ? b : a;
         }
-    for (k = vertices - 1; k >= 0; k--)
+    for (int k = vertices - 1; k >= 0; k--)
         if (p->parent[k] >= 0) {
             p->next[k] = p->first[p->parent[k]];
             p->first[p->parent[k]] = k;
         }
-    for (k = 0; k < size; k++) p->visited[k] = -1;
+    for (int k = 0; k < size; k++) p->visited[k] = -1;
     t->begin[0] = 0;
-    for (k = 0; k < vertices; k++) {
+    for (int k = 0; k < vertices; k++) {
         int count = add(k, p->list + p->begin[k], p->begin[k + 1] - p->begin[k], t->begin[k], p, t);
-        for (c = p->first[k]; c >= 0; c = p->next[c])
+        for (int c = p->first[k]; c >= 0; c = p->next[c])
             count = add(k, t->below + t->begin[c], t->begin[c + 1] - t->begin[c], count, p, t);
         hybrid_ldl_sort(t->below + t->begin[k], count - t->begin[k]);
         t->begin[k + 1] = count;
@@ -99,9 +95,9 @@ void hybrid_fixed_analyse(int size, const int *starts, const int *rows, const in
                           int *work, int *into, hybrid_fixed *made) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     const int vertices = *p.groups;
-    int j, e, k, a, i, below = 0, *target;
+    int below = 0, *target;
     tables t;
-    for (k = 0; k < vertices; k++) below += p.under[k];
+    for (int k = 0; k < vertices; k++) below += p.under[k];
     t.position = into, into += size;
     t.first = into, into += vertices + 1;
     t.begin = into, into += vertices + 1;
@@ -111,21 +107,21 @@ void hybrid_fixed_analyse(int size, const int *starts, const int *rows, const in
     place(size, group, &p, &t);
     descend(size, starts, rows, &p, &t);
     made->factor = 2 * size;
-    for (k = 0; k < vertices; k++) {
+    for (int k = 0; k < vertices; k++) {
         p.PANEL[k] = made->factor;
         made->factor += (t.first[k + 1] - t.first[k]) * (t.begin[k + 1] - t.begin[k]);
     }
-    for (j = 0; j < size; j++)
-        for (e = starts[j]; e < starts[j + 1]; e++) {
+    for (int j = 0; j < size; j++)
+        for (int e = starts[j]; e < starts[j + 1]; e++) {
             const int one = t.position[rows[e]], two = t.position[j];
             const int first = one < two ? one : two;
             int from = t.begin[p.VERTEX[first]];
             t.home[e] = spot(size, first, one < two ? two : one, &from, &p, &t);
         }
-    for (k = 0; k < vertices; k++)
-        for (a = t.begin[k]; a < t.begin[k + 1]; a++) {
+    for (int k = 0; k < vertices; k++)
+        for (int a = t.begin[k]; a < t.begin[k + 1]; a++) {
             int from = t.begin[p.VERTEX[t.below[a]]];
-            for (i = a; i < t.begin[k + 1]; i++)
+            for (int i = a; i < t.begin[k + 1]; i++)
                 *target++ = spot(size, t.below[a], t.below[i], &from, &p, &t);
         }
     made->size = size, made->entries = starts[size], made->vertices = vertices;

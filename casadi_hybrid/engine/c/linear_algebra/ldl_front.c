@@ -23,23 +23,23 @@ static void fetch(const hybrid_front *f, int from, int batch, int c, double *col
     const int height = f->height, low = from & ~3;
     const double *own = f->panel + (long long)c * height, *L = f->panel + (long long)batch * height;
     const double *D = f->scaled + c;
-    int i, k, count = from - batch;
-    for (i = low; i < height; i++) column[i] = own[i];
-    for (i = from; i < c; i++) column[i] = f->panel[c + (long long)i * height];
+    int k, count = from - batch;
+    for (int i = low; i < height; i++) column[i] = own[i];
+    for (int i = from; i < c; i++) column[i] = f->panel[c + (long long)i * height];
     for (k = 0; k + 4 <= count; k += 4) {
         const double *restrict l0 = L + (long long)k * height, *restrict l1 = l0 + height,
                      *restrict l2 = l1 + height, *restrict l3 = l2 + height;
         const double d0 = D[(long long)k * height], d1 = D[(long long)(k + 1) * height],
                      d2 = D[(long long)(k + 2) * height], d3 = D[(long long)(k + 3) * height];
         double *restrict x = column;
-        for (i = low; i < height; i++)
+        for (int i = low; i < height; i++)
             x[i] -= (l0[i] * d0 + l1[i] * d1) + (l2[i] * d2 + l3[i] * d3);
     }
     for (; k < count; k++) {
         const double *restrict l = L + (long long)k * height;
         const double d = D[(long long)k * height];
         double *restrict x = column;
-        for (i = low; i < height; i++) x[i] -= l[i] * d;
+        for (int i = low; i < height; i++) x[i] -= l[i] * d;
     }
 }
 
@@ -59,8 +59,8 @@ static double largest(const double *x, int begin, int end) {
 /* Where the largest |entry| of the candidates from...count-1 but `skip` is, -1 if all are zero. */
 static int partner(const double *x, int from, int count, int skip) {
     double most = 0;
-    int i, at = -1;
-    for (i = from; i < count; i++)
+    int at = -1;
+    for (int i = from; i < count; i++)
         if (i != skip && fabs(x[i]) > most) most = fabs(x[i]), at = i;
     return at;
 }
@@ -68,15 +68,13 @@ static int partner(const double *x, int from, int count, int skip) {
 /* The largest |entry| of a column beside the rows a and b, both candidates. */
 static double others(const hybrid_front *f, const double *x, int from, int a, int b) {
     double most = largest(x, HYBRID_LDL_FOUR(f->candidates), f->height);
-    int i;
-    for (i = from; i < f->candidates; i++)
+    for (int i = from; i < f->candidates; i++)
         if (i != a && i != b && fabs(x[i]) > most) most = fabs(x[i]);
     return most;
 }
 
 static choice alone(int a, double pivot, double column) {
-    choice made = {0, -1, 0, 0};
-    made.a = a;
+    choice made = {a, -1, 0, 0};
     pivot = fabs(pivot);
     if (column > 0) {
         made.growth = pivot > 0 ? column / pivot : HUGE_VAL;
@@ -87,9 +85,8 @@ static choice alone(int a, double pivot, double column) {
 
 /* Rows a and b together: pivots A and B, C between them, and the rest of their columns. */
 static choice both(int a, int b, double A, double B, double C, double of_a, double of_b) {
-    choice made = {0, 0, HUGE_VAL, HUGE_VAL};
+    choice made = {a, b, HUGE_VAL, HUGE_VAL};
     const double p = A / C, q = B / C, det = fabs((p * q - 1) * C);
-    made.a = a, made.b = b;
     if (det > 0) {
         double in_a = (fabs(q) * of_a + of_b) / det, in_b = (of_a + fabs(p) * of_b) / det;
         made.growth = in_a > in_b ? in_a : in_b;
@@ -135,12 +132,11 @@ static void count(double d, hybrid_inertia *found) {
 static void single(const hybrid_front *f, int k, int batch, const double *column, double inverse) {
     double *restrict L = f->panel + (long long)k * f->height;
     double *restrict D = f->scaled + (long long)(k - batch) * f->height;
-    int i;
-    for (i = k & ~3; i < f->height; i++) {
+    for (int i = k & ~3; i < f->height; i++) {
         D[i] = column[i];
         L[i] = column[i] * inverse;
     }
-    for (i = k & ~3; i <= k; i++) L[i] = 0;
+    for (int i = k & ~3; i <= k; i++) L[i] = 0;
     f->diagonal[k] = inverse, f->off_diagonal[k] = 0;
 }
 
@@ -152,13 +148,12 @@ static void pair(const hybrid_front *f, int k, int batch, const double *one, con
     double *restrict E = D + f->height;
     const double C = one[k + 1], p = one[k] / C, q = two[k + 1] / C;
     const double scale = 1 / ((p * q - 1) * C), a = q * scale, b = p * scale, c = -scale;
-    int i;
-    for (i = k & ~3; i < f->height; i++) {
+    for (int i = k & ~3; i < f->height; i++) {
         const double x = one[i], y = two[i];
         D[i] = x, E[i] = y;
         L[i] = x * a + y * c, M[i] = x * c + y * b;
     }
-    for (i = k & ~3; i <= k + 1; i++) L[i] = M[i] = 0;
+    for (int i = k & ~3; i <= k + 1; i++) L[i] = M[i] = 0;
     f->diagonal[k] = a, f->diagonal[k + 1] = b, f->off_diagonal[k] = c, f->off_diagonal[k + 1] = 0;
     {
         /* The eigenvalues of the pivot, the larger one first. */
@@ -174,8 +169,8 @@ static void pair(const hybrid_front *f, int k, int batch, const double *one, con
 static choice choose(const hybrid_front *f, int k, int batch, double *one, double *two,
                      double *growth) {
     choice best = {0, -1, HUGE_VAL, HUGE_VAL}, now;
-    int c, r, held = -1, off_diagonal = -1;
-    for (c = k; c < f->candidates; c++) {
+    int r, held = -1, off_diagonal = -1;
+    for (int c = k; c < f->candidates; c++) {
         double below, column, of_r, pivot;
         fetch(f, k, batch, c, one);
         held = c;

@@ -24,8 +24,9 @@ typedef struct hybrid_graph {
 /* Shares work out among them; it has hybrid_ldl_analysis integers. */
 hybrid_graph hybrid_ldl_spread(int size, int *work);
 
-/* Turns counts[0...n-1] into where each run begins; returns the sum. */
-int hybrid_ldl_accumulate(int *counts, int n);
+/* Turns counts[0...n-1] into where each run begins, and counts[n] into the sum. Where those of runs
+ * are at k + 1, counts + 1 and n - 1 are given: once they are filled run k begins at counts[k]. */
+void hybrid_ldl_accumulate(int *counts, int n);
 
 /* Weights, the elimination tree, and the number of rows under every group. */
 void hybrid_ldl_tree(int size, const int *starts, const int *rows, const int *group,

@@ -31,16 +31,15 @@ static double magnitude(const pairing *p, int k) {
 /* The least that an entry of the row has to be at this level. */
 static double least(const pairing *p, int row, double level) {
     double most = 0;
-    int k;
-    for (k = p->begin[row]; k < p->begin[row + 1]; k++)
+    for (int k = p->begin[row]; k < p->begin[row + 1]; k++)
         if (magnitude(p, k) > most) most = magnitude(p, k);
     return level * most;
 }
 
 /* The free column of the row in which A has fewest entries, -1 where none is free. */
 static int vacant(const pairing *p, int row, double limit) {
-    int k, found = -1;
-    for (k = p->begin[row]; k < p->begin[row + 1]; k++) {
+    int found = -1;
+    for (int k = p->begin[row]; k < p->begin[row + 1]; k++) {
         const int c = p->column[k];
         if (p->partner[c] < 0 && magnitude(p, k) > 0 && magnitude(p, k) >= limit &&
             (found < 0 || p->crowd[c] <= p->crowd[found]))
@@ -88,7 +87,7 @@ static int extend(const pairing *p, int row, double level, int search) {
 int hybrid_ldl_pair(int size, int variables, const int *starts, const int *rows,
                     const double *values, int *work, int *partner) {
     const int n = variables, m = size - variables;
-    int j, k, level, search = 0, paired = 0;
+    int search = 0, paired = 0;
     pairing p;
     p.m = m, p.n = n, p.values = values, p.partner = partner;
     p.begin = work, work += m + 1;
@@ -99,22 +98,22 @@ int hybrid_ldl_pair(int size, int variables, const int *starts, const int *rows,
     p.crowd = work, work += n;
     p.column = work, work += starts[size];
     p.entry = work;
-    for (k = 0; k <= m; k++) p.begin[k] = 0;
-    for (k = 0; k < size; k++) partner[k] = -1;
-    for (j = 0; j < n; j++) {
+    for (int k = 0; k <= m; k++) p.begin[k] = 0;
+    for (int k = 0; k < size; k++) partner[k] = -1;
+    for (int j = 0; j < n; j++) {
         p.crowd[j] = 0, p.visited[j] = -1;
-        for (k = starts[j]; k < starts[j + 1]; k++)
+        for (int k = starts[j]; k < starts[j + 1]; k++)
             if (rows[k] >= n) p.crowd[j]++, p.begin[rows[k] - n + 1]++;
     }
-    for (k = 0; k < m; k++) p.begin[k + 1] += p.begin[k], p.next[k] = p.begin[k];
-    for (j = 0; j < n; j++)
-        for (k = starts[j]; k < starts[j + 1]; k++)
+    for (int k = 0; k < m; k++) p.begin[k + 1] += p.begin[k], p.next[k] = p.begin[k];
+    for (int j = 0; j < n; j++)
+        for (int k = starts[j]; k < starts[j + 1]; k++)
             if (rows[k] >= n) {
                 const int at = p.next[rows[k] - n]++;
                 p.column[at] = j, p.entry[at] = k;
             }
-    for (level = 0; level < (int)(sizeof levels / sizeof *levels); level++)
-        for (k = 0; k < m; k++)
+    for (int level = 0; level < (int)(sizeof levels / sizeof *levels); level++)
+        for (int k = 0; k < m; k++)
             /* Columns that a search has reached in vain are of no use to the next one either. */
             if (partner[n + k] < 0 && extend(&p, k, levels[level], 3 * search + level))
                 search++, paired++;

@@ -6,25 +6,24 @@
 /* y -= L x for the columns of a panel, so many of their rows. */
 static void subtract(int rows, int height, int columns, const double *panel, const double *x,
                      double *restrict y) {
-    int i, k;
+    int k;
     for (k = 0; k + 4 <= columns; k += 4, panel += 4 * (long long)height) {
         const double *restrict a = panel, *restrict b = a + height, *restrict c = b + height,
                      *restrict d = c + height;
         const double p = x[k], q = x[k + 1], r = x[k + 2], t = x[k + 3];
-        for (i = 0; i < rows; i++) y[i] -= (a[i] * p + b[i] * q) + (c[i] * r + d[i] * t);
+        for (int i = 0; i < rows; i++) y[i] -= (a[i] * p + b[i] * q) + (c[i] * r + d[i] * t);
     }
     for (; k < columns; k++, panel += height) {
         const double *restrict a = panel;
         const double p = x[k];
-        for (i = 0; i < rows; i++) y[i] -= a[i] * p;
+        for (int i = 0; i < rows; i++) y[i] -= a[i] * p;
     }
 }
 
 /* x^T y of a multiple of four numbers, in four sums. */
 static double dot(int n, const double *restrict x, const double *restrict y) {
     double a = 0, b = 0, c = 0, d = 0;
-    int i;
-    for (i = 0; i < n; i += 4)
+    for (int i = 0; i < n; i += 4)
         a += x[i] * y[i], b += x[i + 1] * y[i + 1], c += x[i + 2] * y[i + 2],
             d += x[i + 3] * y[i + 3];
     return (a + b) + (c + d);
@@ -54,12 +53,12 @@ static factored look(const hybrid_ldl *s, int k, const double *factor, const int
 /* Down the tree: x becomes D^-1 L^-1 x. */
 static void down(const hybrid_ldl *s, const double *factor, const int *pivots, double *x,
                  double *y) {
-    int number, i, k;
-    for (number = 0; number < s->fronts; number++) {
+    int i;
+    for (int number = 0; number < s->fronts; number++) {
         const factored f = look(s, number, factor, pivots);
         for (i = 0; i < f.candidates; i++) y[i] = x[f.order[i]];
         for (; i < f.height; i++) y[i] = 0;
-        for (k = 0; k < f.taken; k++) {
+        for (int k = 0; k < f.taken; k++) {
             const double *restrict column = f.panel + (long long)k * f.height;
             const double pivot = y[k];
             for (i = k & ~3; i < f.inner; i++) y[i] -= column[i] * pivot;
@@ -67,7 +66,7 @@ static void down(const hybrid_ldl *s, const double *factor, const int *pivots, d
         subtract(f.height - f.inner, f.height, f.taken, f.panel + f.inner, y, y + f.inner);
         for (i = 0; i < f.below; i++) x[f.rest[i]] += y[f.inner + i];
         for (i = f.taken; i < f.candidates; i++) x[f.order[i]] = y[i];
-        for (k = 0; k < f.taken; k++) {
+        for (int k = 0; k < f.taken; k++) {
             double sum = y[k] * f.diagonal[k];
             if (k + 1 < f.taken) sum += y[k + 1] * f.off_diagonal[k];
             if (k > 0) sum += y[k - 1] * f.off_diagonal[k - 1];
@@ -78,14 +77,14 @@ static void down(const hybrid_ldl *s, const double *factor, const int *pivots, d
 
 /* And up again: x becomes L^-T x. */
 static void up(const hybrid_ldl *s, const double *factor, const int *pivots, double *x, double *y) {
-    int number, i, k;
-    for (number = s->fronts - 1; number >= 0; number--) {
+    int i;
+    for (int number = s->fronts - 1; number >= 0; number--) {
         const factored f = look(s, number, factor, pivots);
         for (i = 0; i < f.candidates; i++) y[i] = x[f.order[i]];
         for (; i < f.inner; i++) y[i] = 0;
         for (i = 0; i < f.below; i++) y[f.inner + i] = x[f.rest[i]];
         for (i += f.inner; i < f.height; i++) y[i] = 0;
-        for (k = f.taken - 1; k >= 0; k--) {
+        for (int k = f.taken - 1; k >= 0; k--) {
             const int low = k & ~3;
             y[k] -= dot(f.height - low, f.panel + (long long)k * f.height + low, y + low);
         }
@@ -93,29 +92,29 @@ static void up(const hybrid_ldl *s, const double *factor, const int *pivots, dou
     }
 }
 
-void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y) {
-    int j, k;
-    for (j = 0; j < s->size; j++) y[j] = 0;
-    for (j = 0; j < s->size; j++) {
+void hybrid_ldl_residual(const hybrid_ldl *s, const double *values, const double *x,
+                         const double *b, double *left) {
+    for (int j = 0; j < s->size; j++) left[j] = 0;
+    for (int j = 0; j < s->size; j++) {
         const double own = x[j];
         double sum = values[s->starts[j]] * own; /* the diagonal entry */
-        for (k = s->starts[j] + 1; k < s->starts[j + 1]; k++) {
+        for (int k = s->starts[j] + 1; k < s->starts[j + 1]; k++) {
             const int i = s->rows[k];
-            y[i] += values[k] * own;
+            left[i] += values[k] * own;
             sum += values[k] * x[i];
         }
-        y[j] += sum;
+        left[j] += sum;
     }
+    for (int j = 0; j < s->size; j++) left[j] = b[j] - left[j];
 }
 
 void hybrid_ldl_correct(const hybrid_ldl *s, const double *factor, const int *pivots,
                         const double *r, double *x, double *room) {
     double *turned = room, *front = turned + s->size;
-    int i;
-    for (i = 0; i < s->size; i++) turned[s->position[i]] = r[i] * factor[i];
+    for (int i = 0; i < s->size; i++) turned[s->position[i]] = r[i] * factor[i];
     down(s, factor, pivots, turned, front);
     up(s, factor, pivots, turned, front);
-    for (i = 0; i < s->size; i++) x[i] += turned[s->position[i]] * factor[i];
+    for (int i = 0; i < s->size; i++) x[i] += turned[s->position[i]] * factor[i];
 }
 
 double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double *factor,
@@ -125,17 +124,15 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
     double *residual = room, *turned = residual + n;
     const double size = hybrid_largest(n, b);
     double error = HUGE_VAL, now = 0;
-    int i, k;
-    for (i = 0; i < n; i++) x[i] = 0;
+    for (int i = 0; i < n; i++) x[i] = 0;
     if (size == 0) return 0;
     hybrid_ldl_correct(s, factor, pivots, b, x, turned);
-    for (k = 0;; k++) {
-        hybrid_ldl_product(s, values, x, residual);
-        for (i = 0; i < n; i++) residual[i] = b[i] - residual[i];
+    for (int k = 0;; k++) {
+        hybrid_ldl_residual(s, values, x, b, residual);
         now = hybrid_largest(n, residual);
         if (now > error) {
             /* The correction did harm: without it. */
-            for (i = 0; i < n; i++) x[i] -= turned[s->position[i]] * factor[i];
+            for (int i = 0; i < n; i++) x[i] -= turned[s->position[i]] * factor[i];
             now = error;
             break;
         }

@@ -30,8 +30,8 @@ static inline void tile(const int tall, const int wide, int depth, const double 
 void hybrid_ldl_update(int rows, int columns, int depth, int offset, const double *left,
                        int left_height, const double *right, int right_height, double *target,
                        int target_height) {
-    int i, j;
-    for (j = 0; j < columns; j += WIDE) {
+    int i;
+    for (int j = 0; j < columns; j += WIDE) {
         const double *r = right + j;
         double *t = target + (long long)j * target_height;
         const int wide = columns - j < WIDE ? columns - j : WIDE;

@@ -6,7 +6,7 @@
 #include "linear_algebra/lanes.h"
 
 #define LEAST(a) hybrid_min(hybrid_min(LANE(a, 0), LANE(a, 1)), hybrid_min(LANE(a, 2), LANE(a, 3)))
-#define LARGEST(a) hybrid_max(hybrid_max(LANE(a, 0), LANE(a, 1)), hybrid_max(LANE(a, 2), LANE(a, 3)))
+#define MOST(a) hybrid_max(hybrid_max(LANE(a, 0), LANE(a, 1)), hybrid_max(LANE(a, 2), LANE(a, 3)))
 
 double hybrid_largest(int count, const double *v) {
     hybrid_lanes most[4], sum[4], x; /* the sums pass a NaN on */
@@ -37,7 +37,7 @@ double hybrid_largest(int count, const double *v) {
         LANES_LARGER(most[0], most[k]);
         LANES_ADD(sum[0], sum[k]);
     }
-    return isnan(LANES_TOTAL(sum[0]) + total) ? NAN : hybrid_max(LARGEST(most[0]), largest);
+    return isnan(LANES_TOTAL(sum[0]) + total) ? NAN : hybrid_max(MOST(most[0]), largest);
 }
 
 double hybrid_most(int count, const double *v) {
@@ -54,7 +54,7 @@ double hybrid_most(int count, const double *v) {
     }
     for (; i < count; i++) found = hybrid_max(v[i], found);
     LANES_LARGER(most[0], most[1]);
-    return hybrid_max(LARGEST(most[0]), found);
+    return hybrid_max(MOST(most[0]), found);
 }
 
 double hybrid_least(int count, const double *v) {
@@ -87,7 +87,7 @@ double hybrid_logs(int count, const double *v) {
             LANES_SMALLER(least, x);
             LANES_LARGER(most, x);
         }
-        if (LEAST(least) > 1.0 / MIDDLE && LARGEST(most) < MIDDLE)
+        if (LEAST(least) > 1.0 / MIDDLE && MOST(most) < MIDDLE)
             sum += log(LANES_PRODUCT(product));
         else
             for (int k = 0; k < FACTORS; k++) sum += log(v[i + k]);
@@ -114,7 +114,7 @@ double hybrid_excess(int count, const double *v, const double *lower, const doub
     for (; i < count; i++)
         largest = hybrid_max(hybrid_max(v[i] - upper[i], lower[i] - v[i]), largest);
     LANES_LARGER(above, under);
-    return hybrid_max(LARGEST(above), largest);
+    return hybrid_max(MOST(above), largest);
 }
 
 double hybrid_sum(int count, const double *v) {

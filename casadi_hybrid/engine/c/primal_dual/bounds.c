@@ -86,16 +86,19 @@ double hybrid_fraction_to_zero(int count, const double *v, const double *dv, dou
     return share < 1.0 ? share : 1.0;
 }
 
+double hybrid_fraction_inside(const hybrid_form *form, const hybrid_point *at, const double *dw,
+                              double tau) {
+    int n = form->plan->n;
+    double above = hybrid_fraction_to_zero(n, at->above, dw, -1.0, form->has_upper, tau);
+    return hybrid_min(above, hybrid_fraction_to_zero(n, at->below, dw, 1.0, form->has_lower, tau));
+}
+
 void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
                                  const hybrid_iterate *it, hybrid_direction *d) {
     int n = form->plan->n;
-    double other;
-    d->tau = 1.0 - it->nu;
-    if (!(d->tau > HYBRID_BARRIER_TAU_LEAST)) d->tau = HYBRID_BARRIER_TAU_LEAST;
-    d->alpha = hybrid_fraction_to_zero(n, at->below, d->dw, 1.0, form->has_lower, d->tau);
-    other = hybrid_fraction_to_zero(n, at->above, d->dw, -1.0, form->has_upper, d->tau);
-    if (other < d->alpha) d->alpha = other;
-    d->alpha_z = hybrid_fraction_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, d->tau);
-    other = hybrid_fraction_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, d->tau);
+    double tau = hybrid_max(1.0 - it->nu, HYBRID_BARRIER_TAU_LEAST), other;
+    d->alpha = hybrid_fraction_inside(form, at, d->dw, tau);
+    other = hybrid_fraction_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, tau);
+    d->alpha_z = hybrid_fraction_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, tau);
     if (other < d->alpha_z) d->alpha_z = other;
 }

@@ -4,10 +4,8 @@
 #include "primal_dual/primal_dual.h"
 
 void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_iterate *it) {
-    it->w = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &it->w, &it->z_lower, &it->z_upper);
     it->y = hybrid_allocate(arena, plan->m);
-    it->z_lower = hybrid_allocate(arena, plan->n);
-    it->z_upper = hybrid_allocate(arena, plan->n);
     it->filter = hybrid_allocate(arena, 2 * HYBRID_FILTER);
 }
 

@@ -17,13 +17,11 @@ void hybrid_place_kkt(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kkt *
     const hybrid_ldl *ldl = &plan->ldl;
     const hybrid_fixed *fixed = &plan->fixed;
     int size = plan->n + plan->m;
-    kkt->K = hybrid_allocate(arena, plan->nnz_K);
-    kkt->soft = hybrid_allocate(arena, plan->nnz_K);
+    HYBRID_PLACE(arena, plan->nnz_K, &kkt->K, &kkt->soft);
     kkt->factor = hybrid_allocate(arena, ldl->factor > fixed->factor ? ldl->factor : fixed->factor);
     kkt->pivots = hybrid_allocate_ints(arena, ldl->pivots);
     kkt->room = hybrid_allocate(arena, ldl->room);
-    kkt->right = hybrid_allocate(arena, size);
-    kkt->solution = hybrid_allocate(arena, size);
+    HYBRID_PLACE(arena, size, &kkt->right, &kkt->solution);
     kkt->move = hybrid_allocate(arena, plan->n);
     kkt->pinned = hybrid_allocate_ints(arena, plan->n);
     kkt->pins = hybrid_allocate_ints(arena, plan->n);
@@ -70,8 +68,7 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residu
 void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
                     const double *x, double *left) {
     const hybrid_low_rank *low = kkt->low_rank;
-    hybrid_ldl_product(&plan->ldl, kkt->K, x, left);
-    for (int i = 0; i < plan->n + plan->m; i++) left[i] = right[i] - left[i];
+    hybrid_ldl_residual(&plan->ldl, kkt->K, x, right, left);
     for (int k = 0; kkt->changed && k < low->rank; k++) {
         const double *column = low->V + (long long)k * plan->n;
         const double by = low->w[k] * hybrid_dot(plan->n, column, x);
@@ -112,6 +109,7 @@ int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
 /* Factors K with chosen pivots. */
 static void choose(const hybrid_plan *plan, hybrid_kkt *kkt) {
     kkt->chosen = 1;
+    kkt->answer->chosen++;
     hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room, &kkt->inertia);
 }
 
@@ -123,7 +121,6 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight) {
                             kkt->room, &kkt->inertia);
     if (!kkt->chosen && !kkt->inertia.doubtful) return;
     choose(plan, kkt);
-    kkt->answer->chosen++;
 }
 
 int hybrid_in_doubt(hybrid_kkt *kkt) {
@@ -171,8 +168,7 @@ static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
     solve(plan, kkt, kkt->right, x, room);
     for (int corrections = 0;; corrections++) {
         double now, *left = room;
-        hybrid_ldl_product(&plan->ldl, kkt->K, x, left);
-        for (int i = 0; i < size; i++) left[i] = kkt->right[i] - left[i];
+        hybrid_ldl_residual(&plan->ldl, kkt->K, x, kkt->right, left);
         now = hybrid_largest(size, left);
         if (!(now <= error)) {
             for (int i = 0; i < size && corrections; i++) x[i] -= step[i];
@@ -197,7 +193,6 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt) {
         residual = refine(plan, kkt);
         if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;
         choose(plan, kkt);
-        kkt->answer->chosen++;
         if (hybrid_in_doubt(kkt)) return 2;
         if (kkt->inertia.negative != negative) return 1;
     }

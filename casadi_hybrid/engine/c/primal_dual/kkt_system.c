@@ -72,7 +72,8 @@ void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double 
     /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
     hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
     run->form.answer->factors++;
-    found = hybrid_solve_kkt(plan, run->force, run->zero, &run->kkt, run->work, y);
+    memset(run->residual, 0, (size_t)plan->m * sizeof(double));
+    found = hybrid_solve_kkt(plan, run->force, run->residual, &run->kkt, run->work, y);
     if (found || !(hybrid_largest(plan->m, y) <= run->options->lam_most))
         memset(y, 0, (size_t)plan->m * sizeof(double));
 }

@@ -84,7 +84,7 @@ typedef struct hybrid_trial {
 /* The Newton direction at an iterate, and the parts of it that the bounds allow. */
 typedef struct {
     double *dw, *dy, *dz_lower, *dz_upper; /* n, m, n, n */
-    double tau, alpha, alpha_z;
+    double alpha, alpha_z;
 } hybrid_direction;
 
 /* theta and phi_nu at one iterate, for the filter. */
@@ -119,7 +119,7 @@ struct hybrid_run;
 typedef struct {
     struct hybrid_run *inner, *outer; /* the run on it, and that on the problem */
     hybrid_plan plan;
-    int *rows, *cols, *starts;        /* of its A */
+    int *rows, *starts;               /* of its A */
     hybrid_trial bases[HYBRID_TRIALS], *saved_base; /* the points of the problem in its own */
     double *reference, *proximity;    /* n: w_R where it began, and zeta R^2 */
     double *penalty, *reduced;        /* m, and the longer of n and m */
@@ -159,7 +159,7 @@ typedef struct hybrid_run {
     hybrid_filter_pair pair;             /* of the iterate whose step is due, */
     hybrid_error error;                  /* and its error */
     double *Aty;                         /* n: its A'y */
-    double *W, *D, *force, *zero, *work; /* work: as long as w or x */
+    double *W, *D, *force, *work;        /* work: as long as w, x or g */
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
     int *sides;                          /* n: the active set of a solution; work */
@@ -203,9 +203,11 @@ void hybrid_to_central_path(const hybrid_form *form, const hybrid_point *at, hyb
 /* Newton steps of z_lower and z_upper that belong to dw. */
 void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
                        const hybrid_iterate *it, hybrid_direction *d);
-/* The parts of the step that w and z can take. */
+/* The parts of the step that w and z can take; that of w alone. */
 void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
                                  const hybrid_iterate *it, hybrid_direction *d);
+double hybrid_fraction_inside(const hybrid_form *form, const hybrid_point *at, const double *dw,
+                              double tau);
 /* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
 double hybrid_fraction_to_zero(int count, const double *v, const double *dv, double sign,
                                const double *has, double tau);

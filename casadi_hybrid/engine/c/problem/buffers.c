@@ -15,18 +15,13 @@ static int through(const hybrid_buffer *buffer, const double *const *values, int
 
 int hybrid_buffered_first(void *self, const double *x, const double *p, double *out) {
     const hybrid_buffers *buffers = self;
-    const double *values[2];
-    values[0] = x;
-    values[1] = p;
+    const double *const values[] = {x, p};
     return through(&buffers->first, values, 2, out);
 }
 
 int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
                            double *out) {
     const hybrid_buffers *buffers = self;
-    const double *values[3];
-    values[0] = x;
-    values[1] = lam_g;
-    values[2] = p;
+    const double *const values[] = {x, lam_g, p};
     return through(&buffers->second, values, 3, out);
 }

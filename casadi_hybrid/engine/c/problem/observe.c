@@ -17,11 +17,9 @@ static int ask(hybrid_observer *observer) {
 
 int hybrid_is_interrupted(hybrid_observer *observer, double now) {
     if (!observer) return 0;
-    if (!observer->ended && observer->interrupted && now - observer->asked >= INTERVAL) {
-        observer->asked = now;
-        ask(observer);
-    }
-    return observer->ended;
+    if (!(now - observer->asked >= INTERVAL)) return observer->ended;
+    observer->asked = now;
+    return ask(observer);
 }
 
 int hybrid_observe(hybrid_observer *observer, const hybrid_view *view) {

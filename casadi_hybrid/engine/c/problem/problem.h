@@ -16,8 +16,23 @@ typedef struct {
     long long used_doubles, used_ints;
 } hybrid_arena;
 
-double *hybrid_allocate(hybrid_arena *arena, long long count);
-int *hybrid_allocate_ints(hybrid_arena *arena, long long count);
+static inline double *hybrid_allocate(hybrid_arena *arena, long long count) {
+    double *at = arena->doubles ? arena->doubles + arena->used_doubles : 0;
+    arena->used_doubles += count;
+    return at;
+}
+static inline int *hybrid_allocate_ints(hybrid_arena *arena, long long count) {
+    int *at = arena->ints ? arena->ints + arena->used_ints : 0;
+    arena->used_ints += count;
+    return at;
+}
+static inline void hybrid_place(hybrid_arena *arena, long long count, int many, double **at[]) {
+    for (int k = 0; k < many; k++) *at[k] = hybrid_allocate(arena, count);
+}
+/* So many doubles for each of the pointers whose addresses follow. */
+#define HYBRID_PLACE(arena, count, ...)                                    \
+    hybrid_place(arena, count, HYBRID_COUNT(((double **[]){__VA_ARGS__})), \
+                 (double **[]){__VA_ARGS__})
 
 /* The functions of the standard form at one w, scaled, and the user's own values there. */
 typedef struct {

@@ -27,7 +27,7 @@ enum { PAIRS = HYBRID_QUASI_NEWTON_MEMORY, POINTS = PAIRS + 1 };
 /* What of the caller's memory is what; one block at a time has its updates there. */
 typedef struct {
     double *slopes; /* n_x each, the oldest first */
-    double *R;      /* of the block: r_k */
+    double *R;      /* of the block: r_k; behind the step, which is as long as the block */
     double *w;      /* PAIRS: 1 / r_k's_k, 0 where the pair is left out */
     double *step;   /* of the block: s_k */
     double *whole;  /* n_x: r_k among all variables */
@@ -59,7 +59,6 @@ static updates place(const hybrid_plan *plan, const hybrid_secants *secants) {
     of.w = of.slopes + (long long)POINTS * plan->n_x;
     of.whole = of.w + PAIRS;
     of.step = of.whole + plan->n_x;
-    of.R = of.step; /* behind the step, which is as long as the block */
     return of;
 }
 
@@ -195,15 +194,9 @@ void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_
     for (int b = 0; plan->limited_memory && b < plan->n_blocks; b++)
         if (is_large(plan, b)) most += HYBRID_QUASI_NEWTON_MEMORY;
     low->rank = 0;
-    low->U = hybrid_allocate(arena, most * n);
-    low->V = hybrid_allocate(arena, most * n);
+    HYBRID_PLACE(arena, most * n, &low->U, &low->V);
     low->Z = hybrid_allocate(arena, most * size);
     low->T = hybrid_allocate(arena, most * most);
-    low->w = hybrid_allocate(arena, most);
-    low->values = hybrid_allocate(arena, most);
-    low->along = hybrid_allocate(arena, most);
-    low->turned = hybrid_allocate(arena, most);
-    low->right = hybrid_allocate(arena, most ? size : 0);
-    low->x = hybrid_allocate(arena, most ? size : 0);
-    low->left = hybrid_allocate(arena, most ? size : 0);
+    HYBRID_PLACE(arena, most, &low->w, &low->values, &low->along, &low->turned);
+    HYBRID_PLACE(arena, most ? size : 0, &low->right, &low->x, &low->left);
 }

@@ -54,11 +54,10 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
     const hybrid_numbers *of = form->numbers;
     double by_x = hybrid_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, -1.0);
     double by_g = hybrid_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, 0, 0, -1.0);
+    double over = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
     stationarity(plan, at, lam_x, lam_g, work);
-    found->f = at->raw_f;
-    found->feasibility = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
-    found->stationarity = hybrid_largest(plan->n_x, work);
-    found->complementarity = by_x > by_g ? by_x : by_g;
+    *found = (hybrid_residuals){at->raw_f, over, hybrid_largest(plan->n_x, work),
+                                hybrid_max(by_x, by_g)};
     return hybrid_may_be_rounding(form, at, lam_g, found);
 }
 
@@ -84,10 +83,7 @@ int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const d
         const double product = lam == 0.0 ? 0.0 : fabs(lam * (bound - at->x[i]));
         if (!(product <= products)) products = product;
     }
-    found->f = at->raw_f;
-    found->feasibility = of_g;
-    found->stationarity = sizes->slope;
-    found->complementarity = products;
+    *found = (hybrid_residuals){at->raw_f, of_g, sizes->slope, products};
     return hybrid_may_be_rounding(form, at, y, found);
 }
 

@@ -33,11 +33,6 @@ static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
     return other ? HYBRID_OTHER_PATTERN : HYBRID_SOLVED;
 }
 
-/* Whether the form has every variable and every row, each in its own place: what is left out is
- * left out of increasing numbers. */
-static int is_whole(const hybrid_plan *plan) {
-    return plan->n_free == plan->n_x && plan->m == plan->n_g;
-}
 
 static double scale_of(double steepest) {
     if (!(steepest > HYBRID_FORM_SCALE_GOAL)) return 1.0;
@@ -60,7 +55,9 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     for (int i = 0; i < plan->n_free; i++)
         steepest = hybrid_max(steepest, fabs(start->raw_gradient[plan->free_at[i]]));
     form->scale_f = scale_of(steepest);
-    form->plain = form->scale_f == 1.0 && is_whole(plan) && !form->numbers->perturbed;
+    /* With every variable and every row these are in their places: their numbers increase. */
+    form->plain = form->scale_f == 1.0 && plan->n_free == plan->n_x && plan->m == plan->n_g &&
+                  !form->numbers->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
     if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= HYBRID_FORM_SCALE_GOAL)
         return;

@@ -12,12 +12,10 @@
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point) {
     const int slacks = plan->nnz_A - plan->kept_A; /* there is room for their entries after J */
-    point->w = hybrid_allocate(arena, plan->n);
-    point->gradient = point->own_gradient = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->n, &point->w, &point->own_gradient, &point->below, &point->above);
+    point->gradient = point->own_gradient;
     point->c = hybrid_allocate(arena, plan->m);
     point->A = point->own_A = hybrid_allocate(arena, plan->nnz_A);
-    point->below = hybrid_allocate(arena, plan->n);
-    point->above = hybrid_allocate(arena, plan->n);
     point->x = hybrid_allocate(arena, plan->n_x);
     point->out =
         hybrid_allocate(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J + slacks);
@@ -32,16 +30,12 @@ void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_poi
 }
 
 void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form *form) {
-    form->scale_c = hybrid_allocate(arena, plan->m);
-    form->target = hybrid_allocate(arena, plan->m);
-    form->lower = hybrid_allocate(arena, plan->n);
-    form->upper = hybrid_allocate(arena, plan->n);
-    form->room = hybrid_allocate(arena, plan->n);
+    HYBRID_PLACE(arena, plan->m, &form->scale_c, &form->target);
+    HYBRID_PLACE(arena, plan->n, &form->lower, &form->upper, &form->room, &form->has_lower,
+                 &form->has_upper);
     form->clipped = hybrid_allocate(arena, plan->n_x);
     form->lam = hybrid_allocate(arena, plan->n_g);
     form->H = hybrid_allocate(arena, plan->nnz_H);
-    form->has_lower = hybrid_allocate(arena, plan->n);
-    form->has_upper = hybrid_allocate(arena, plan->n);
     hybrid_place_low_rank(plan, arena, &form->low_rank);
 }
 
@@ -153,32 +147,22 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
     return failed || !hybrid_all_finite(form->plan->nnz_H, H);
 }
 
-/* The Hessian from first derivatives, among whose points this one is from now on. */
-static void approximate(hybrid_form *form, const hybrid_point *at, const double *y, double scale,
-                        double *W) {
-    const hybrid_plan *plan = form->plan;
-    hybrid_secants *secants = form->functions->secants;
-    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
-    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i];
-    hybrid_remember(plan, at, secants);
-    hybrid_secant_hessian(plan, secants, scale, form->lam, form->H, &form->low_rank);
-    for (int k = 0; k < plan->nnz_W; k++) W[k] = form->H[plan->W_of_H[k]];
-}
 
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W) {
     const hybrid_plan *plan = form->plan;
-    double scale = objective * form->scale_f;
-    if (form->functions->secants) {
-        approximate(form, at, y, scale, W);
-        return 0;
-    }
-    if (form->plain && objective == 1.0) return second(form, at, y, W);
+    hybrid_secants *secants = form->functions->secants;
+    const double scale = objective * form->scale_f, by = secants ? 1.0 : scale;
+    if (!secants && form->plain && objective == 1.0) return second(form, at, y, W);
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
-    for (int i = 0; i < plan->m; i++)
-        form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / scale;
-    if (second(form, at, form->lam, form->H)) return 1;
-    for (int k = 0; k < plan->nnz_W; k++) W[k] = scale * form->H[plan->W_of_H[k]];
+    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / by;
+    if (secants) {
+        hybrid_remember(plan, at, secants);
+        hybrid_secant_hessian(plan, secants, scale, form->lam, form->H, &form->low_rank);
+    } else if (second(form, at, form->lam, form->H)) {
+        return 1;
+    }
+    for (int k = 0; k < plan->nnz_W; k++) W[k] = by * form->H[plan->W_of_H[k]];
     return 0;
 }
 

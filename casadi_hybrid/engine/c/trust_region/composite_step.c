@@ -126,9 +126,7 @@ static void measure(hybrid_run *run, const prediction *of, const double *d, hybr
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     double size = hybrid_norm(plan->m, at->c), actual, noise;
-    found->d = d;
-    found->trial = 0;
-    found->ratio = -INFINITY;
+    *found = (tried){0, d, -INFINITY};
     for (int i = 0; i < plan->n; i++) trial->of.w[i] = at->w[i] + d[i];
     if (hybrid_visit_problem(run, trial)) return;
     found->trial = trial;
@@ -157,21 +155,15 @@ static void predict(hybrid_run *run, const double *d, prediction *of) {
     of->predicted = of->penalty * gain - q;
 }
 
-/* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
- * status; where it is HYBRID_SOLVED, run->at is the new point. */
 int hybrid_composite_step(hybrid_run *run) {
     hybrid_composite *one = run->composite;
     const hybrid_plan *plan = run->plan;
     hybrid_policy *of = &one->of;
     const double reach = hybrid_norm(plan->n, run->at->of.w);
-    double radius = of->radius, whole;
-    composed newton = {0}, shorter = {0};
-    prediction is = {0};
+    composed newton = {one->newton, 0.0, 0.0}, shorter = {one->step, 0.0, 0.0};
+    prediction is = {of->penalty, 0.0};
+    double radius = of->radius, whole = undamped(run, &newton);
     int nonmonotone;
-    newton.d = one->newton;
-    shorter.d = one->step;
-    is.penalty = of->penalty;
-    whole = undamped(run, &newton);
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
     nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;

@@ -88,11 +88,7 @@ static hybrid_trial *scan(hybrid_run *run, double scale, double target_violation
 }
 
 void hybrid_begin_policy(double radius, hybrid_policy *of) {
-    of->radius = radius;
-    of->penalty = 1.0;
-    of->target_violation = -1.0;
-    of->patience = HYBRID_POLICY_PATIENCE;
-    of->reference = INFINITY;
+    *of = (hybrid_policy){radius, 1.0, INFINITY, -1.0, HYBRID_POLICY_PATIENCE};
 }
 
 int hybrid_escape(hybrid_run *run) {

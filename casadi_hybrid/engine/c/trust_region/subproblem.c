@@ -60,11 +60,8 @@ static double root_of(const subproblem *of, double slope, double radius, double 
 }
 
 double hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t) {
-    subproblem of = {0};
+    subproblem of = {n, e, b, 0.0, 0.0};
     double slope = 0.0, sigma;
-    of.n = n;
-    of.e = e;
-    of.b = b;
     if (!n) return 0.0;
     of.nothing = HYBRID_EIGENVALUE_ROUNDING * hybrid_largest(n, e);
     of.least = e[0] < 0.0 && e[0] >= -of.nothing ? 0.0 : e[0];
@@ -88,5 +85,6 @@ double hybrid_trust_region(int n, const double *e, const double *b, double radiu
 double hybrid_next_radius(double radius, double size, double ratio) {
     if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE)
         return hybrid_max(HYBRID_TRUST_REGION_GROWTH * size, radius);
-    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? HYBRID_TRUST_REGION_REFUSED * size : radius;
+    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? HYBRID_TRUST_REGION_SHRINK_BELOW * size
+                                                    : radius;
 }

@@ -44,8 +44,8 @@ void hybrid_go_to(hybrid_run *run, hybrid_trial *trial);
 int hybrid_reduced_model(hybrid_run *run);
 /* Whether a KKT point has no negative curvature on ker A; *status: of the model. */
 int hybrid_is_second_order(hybrid_run *run, int *status);
-/* The first acceptable composite step. Returns a status; where it is HYBRID_SOLVED, run->at is the
- * new point, HYBRID_NOT_NEARER where there is none. */
+/* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
+ * status; where it is HYBRID_SOLVED, run->at is the new point, HYBRID_NOT_NEARER for none. */
 int hybrid_composite_step(hybrid_run *run);
 
 /* A step of the search for the least |c|. Returns a status; where it is HYBRID_SOLVED, run->at is

@@ -1,0 +1,152 @@
+"""Limits that are expressions of parameters, wherever a program has numbers.
+
+This is the one place that knows them: the numbers of a solve, their slopes and the C of an export
+are from here. Where unknowns of several parts are equal, the tightest of their limits holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.program import BOUNDS, Program
+from casadi_hybrid.control.signals import Array, Signal, changeable, sides
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Bounds that are limits: their places, which number each is, and what that is divided by."""
+
+    at: np.ndarray
+    of: np.ndarray
+    scale: Array
+
+
+@dataclass(frozen=True)
+class Following:
+    """The limits of a program that are expressions of its parameters.
+
+    Attributes:
+        function: (p) → lower and upper of each in turn, in physical units, as one column.
+        signals: what has them, by its name in the program.
+        begins: where the lower of each begins in the column; the upper follows it.
+        rows: which bounds they are, of ``lbx``, ``ubx``, ``lbg`` and ``ubg``.
+    """
+
+    function: ca.Function
+    signals: Mapping[str, Signal]
+    begins: Mapping[str, int]
+    rows: Mapping[str, Rows]
+
+    @cached_property
+    def slope(self) -> ca.Function:
+        """(p) → the Jacobian of the column."""
+        p = ca.SX.sym("p", self.function.numel_in(0))
+        return ca.Function("slope", [p], [ca.jacobian(self.function(p), p)])
+
+    def values(self, p: Array) -> Array:
+        """Return the column."""
+        return np.asarray(self.function(p).full()).ravel()
+
+    def bounds(self, key: str, values: Array) -> Array:
+        """Return the bounds of ``rows`` for a column."""
+        rows = self.rows[key]
+        return np.asarray(values[rows.of] / rows.scale)
+
+
+def following(program: Program, models: Mapping[str, Model]) -> Program:
+    """Return a program, just laid out, that knows which limits follow its parameters.
+
+    ``models`` are those of its parts, by the prefix of their names.
+    """
+    p, columns, begins = ca.SX.sym("p", program.p.size), [ca.SX(0, 1)], dict[str, int]()
+    signals: dict[str, Signal] = {}
+    found: dict[str, list[tuple[Any, ...]]] = {key: [] for key in BOUNDS}
+    for prefix, model in models.items():
+        moving, function = model.limiting
+        if not moving:
+            continue
+        own = [p[block.where[: signal.size].tolist()] if block else ca.SX.zeros(signal.size)
+               for name, signal in model.signals["parameter"].items()
+               for block in [program.parameters.get(prefix + name)]]  # fmt: skip
+        given = [ca.densify(side) for side in function.call([ca.vertcat(*own)])]
+        for k, (name, signal) in enumerate(moving.items()):
+            begin = begins[prefix + name] = sum(column.numel() for column in columns)
+            columns += given[2 * k : 2 * k + 2]
+            signals[prefix + name] = signal
+            for key, at, entries, scale in program.bounds_of(name, signal, prefix):
+                first = begin + (signal.size if key[0] == "u" else 0)
+                found[key].append((at, first + entries, scale))
+    if not signals:
+        return program
+    none = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+    rows = {key: Rows(*map(np.concatenate, zip(none, *parts, strict=True)))
+            for key, parts in found.items()}  # fmt: skip
+    function = ca.Function("limits", [p], [ca.vertcat(*columns)])
+    return replace(program, following=Following(function, signals, begins, rows))
+
+
+def followed(program: Program) -> Program:
+    """Return the program with the limits that its parameters give.
+
+    Raises:
+        InputError: where a lower one is above its upper, also of another part's equal unknown.
+    """
+    own: Following | None = program.following
+    if own is None:
+        return program
+    values, limits = own.values(program.p), dict(program.limits)
+    for name, signal in own.signals.items():
+        begin, size = own.begins[name], signal.size
+        pair = np.split(values[begin : begin + 2 * size], 2)
+        limits[name] = sides(name, size, *pair)
+        changeable(name, limits[name], signal)
+    changed: dict[str, Any] = {}
+    for key, rows in own.rows.items():
+        bound = changed[key] = getattr(program, key).copy()
+        lower = key[0] == "l"
+        bound[rows.at] = -np.inf if lower else np.inf
+        (np.maximum if lower else np.minimum).at(bound, rows.at, own.bounds(key, values))
+    program = replace(program, **changed, limits=limits)
+    crossed = np.flatnonzero(program.lbx > program.ubx)
+    if crossed.size:
+        raise InputError(_crossing(program, values, int(crossed[0])))
+    return program
+
+
+def slopes(program: Program) -> tuple[Array, Array] | None:
+    """Return d(lower)/dp and d(upper)/dp of the bounds of (g; x); None where none follow p.
+
+    A bound that is not what the expression says has been set by hand, and has the slope zero.
+    """
+    own: Following | None = program.following
+    if own is None:
+        return None
+    values, slope = own.values(program.p), own.slope(program.p).full()
+    found = np.zeros((2, program.m + program.n, program.p.size))
+    for key, rows in own.rows.items():
+        held = own.bounds(key, values) == getattr(program, key)[rows.at]
+        at = rows.at[held] + (program.m if key[-1] == "x" else 0)
+        found[int(key[0] == "u"), at] = slope[rows.of[held]] / rows.scale[held, None]
+    return found[0], found[1]
+
+
+def _crossing(program: Program, values: Array, place: int) -> str:
+    """Which two limits leave nothing for an unknown that several parts have in common."""
+    own = program.following
+    said = []
+    for key, word in (("lbx", "lower"), ("ubx", "upper")):
+        rows, bound = own.rows[key], getattr(program, key)[place]
+        which = np.flatnonzero((rows.at == place) & (own.bounds(key, values) == bound))
+        number = values[rows.of[which[0]]]
+        names = [name for name, begin in own.begins.items() if begin <= rows.of[which[0]]]
+        said.append(f"{word} of {names[-1]!r} is {number:g}")
+    name = program.variable_names[place]
+    return f"{said[0]}, above {said[1]}: {name} is one for both, so that no control is within both"
