@@ -66,7 +66,7 @@ def lane_change(intervals: int) -> OptimalControl:
     turn = ca.tan(steering) / (WHEELBASE * ca.cos(heading))
     car.rates(y=ca.tan(heading), psi=turn, delta=omega / forward, v=a / forward)
     ocp = OptimalControl(car, duration=ROAD, intervals=intervals)
-    least = ocp.reference("corridor", corridor)
+    least = ocp.reference("right side", corridor)
     front = y + WHEELBASE * ca.sin(heading)
     ocp.path("axles", ca.vertcat(y, front) - least, lower=0)
     ocp.path("front axle", front, upper=most)

@@ -1,6 +1,5 @@
 """A control that acts later: predicted by the model from the controls that are on their way."""
 
-import casadi as ca
 import numpy as np
 import pytest
 
@@ -105,28 +104,18 @@ def test_a_model_that_fails_in_the_prediction_is_a_status():
     assert "the delay could not be predicted: division by zero" in step.reason
 
 
-@pytest.mark.parametrize("delay", [0, 1])
-def test_no_number_raises(delay):
-    tank = Model("tank")
-    h, u = tank.state("h"), tank.control("u", lower=0, upper=2)
-    drain, goal = tank.parameter("drain", 1.0), tank.reference("goal", 1.0)
-    tank.rates(h=u - drain * ca.sqrt(h))
-    ocp = OptimalControl(tank, duration=1.0, intervals=10)
-    ocp.initial()
-    ocp.minimize("error", integral=(h - goal) ** 2 + 0.01 * u**2)
-    mpc = MPC(ocp, delay=delay)  # its default is decided when it is needed
+def test_no_number_raises():
+    ocp = counter()
+    mpc = MPC(ocp, delay=1)  # its default is decided when it is needed
     assert mpc.step([0.5], goal=np.nan).status == "default"
     mpc.step([0.5])
     for numbers, said in (
-        ({"x": [-0.1]}, "the delay could not be predicted: tank comes to a state that is not"),
-        ({"drain": 1e300}, "the delay could not be predicted"),
+        ({"growth": 1e300, "x": [1e300]}, "not be predicted: counter comes to a state that is not"),
         ({"goal": lambda t: 1 / 0}, "value of 'goal' raised ZeroDivisionError: division by zero"),
         ({"goal": lambda t: np.nan}, "value of 'goal' has a NaN"),
-        ({"goal": np.nan}, "the parameter goal has nan"),
     ):
         step = mpc.step(**{"x": [0.5], **numbers})
-        assert step.status == "last plan"
-        assert said in step.reason or (delay == 0 and "predicted" in said)
+        assert (step.status, said in step.reason) == ("last plan", True)
     with pytest.raises(InputError, match="value of 'goal' has 2 entries"):
         mpc.step([0.5], goal=lambda t: [1, 2])
 

@@ -420,30 +420,25 @@ def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_near
     assert mpc._plan is mpc._latest
 
 
-def test_a_solve_that_time_has_ended_goes_on_in_the_next_step():
+@pytest.mark.parametrize("late", [True, False])
+def test_a_solve_that_time_has_ended_goes_on_in_the_next_step(late):
     mpc = MPC(cart())
     mpc.step([1.0, 0.0])
     search, asked = mpc._answers.search, mpc._question([1.0, 0.0], 0.1, {})[0]
-    within, asked = search._solver.within, dataclasses.replace(asked, before=mpc._plan)
+    within = search._solver.within
 
-    def late(*_, **given):
-        time.sleep(0.1)
-        return within(**given)
+    def ended(*_, **given):
+        time.sleep(0.1 * late)  # solved, and no time is left to check it; else not a step was made
+        none = {"stop": StopReason.TIME_LIMIT, "point": PointStatus.NOT_CONVERGED, "iterations": 0}
+        return altered(within(**given), **({} if late else {**none, "x": given["x0"]}))
 
-    def stopped(*_, **given):
-        none = {"iterations": 0, "x": given["x0"], "point": PointStatus.NOT_CONVERGED}
-        return altered(within(**given), stop=StopReason.TIME_LIMIT, **none)
-
-    search._solver = SimpleNamespace(within=late)
-    solved = search.run(dataclasses.replace(asked, until=time.perf_counter() + 0.1))
-    assert (solved.usable, solved.lasting) == (False, True)  # no time is left to check it
-    search._solver = SimpleNamespace(within=stopped)
-    stuck = search.run(asked)
-    mpc._keep(stuck)
-    assert mpc._latest is stuck.plan
-    mpc._keep(stuck)  # again no step from these multipliers: the next solve is without
-    assert not mpc._latest.lam_g.any()
-    np.testing.assert_array_equal(mpc._latest.x, stuck.plan.x)
+    search._solver = SimpleNamespace(within=ended)
+    until = time.perf_counter() + (0.1 if late else 60.0)
+    found = search.run(dataclasses.replace(asked, before=mpc._plan, until=until))
+    for lasting in (True, late):  # again no step from these multipliers: the next is without
+        mpc._keep(found)
+        assert (found.usable, mpc._latest.lam_g.any()) == (False, lasting)
+        np.testing.assert_array_equal(mpc._latest.x, found.plan.x)
 
 
 def test_a_state_outside_its_limits_by_less_than_the_tolerance_is_at_them():
@@ -456,7 +451,7 @@ def test_a_state_outside_its_limits_by_less_than_the_tolerance_is_at_them():
         assert step.control == pytest.approx(same.step([x, -0.8]).control, abs=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:the controller's deadline")
+@pytest.mark.filterwarnings("ignore:the controller's deadline")  # longer than any step takes
 def test_a_few_iterations_a_step_follow_a_goal_that_jumps():
     def closed(iterations, tolerance):
         model = Model("pendulum")
@@ -558,7 +553,7 @@ def test_settings_that_do_not_fit_are_refused_by_name(given, said):
         MPC(cart(), **given)
 
 
-@pytest.mark.filterwarnings("ignore:the controller's deadline")
+@pytest.mark.filterwarnings("ignore:the controller's deadline")  # longer than any step takes
 def test_it_is_a_controller_of_the_closed_loop():
     ocp = cart()
     mpc = MPC(ocp, deadline=60.0)
