@@ -161,6 +161,18 @@ def test_a_solution_within_its_limits_is_silent_and_one_line_says_the_error() ->
     )
 
 
+@pytest.mark.parametrize("kind", ["shooting", "Radau", "Legendre"])
+def test_a_limit_that_acts_between_grid_points_is_ringed_there(kind: str) -> None:
+    found = detour(MAKE[kind](2)).solve()
+    rings = [li for li in found.plot(["clearance"]).axes[0].get_lines() if li.get_marker() == "o"]
+    times = np.concatenate([li.get_xdata() for li in rings])
+    active = found.active()
+    acting = sum(active[name].sum() for name in active if name.startswith("clearance"))
+    times = times[np.isfinite(times)]
+    assert times.size == acting > active["clearance"].sum()
+    assert room(found, times) == pytest.approx(np.zeros(times.size), abs=1e-5)
+
+
 @pytest.mark.parametrize("unit_less", [False, True])
 def test_a_verifier_judges_the_trajectory_between_grid_points_too(unit_less: bool) -> None:
     ocp = detour(MultipleShooting())

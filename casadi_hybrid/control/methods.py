@@ -241,6 +241,12 @@ def points_of(method: Method) -> Array:
     return method.coefficients[0]
 
 
+def within(method: Method) -> Array:
+    """Where in an interval the columns of what is called "… inside" stand."""
+    own = points_of(method) if isinstance(method, Collocation) else np.zeros(0)
+    return np.append(own[own < 1.0], inner_points(getattr(method, "inner", 0)))
+
+
 def _columns(horizon: Horizon) -> list[Any]:
     """(z, u, v, p, t, dt) of each interval."""
     N = horizon.N

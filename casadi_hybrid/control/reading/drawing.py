@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.methods import within
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
 from casadi_hybrid.control.statement import Statement
@@ -42,6 +43,7 @@ class Panel:
         times, rows: the curve between the grid points.
         grid_times, grid: the grid points, or for what is held the edges and a value an interval.
         touched: of the grid's values, which are at a limit.
+        inside: times, values and whether they are at a limit, of points between the grid points.
         held, joined: whether it is drawn as stairs, whether there is a curve between grid points.
     """
 
@@ -54,6 +56,7 @@ class Panel:
     touched: NDArray[np.bool_]
     held: bool
     joined: bool
+    inside: tuple[Array, Array, NDArray[np.bool_]]
 
 
 def draw(
@@ -190,7 +193,14 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
         lam = np.zeros(dots.shape)
     at = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)
     touched = np.isin(at, (LOWER, UPPER))
-    return Panel(name, limited, times, rows, dense.times, dots, touched, held, not model.discrete)
+    nothing = np.zeros((len(dots), 0), bool)
+    between = np.atleast_2d(solution.active(tol).get(f"{name} inside", nothing))
+    several = between.shape[1] // N
+    k, s = np.repeat(np.arange(N), several), np.tile(within(ocp.method)[:several], N)
+    inside = dense.times[k] + s * np.diff(dense.times)[k], read(k, s), between
+    return Panel(
+        name, limited, times, rows, dense.times, dots, touched, held, not model.discrete, inside
+    )
 
 
 def _broken(times: Array, rows: Array) -> tuple[Array, Array]:
@@ -215,6 +225,8 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
                 curves += ax.plot(panel.times, row, **style)
             curves += ax.plot(at, dots, **style | _POINTS)[: not panel.joined]
         ax.plot(at[touched], dots[touched], **_ACTIVE)
+        spots, values, at_limit = panel.inside
+        ax.plot(spots[at_limit[i]], values[i][at_limit[i]], **_ACTIVE)
     number_entries(ax, curves if colour is None else ())
     pairs = np.stack((panel.limited.lower, panel.limited.upper), axis=1)
     for limit in np.unique(pairs[np.isfinite(pairs)]):
@@ -232,5 +244,5 @@ def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
         ax.plot([], [], label="grid points", color=GREY, **_POINTS)
     if any(np.isfinite((panel.limited.lower, panel.limited.upper)).any() for panel in panels):
         ax.plot([], [], label="limit", **LIMIT)
-    if any(panel.touched.any() for panel in panels):
+    if any(panel.touched.any() or panel.inside[2].any() for panel in panels):
         ax.plot([], [], label="limit active", **_ACTIVE)
