@@ -234,9 +234,7 @@ static int is_composite(const hybrid_solver *solver) {
     if (!solver->equations || !solver->free) return 0;
     for (int i = 0; i < plan->n_x; i++)
         if (of->lbx[i] < of->ubx[i]) bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
-    for (int i = 0; i < plan->n_g; i++)
-        if (of->lbg[i] != of->ubg[i]) bounded |= isfinite(of->lbg[i]) || isfinite(of->ubg[i]);
-    return !bounded;
+    return !bounded; /* rows with two bounds would have slacks */
 }
 
 /* The openings, in their order, and the first run after them. Returns how many openings. */
