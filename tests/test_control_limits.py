@@ -5,6 +5,7 @@ import pytest
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import (
+    MHE,
     MPC,
     Collocation,
     Model,
@@ -113,6 +114,17 @@ def test_limits_that_cannot_be_are_refused():
     ocp = cart()
     with pytest.raises(InputError, match="'fastest' is in a limit of the model"):
         ocp.free("fastest")
+    step = MPC(cart(), default=0).step([1.0, 0.0], fastest=-1.0)
+    assert (step.status, step["force"]) == ("default", 0.0)
+    assert "above its upper" in step.reason
+
+
+def test_a_loop_tells_an_estimator_the_parameters_that_it_does_not_estimate():
+    ocp = cart()
+    mhe = MHE(ocp.model, 0.1, noise=1e-3, prior=1.0, process=0.1)
+    run = simulate(Plant(ocp.model, 0.1), lambda time, x, **known: 2.0, mhe, steps=12, x0=[0, 0],
+                   parameters={"fastest": 3.0})  # fmt: skip
+    assert run.estimates["v"][-1] > 1.5
 
 
 @pytest.mark.parametrize("method", METHODS)

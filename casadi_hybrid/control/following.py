@@ -14,10 +14,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import BOUNDS, Program
-from casadi_hybrid.control.signals import Array, Signal, changeable, sides
+from casadi_hybrid.control.signals import Array, NumberError, Signal, changeable, sides
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def followed(program: Program) -> Program:
     """Return the program with the limits that its parameters give.
 
     Raises:
-        InputError: where a lower one is above its upper, also of another part's equal unknown.
+        NumberError: where a lower one is above its upper, also of another part's equal unknown.
     """
     own: Following | None = program.following
     if own is None:
@@ -119,7 +118,7 @@ def followed(program: Program) -> Program:
     program = replace(program, **changed, limits=limits)
     crossed = np.flatnonzero(program.lbx > program.ubx)
     if crossed.size:
-        raise InputError(_crossing(program, values, int(crossed[0])))
+        raise NumberError(_crossing(program, values, int(crossed[0])))
     return program
 
 

@@ -88,7 +88,7 @@ class Signal:
 
 
 class NumberError(InputError):
-    """A number is NaN, or the function that should give it raised."""
+    """A number is NaN, the function that should give it raised, or limits that follow it cross."""
 
 
 class LackingError(InputError):
@@ -139,7 +139,7 @@ def numbers(value: Any, what: str) -> Array:
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         limit = what.startswith(("lower ", "upper "))
-        hint = "; limit the difference of the two instead" if limit else ""
+        hint = "; with another limit beside it, state two constraints, one a side" if limit else ""
         raise InputError(f"{what} must be numbers, got the expression {value}{hint}")
     try:
         if value is None or np.asarray(value).dtype.kind in "SU":  # "5" is no number
@@ -199,7 +199,7 @@ def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
     )
     if (least > most).any():
         at = int(np.argmax(least > most))
-        raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
+        raise NumberError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
     return least, most
 
 

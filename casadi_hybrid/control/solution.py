@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -164,9 +164,9 @@ class Solution(Ended):
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
 
-    def keys(self) -> KeysView[str]:
+    def keys(self) -> tuple[str, ...]:
         """The names of the trajectories."""
-        return self.values.keys()
+        return tuple(self.values)
 
     @property
     def duration(self) -> float:

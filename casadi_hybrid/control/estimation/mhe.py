@@ -122,6 +122,12 @@ class MHE(Estimator):
         self.solution: Solution | None = None
 
     @property
+    def takes(self) -> set[str]:
+        """Parameters of the model that are not estimated, which :func:`simulate` hands on."""
+        own = self.model.signals["parameter"].items()
+        return {name for name, signal in own if not signal.varying and name not in self._unknowns}
+
+    @property
     def covariance(self) -> Array:
         """Of the states and, below them, the free parameters now, limits left out of account.
 

@@ -77,8 +77,9 @@ def simulate(
         dropout: probability that a measurement is lost.
         push: what is added to the state at a step, by the number of the step, as a column or by
             name; or a function (k, time, x) → column, or None for nothing.
-        parameters: numbers by name that the controller gets, references among them, or a function
-            of time that returns them. It is called after the estimator's step, so that
+        parameters: numbers by name that the controller gets, references among them, and an
+            :class:`MHE` those of its model that it does not estimate; or a function of time that
+            returns those of the controller alone. It is called after the estimator's step, so that
             ``lambda time: mhe.parameters`` hands on what an estimator finds.
         u0: the control before any was computed, which an :class:`MPC` is told; by default the
             guesses of the model, and zeros where the plant is a function.
@@ -115,6 +116,9 @@ def simulate(
     rng = np.random.default_rng(of_process)
     pushed = _pusher(push, wiring, steps)
     given = parameters if callable(parameters) else lambda time: parameters or {}
+    of_model = {} if callable(parameters) else by_name(parameters, "parameters")
+    takes = getattr(estimator, "takes", ())
+    known = {name: value for name, value in of_model.items() if name in takes}
     record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
@@ -133,7 +137,8 @@ def simulate(
         if estimator is None:
             heard = heard if arrived is None else arrived
         else:
-            heard = np.array(estimator.step(arrived, applied, time=t), dtype=float).ravel()
+            heard = estimator.step(arrived, applied, time=t, **known)
+            heard = np.array(heard, dtype=float).ravel()
         answer, command = None, None
         if heard is not None:
             answer = ask(heard, t, given(t))

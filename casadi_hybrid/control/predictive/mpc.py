@@ -212,8 +212,7 @@ class MPC:
                 :meth:`OptimalControl.solve`.
 
         Raises:
-            InputError: for wrong shapes and unknown names, and where parameters put a lower limit
-                above its upper, before any work.
+            InputError: for wrong shapes and unknown names, before any work.
         """
         with self._later:
             return self._step(x, time, parameters)
@@ -368,11 +367,15 @@ class MPC:
         numbers = self._answers.search.numbers
         try:
             program = numbers(state, at, given)
-        except NumberError as error:  # of a function of time: the numbers themselves are clean
+        except NumberError as error:  # of a function of time, or limits that follow them cross
             flaw = "; ".join(filter(None, (flaw, str(error))))
-            given = {n: value for n, value in given.items() if not isinstance(value, Mapping)}
-            given |= {name: 0.0 for name, signal in self._one.given.items() if signal.varying}
-            program = numbers(state, at, given)
+            clean = {name: 0.0 for name, signal in self._one.given.items() if signal.varying}
+            given = {n: v for n, v in given.items() if not isinstance(v, Mapping)} | clean
+            try:
+                program = numbers(state, at, given)
+            except NumberError:
+                given = {n: v for n, v in given.items() if n in self._one.lagged} | clean
+                program = numbers(state, at, given)
         if self._delay.seconds and not flaw:
             try:
                 one = program.part(next(iter(parts(self.ocp))))
