@@ -138,7 +138,7 @@ def test_a_solution_says_what_is_exceeded_between_grid_points_by_how_much_and_wh
     assert str(solution.violation()).count("\n") == 0
     assert solution.violation()["clearance"].max() == pytest.approx(excess.scaled)
     assert solution.violation().by_interval.shape == (5,)
-    finer = detour(MAKE[name](4)).solve()  # what is exceeded there lies beside inner points
+    finer = detour(MAKE[name](4)).solve()  # what is exceeded there lies between inner points
     worst = finer.violation(1)["clearance"].max()
     assert worst == pytest.approx(-room(finer, every).min(), rel=0.05)
 

@@ -234,6 +234,8 @@ def test_a_limit_off_which_the_barrier_parameter_keeps_the_point_counts(curvatur
     report = verify(nlp, [1 - 8e-4, 0], ubx=[1, ca.inf], ipopt=False)
     assert report.accepted == accepted
     assert (Rejection.NOT_A_MINIMIZER in report.categories) == (not accepted)
+    assert not report.active.all.size
+    assert any("counts x[0] as active" in note for note in report.notes) == accepted
 
 
 @pytest.mark.parametrize("scale", [10.0**k for k in range(6, 15)])

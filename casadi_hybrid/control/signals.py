@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -106,6 +106,10 @@ class ByName(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self.rows
 
+    def keys(self) -> KeysView[str]:
+        """The names; printed they alone, where a mapping's own would print all numbers."""
+        return self.rows.keys()
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
 
@@ -139,7 +143,7 @@ def numbers(value: Any, what: str) -> Array:
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         limit = what.startswith(("lower ", "upper "))
-        hint = "; with another limit beside it, state two constraints, one a side" if limit else ""
+        hint = "; for a limit on the other side state another constraint" if limit else ""
         raise InputError(f"{what} must be numbers, got the expression {value}{hint}")
     try:
         if value is None or np.asarray(value).dtype.kind in "SU":  # "5" is no number

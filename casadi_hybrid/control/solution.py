@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -164,9 +164,9 @@ class Solution(Ended):
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
 
-    def keys(self) -> tuple[str, ...]:
+    def keys(self) -> KeysView[str]:
         """The names of the trajectories."""
-        return tuple(self.values)
+        return self.values.keys()
 
     @property
     def duration(self) -> float:
@@ -323,7 +323,7 @@ class Solution(Ended):
         """Return by name where a limit holds with equality, as booleans over time.
 
         Names are those of :attr:`multipliers`; equations are left out. What holds within the
-        intervals too has a second name, ``"gap inside"`` beside ``"gap"``, and ``"gap at end"``
+        intervals too has a second name, ``"gap inside"`` next to ``"gap"``, and ``"gap at end"``
         where it jumps from one to the next. A limit is active within 10·tol·max(1, |limit|), and
         where its multiplier exceeds the distance to it, both in units of the scale: the rule of
         :func:`casadi_hybrid.verify.verify`.

@@ -124,8 +124,9 @@ class Core:
         self.raised: BaseException | None = None
         self.look: Look | None = None
         self._rows, self.drained = np.empty((_ROWS, C.HYBRID_ROW)), list[Vector]()
-        full, ask = _asking(self._keep, self._drain), _asking(self._keep)
-        self._c_functions: tuple[Any, ...] = _Look(self._see), full, ask
+        self._c_functions: tuple[Any, ...] = (
+            _Look(self._see), _asking(self._keep, self._drain), _asking(self._keep)
+        )  # fmt: skip
         self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
         self.observer = C.hybrid_observer(
             interrupted=interrupted, full=full, rows=address(self._rows), capacity=_ROWS

@@ -16,8 +16,7 @@ from casadi_hybrid.verify.ipopt import IpoptRun, ask_ipopt
 from casadi_hybrid.verify.point import Candidate
 from casadi_hybrid.verify.reasons import findings, notes, undefined
 from casadi_hybrid.verify.report import Report
-from casadi_hybrid.verify.second_order.critical import critical_second_order, on_near_limits
-from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature
+from casadi_hybrid.verify.second_order.critical import judged_with_near_limits
 from casadi_hybrid.verify.verdict import Comparison, Relation
 
 
@@ -40,9 +39,7 @@ def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
         first = replace(first, given=replace(first.given, distance=distance))
     second = None
     if instance.within(*first.residuals):
-        second = critical_second_order(faces, first, active, qualification)
-        if second.verdict in (*NO_MINIMIZER, Curvature.UNDECIDED):
-            active, second = on_near_limits(faces, first, active, second)
+        second = judged_with_near_limits(faces, first, active, qualification)
     feasible = instance.within(first.feasibility)
     facts = report(
         f=rows.f, findings=(), first=first, active=active, qualification=qualification,

@@ -219,6 +219,12 @@ def notes(facts: Report, instance: Instance, ipopt: bool) -> tuple[str, ...]:
         said.append("The second order is not judged, because the first-order conditions fail.")
     elif second.chosen != "fitted":
         said.append(f"The Hessian uses {second.chosen} multipliers, which show more.")
+    if second is not None and second.near:
+        more = f" and {len(second.near) - 3} more" if len(second.near) > 3 else ""
+        said.append(
+            f"The second order counts {', '.join(second.near[:3])}{more} as active: the point is "
+            "off these limits, and they push on it."
+        )
     if second is not None and second.verdict in SECOND:
         said.append(SECOND[second.verdict])
     if not ipopt:

@@ -115,10 +115,10 @@ def simulate(
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
     rng = np.random.default_rng(of_process)
     pushed = _pusher(push, wiring, steps)
-    given = parameters if callable(parameters) else lambda time: parameters or {}
-    of_model = {} if callable(parameters) else by_name(parameters, "parameters")
+    numbers = {} if callable(parameters) else by_name(parameters, "parameters")
+    given = parameters if callable(parameters) else lambda time: numbers
     takes = getattr(estimator, "takes", ())
-    known = {name: value for name, value in of_model.items() if name in takes}
+    known = {name: value for name, value in numbers.items() if name in takes}
     record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):

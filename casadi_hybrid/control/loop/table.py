@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,9 +60,9 @@ class Table:
             return plain(self.rows(key))
         return np.asarray(self.values[key])
 
-    def keys(self) -> tuple[str, ...]:
+    def keys(self) -> KeysView[str]:
         """The names."""
-        return tuple(self.places)
+        return self.places.keys()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.places)

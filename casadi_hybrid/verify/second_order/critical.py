@@ -42,6 +42,7 @@ WEAK_LIMIT = 8
 KERNEL_LIMIT = 3500
 """Free variables up to which the reduced Hessian is formed."""
 INSIDE = 1e-9
+_UNPROVED = (*NO_MINIMIZER, Curvature.UNDECIDED)
 
 
 def critical_second_order(
@@ -71,28 +72,32 @@ def critical_second_order(
     return replace(found, direction=direction, multipliers=full)
 
 
-def on_near_limits(
-    faces: Faces, first: FirstOrder, active: ActiveSet, found: SecondOrder
-) -> tuple[ActiveSet, SecondOrder]:
-    """Where curvature proves no minimum: with the limits near x that push on it as active ones.
+def judged_with_near_limits(
+    faces: Faces, first: FirstOrder, active: ActiveSet, qualification: Qualification
+) -> SecondOrder:
+    """As :func:`critical_second_order`, and where that proves no minimum with near limits too.
 
     An interior-point method ends off a limit whose multiplier is small, by the barrier parameter
-    divided by it. Such a limit counts where f falls by no more than ``tol`` on the way to it.
-    Returned is what is as before unless that leaves a minimizer.
+    divided by it. Such a limit counts as active where f falls by no more than ``tol`` on the way to
+    it, and that leaves a minimizer.
     """
+    found = critical_second_order(faces, first, active, qualification)
+    if found.verdict not in _UNPROVED:
+        return found
     sides, rows = first.sides, faces.rows
     fall = -(found.smallest or 0.0) * (sides.distance / rows.sizes[sides.row]) ** 2
     near = (sides.sign * first.multipliers[sides.row] > 0) & (fall <= faces.instance.tol)
     near &= ~np.isin(sides.row, active.all)
     if not near.any():
-        return active, found
+        return found
     signs = active.signs.copy()
     signs[sides.row[near]] = sides.sign[near]
     strong = np.sort(np.concatenate((active.strong, sides.row[near])))
     more = replace(active, strong=strong, signs=signs)
     again = critical_second_order(faces, first, more, qualify(faces, more))
-    refuted = again.verdict in (*NO_MINIMIZER, Curvature.UNDECIDED)
-    return (active, found) if refuted else (more, again)
+    if again.verdict in _UNPROVED:
+        return found
+    return replace(again, near=more.names_of(sides.row[near]))
 
 
 def _judge(

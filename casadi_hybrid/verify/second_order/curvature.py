@@ -61,6 +61,7 @@ class SecondOrder:
         chosen: where that λ comes from: ``"fitted"``, ``"given"`` or ``"searched"``.
         counted: the inertia where it comes from a factorization; then eigenvalues holds the
             least one at most.
+        near: names of limits that x is off, and that count as active in this.
     """
 
     verdict: Curvature
@@ -70,6 +71,7 @@ class SecondOrder:
     multipliers: Vector
     chosen: str
     counted: tuple[int, int, int] | None = None
+    near: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for array in (self.eigenvalues, self.direction, self.multipliers):
