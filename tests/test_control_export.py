@@ -156,6 +156,13 @@ def test_a_state_outside_its_limits_is_eased_as_in_python_or_begins_outside(tmp_
     assert [line[:2].tolist() for line in run([[500, *row] for row in rows])] == 5 * [[0, 0]]
 
 
+def test_a_softened_solve_that_a_limit_ends_goes_on_in_the_next_step(tmp_path):
+    run = compiled(MPC(cart()).export(tmp_path / "c", [0.0, 0.0]), tmp_path)
+    few = [[12, 2.8, 1.2, 1.0, *np.zeros(11)]] * 6  # far outside, which takes over 40 steps alone
+    by = [line[0] for line in run([[500, 0.5, 0.0, 1.0, *np.zeros(11)], *few])]
+    assert (by[:2], by[4:]) == ([0, 2], [5, 5, 5])
+
+
 def test_limits_that_cannot_be_kept_are_exceeded_as_little_as_in_python(tmp_path):
     ocp = cart()
     ocp.path("wall", ocp.model.symbol("place"), upper=0.6, unit="m")

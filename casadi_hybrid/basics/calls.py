@@ -65,7 +65,8 @@ def _sentence(
 ) -> str:
     """What is wrong, and the signature without types."""
     signature = inspect.signature(function)
-    names = list(signature.parameters)
+    method = next(iter(signature.parameters), "") == "self"
+    names = list(signature.parameters)[method:]
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -75,7 +76,6 @@ def _sentence(
         reason = f"there is no argument {strange[0]!r}{suggest(strange[0], names)}"
     elif reason.startswith("too many") and "*" in str(signature):
         reason += "; what stands after * is given by name"
-    method = names[:1] == ["self"]
     shown = [
         one.replace(annotation=_NONE, default=_shown(one.default))
         for one in list(signature.parameters.values())[method:]

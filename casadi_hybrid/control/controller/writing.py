@@ -232,7 +232,7 @@ def _memory(
     if eased is not None:
         memories.append(eased.memory)
         rows.append(("of the softened one", eased.input + eased.output))
-        numbers += words["violations"]
+        numbers += words["violations"] + 1
         integers += 2
     if law.ahead is not None:
         memories.append(law.ahead.bytes)

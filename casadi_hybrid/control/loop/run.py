@@ -84,7 +84,7 @@ class Run(ByName):
             said = f"no limit of {', '.join(self._beyond) or 'anything'} is exceeded"
         rest = f"not checked, for the record does not determine them: {', '.join(self.unchecked)}"
         late, longest = (self.seconds > (self.deadline or np.inf)).sum(), 1e3 * self.seconds.max()
-        timed = f"late {late} of {len(self.status)} steps, longest {longest:.1f} ms"
+        timed = f"longest step {longest:.1f} ms, estimator included; over the deadline: {late}"
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),

@@ -319,6 +319,28 @@ static void take_eased(@NAME@_controller *controller) {
     out->steps += found->steps;
     out->factors += found->factors;
     controller->eased = 1;
+    controller->left = 0.0;
+}
+
+/* Lets a softened solve that a limit has ended go on in the next step, if it comes nearer. */
+static void keep_unfinished(@NAME@_controller *controller) {
+    const @NAME@_softened_out *found = &controller->softened_out;
+    const double left =
+        fmax(found->feasibility, fmax(found->stationarity, found->complementarity));
+    const int nearer = controller->left == 0.0 || left < 0.9 * controller->left;
+    controller->left = 0.0;
+@if clock@
+    if (found->stop != @UPPER@_SOFTENED_STOP_ITERATION_LIMIT &&
+        found->stop != @UPPER@_SOFTENED_STOP_TIME_LIMIT)
+        return;
+@end@
+@if warm_only@
+    if (found->status != @UPPER@_SOFTENED_LIMIT) return;
+@end@
+    if (!nearer) return;
+    take_eased(controller);
+    controller->begun = 2; /* the point is a start for both problems */
+    controller->left = left;
 }
 
 /* Whether limits are exceeded that were none of the soft ones, and with `beyond` of the measured
@@ -359,7 +381,10 @@ static int plan(@NAME@_controller *controller, int far) {
         tried = 1;
         eased = ease(controller, most);
         if (far || exceeds(controller, 0)) {
-            if (!eased) return @UPPER@_BY_LAST_PLAN;
+            if (!eased) {
+                keep_unfinished(controller);
+                return @UPPER@_BY_LAST_PLAN;
+            }
             controller->strained = exceeds(controller, 1);
             take_eased(controller);
             return @UPPER@_BY_SOFTENED;
@@ -390,12 +415,16 @@ static int plan(@NAME@_controller *controller, int far) {
 @if clock@
         if (!tried && out->stop != @UPPER@_STOP_ITERATION_LIMIT &&
             out->stop != @UPPER@_STOP_TIME_LIMIT)
-            eased = ease(controller, left(in, began, most));
+            tried = 2, eased = ease(controller, left(in, began, most));
 @end@
 @if warm_only@
         if (!tried && out->status != @UPPER@_LIMIT)
-            eased = ease(controller, most);
+            tried = 2, eased = ease(controller, most);
 @end@
+        if (tried == 2 && !eased) {
+            keep_unfinished(controller);
+            return @UPPER@_BY_LAST_PLAN;
+        }
         if (eased) {
             take_eased(controller);
             return @UPPER@_BY_SOFTENED;
