@@ -4,10 +4,11 @@
     python benchmarks/before_after.py diff BEFORE AFTER
 
 ``run`` solves every problem of the sets from its published start, those of ``noise`` (the two
-collections of Schittkowski) from four starts moved at random, each once, in a process of its own
-that is ended after the time limit, and writes how it ended, f, the residual, iterations and
-processor time. What counts as solved: ``peers/judge.py``; ``truth`` are the small cases that the
-tests know the answer of. The package of another checkout is run with ``PYTHONPATH=CHECKOUT``.
+collections of Schittkowski) and ``moved`` (square systems) from four starts moved at random, each
+once, in a process of its own that is ended after the time limit, and writes how it ended, f, the
+residual, iterations and processor time. What counts as solved: ``peers/judge.py``; ``truth`` are
+the small cases that the tests know the answer of, ``relatives`` of traps that one mechanism alone
+solves. The package of another checkout is run with ``PYTHONPATH=CHECKOUT``.
 ``diff`` prints a line a set, then each problem whose word, f or number of iterations has changed,
 the last by over a fifth and by more than five.
 """
@@ -25,23 +26,21 @@ from typing import Any
 
 import numpy as np
 from hs_peers import align
-from peers.cases import CONTROL, HOPELESS, ROOTS, SETS, TRUTH, Case, cases, moved
+from peers.cases import CONTROL, HOPELESS, KIN, ROOTS, SETS, TRUTH, Case, cases, moved
 from peers.judge import Judge
 from peers.workers import Worker
 from wheel_peers import GOOD, judged, mean_ratio
 
 NOISE, SEEDS = 1.0, 4
-GROUPS = (*SETS, ROOTS, HOPELESS, TRUTH, CONTROL, "noise")
+MOVED = {"noise": ("hs", "more"), "moved": ("squares", ROOTS)}
+GROUPS = (*SETS, ROOTS, HOPELESS, TRUTH, CONTROL, *MOVED, KIN)
 SPREAD, FIFTH, FEW = 1e-6, 1.2, 5
 
 
 def problems(group: str) -> Iterator[Case]:
     """The cases of a set."""
-    if group == "noise":
-        for case in (*cases("hs"), *cases("more")):
-            yield from (moved(case, NOISE, seed) for seed in range(SEEDS))
-    else:
-        yield from cases(group)
+    for case in (case for of in MOVED.get(group, (group,)) for case in cases(of)):
+        yield from (moved(case, NOISE, k) for k in range(SEEDS)) if group in MOVED else (case,)
 
 
 def solve_all(groups: Sequence[str], limit: float) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
@@ -14,15 +14,16 @@ from zlib import crc32
 import casadi as ca
 import numpy as np
 from problems.control import FAMILIES
-from problems.hopeless import TRAPS
+from problems.hopeless import TRAPS, Trap
 from problems.hs import HS, NLP
 from problems.more import MORE, MORE_SYSTEMS
+from problems.relatives import RELATIVES
 from problems.squares import SQUARES
 from problems.systems import SYSTEMS, System
 
 SETS = ("hs", "more", "systems", "squares")
 # Groups, but no sets: those below are compared by commands of their own.
-ROOTS, HOPELESS, CONTROL, TRUTH = "roots", "hopeless", "control", "truth"
+ROOTS, HOPELESS, CONTROL, TRUTH, KIN = "roots", "hopeless", "control", "truth", "relatives"
 TESTS = Path(__file__).parents[2] / "tests"
 
 
@@ -32,7 +33,7 @@ class Case:
 
     Attributes:
         name: name in its collection, with the number of the start behind "#" where that is moved.
-        group: one of ``SETS``, or ``ROOTS``, ``HOPELESS``, ``CONTROL`` or ``TRUTH``.
+        group: one of ``SETS``, or ``ROOTS``, ``HOPELESS``, ``CONTROL``, ``TRUTH`` or ``KIN``.
         build: makes x, f, g (SX or MX) and the lists lbx, ubx, lbg, ubg.
         x0: start; empty where ``build`` makes the list x0 too.
         f_star: published least value, None where there is none.
@@ -71,6 +72,10 @@ def of_system(entry: System, group: str) -> Case:
 
     truth = "solvable" if entry.consistent else "infeasible"
     return Case(entry.name, group, build, entry.x0, 0.0 if entry.consistent else None, truth)
+
+
+def of_traps(traps: Sequence[Trap], group: str) -> tuple[Case, ...]:
+    return tuple(Case(t.name, group, t.build, t.x0, t.f_star, t.truth) for t in traps)
 
 
 def of_test(name: str, nlp: dict[str, Any], call: dict[str, Any], truth: str) -> Case:
@@ -112,8 +117,9 @@ def cases(group: str) -> tuple[Case, ...]:
 
     "hs" and "more" are the two collections of Schittkowski, "systems" the over-determined systems,
     "squares" the least-squares problems of "more" as systems of equations, ``ROOTS`` the square
-    systems up to a thousand unknowns, ``HOPELESS`` the traps, ``CONTROL`` the control problems of
-    all sizes, ``TRUTH`` the small cases that the tests know the answer of.
+    systems up to a thousand unknowns, ``HOPELESS`` the traps, ``KIN`` relatives of some of them,
+    ``CONTROL`` the control problems of all sizes, ``TRUTH`` the small cases that the tests know the
+    answer of.
     """
     if group == CONTROL:
         sizes = [(name, N) for name, family in FAMILIES.items() for N in family.all_sizes]
@@ -123,7 +129,9 @@ def cases(group: str) -> tuple[Case, ...]:
     if group == ROOTS:
         return tuple(Case(s.name, group, s.build, s.x0, 0.0) for s in SQUARES)
     if group == HOPELESS:
-        return tuple(Case(t.name, group, t.build, t.x0, t.f_star, t.truth) for t in TRAPS)
+        return of_traps(TRAPS, group)
+    if group == KIN:
+        return of_traps(RELATIVES, group)
     if group in {"hs", "more"}:
         return tuple(of_nlp(entry, group) for entry in (HS if group == "hs" else MORE))
     entries = SYSTEMS if group == "systems" else MORE_SYSTEMS

@@ -195,7 +195,7 @@
 /* Penalty over the least that serves [M] */
 #define HYBRID_COMPOSITE_RAISE 1.5
 /* A Newton step is tried up to so many radii [M] */
-#define HYBRID_COMPOSITE_NONMONOTONE 10.0
+#define HYBRID_COMPOSITE_BEYOND 10.0
 /* Distances of points beyond a least violation, relative to max(1, |w|_2) [M] */
 #define HYBRID_VIOLATION_SCAN_DISTANCES \
     {1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}

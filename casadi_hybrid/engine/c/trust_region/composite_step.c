@@ -163,12 +163,12 @@ int hybrid_composite_step(hybrid_run *run) {
     composed newton = {one->newton, 0.0, 0.0}, shorter = {one->step, 0.0, 0.0};
     prediction is = {of->penalty, 0.0};
     double radius = of->radius, whole = undamped(run, &newton);
-    int nonmonotone;
+    int beyond;
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
-    nonmonotone = radius < whole && whole <= HYBRID_COMPOSITE_NONMONOTONE * radius;
+    beyond = radius < whole && whole <= HYBRID_COMPOSITE_BEYOND * radius;
     while (radius > HYBRID_ROUNDED * (1.0 + reach)) {
-        int full = nonmonotone || (0.0 < whole && whole <= radius);
+        int full = beyond || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
         double length;
         tried plain, taken;
@@ -184,8 +184,8 @@ int hybrid_composite_step(hybrid_run *run) {
             measure(run, &is, one->back, run->corrected, &corrected);
             if (corrected.ratio > plain.ratio) taken = corrected;
         }
-        if (nonmonotone) {
-            nonmonotone = 0;
+        if (beyond) {
+            beyond = 0;
             if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW) {
                 is.penalty = of->penalty;
                 continue;
