@@ -122,9 +122,7 @@ def by_python(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture(scope="session")
-def sanitized(
-    compiler: str, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Any, Path], Path]:
+def sanitized(compiler: str, tmp_path_factory: Any) -> Callable[[Any, Path], Path]:
     """Links a source with an export, under the sanitizers where this compiler has any."""
     folder = tmp_path_factory.mktemp("sanitized")
     words = [compiler, *(flag for flag in STRICT if not flag.startswith(("-O", "-I")))]

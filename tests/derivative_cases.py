@@ -55,12 +55,8 @@ def _fixed_variable() -> Case:
     f = ca.sumsqr(x - ca.vertcat(p[0], 2 * p[1], 1)) + 0.3 * x[0] * x[1] * x[2] * p[0]
 
     def call(t: Any) -> dict[str, Any]:
-        return {
-            "p": t[:2],
-            "x0": 0.5,
-            "lbx": ca.vertcat(-1, -1, t[2]),
-            "ubx": ca.vertcat(5, 0.8, t[2]),
-        }
+        lbx, ubx = ca.vertcat(-1, -1, t[2]), ca.vertcat(5, 0.8, t[2])
+        return {"p": t[:2], "x0": 0.5, "lbx": lbx, "ubx": ubx}
 
     return {"x": x, "p": p, "f": f}, call, [0.9, 1.1, 0.2]
 

@@ -201,10 +201,8 @@ def corridor(N: int = 5) -> tuple[dict[str, Any], Numbers]:
     return nlp, arguments
 
 
-CASES = {
-    made.__name__: made
-    for made in (van_der_pol, with_rows, with_fixed, steep, hs071, box, no_parameter)
-}
+MADE = van_der_pol, with_rows, with_fixed, steep, hs071, box, no_parameter
+CASES = {made.__name__: made for made in MADE}
 
 
 def problem_of(case: Case) -> Problem:

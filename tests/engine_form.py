@@ -53,15 +53,10 @@ class Form:
         evaluate = self.core.hybrid_evaluate
         return int(evaluate(ct.byref(self.form), ct.byref(self.point), None))
 
-    def matrix(
-        self, values: np.ndarray, rows: str, cols: str, shape: tuple[int, int]
-    ) -> np.ndarray:
+    def matrix(self, values: np.ndarray, rows: str, cols: str, shape: Any) -> np.ndarray:
         full = np.zeros(shape)
-        at = (
-            whole(getattr(self.data, rows), values.size),
-            whole(getattr(self.data, cols), values.size),
-        )
-        np.add.at(full, at, values)
+        at = (whole(getattr(self.data, name), values.size) for name in (rows, cols))
+        np.add.at(full, tuple(at), values)
         return full
 
     def call(self, name: str, *arrays: Any) -> Any:
@@ -148,9 +143,7 @@ class Formula:
         W[kept] = (self.scale_f * of_f + of_g)[np.ix_(self.free, self.free)]
         return W
 
-    def multipliers(
-        self, lam_x: np.ndarray, lam_g: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def multipliers(self, lam_x: np.ndarray, lam_g: np.ndarray) -> tuple[np.ndarray, ...]:
         """(y, z_lower, z_upper) of the user's: those of a slack are its row's."""
         y = lam_g[self.rows] * self.scale_f / self.scale_c
         z = np.r_[self.scale_f * lam_x[self.free], y[self.slack]]

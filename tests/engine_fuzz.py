@@ -10,6 +10,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -102,11 +103,8 @@ def solve(core: Core, known: Known, draws: np.random.Generator) -> Iterator[str]
     yield f"method {said.method}"
 
 
-def solve_in_batches(
-    problem: Problem, core: Core, known: Known, count: int, draws: np.random.Generator
-) -> int:
+def solve_in_batches(problem: Problem, core: Core, known: Known, count: int, draws: Any) -> int:
     """So many solves at once over three threads; how many were solved."""
-    engine = engine_of(problem)
     numbers = np.zeros((count, core.numbers.size))
     for name, values in known.items():
         numbers[:, core.places[name]] = values
@@ -116,8 +114,7 @@ def solve_in_batches(
     sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
     with_sides = draws.integers(0, 2, count).astype(np.int8)
     rows = Rows(numbers, sides, with_sides, core.places)
-    bounds = problem.numbers(**known).bounds
-    Workers(engine, bounds, LIMITS).solve(rows, 3)
+    Workers(engine_of(problem), problem.numbers(**known).bounds, LIMITS).solve(rows, 3)
     return int(rows.success().sum())
 
 

@@ -80,9 +80,7 @@ class Judge:
                 worst.append(abs(lam[i]) * distance)
         return float(max(worst)) if np.isfinite([here.f, *worst]).all() else INF
 
-    def infeasibility(
-        self, x: Any, call: Mapping[str, Any], weights: Any = 1.0
-    ) -> tuple[float, float]:
+    def infeasibility(self, x: Any, call: Any, weights: Any = 1.0) -> tuple[float, float]:
         """(‖v‖₂, slope) of the weighted violation v of the rows over the box lbx ≤ x ≤ ubx.
 
         The slope is ‖x − P(x − ∇½‖v‖²)‖ ⁄ ‖v‖ with P the projection onto the box: zero where no

@@ -59,9 +59,7 @@ class Known:
         return self.name
 
 
-def of_entry(
-    f: str, g: list[str], verdict: str, bounds: dict[str, Any] | None = None, **known: Any
-) -> Known:
+def of_entry(f: str, g: list[str], verdict: str, bounds: Any = None, **known: Any) -> Known:
     """A line of ``data/points.json``."""
     given = {
         key: None if value is None else tuple(value if key in WORDS else value_of(value))

@@ -25,9 +25,8 @@ class Answer:
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Answer:
-        return cls(
-            numbers(found["x"]), float(found["f"]), numbers(found["lam_x"]), numbers(found["lam_g"])
-        )
+        x, lam_x, lam_g = (numbers(found[name]) for name in ("x", "lam_x", "lam_g"))
+        return cls(x, float(found["f"]), lam_x, lam_g)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +62,10 @@ class Random:
         return ca.substitute([self.f, self.g], [self.x], [x])
 
 
-def _limits(
-    rng: np.random.Generator, kind: str, value: float, active: bool
-) -> tuple[float, float, float]:
+def _limits(rng: Any, kind: str, value: float, active: bool) -> tuple[float, float, float]:
     """(lower, upper, multiplier) around a value; a multiplier points to an active side."""
-    near, far, size = (
-        0.0 if active else rng.uniform(0.3, 2),
-        rng.uniform(0.3, 2),
-        rng.uniform(0.5, 2),
-    )
+    near = 0.0 if active else rng.uniform(0.3, 2)
+    far, size = rng.uniform(0.3, 2), rng.uniform(0.5, 2)
     upper_side = kind == "upper" or (kind == "both" and rng.random() < 0.5)
     if kind == "free":
         return -INF, INF, 0.0

@@ -53,12 +53,11 @@ def test_the_method_is_the_page(n: int, m: int, condition: float, seed: int, sta
     solver = Solver(one.problem, "algorithm-1", tol=1e-300, max_iter=25, divergence=1e2, M_max=1e9)
     given = None if start == "x_0" else x_prev
     history = solver.solve(one.x0, lam_g0=one.multipliers0, x_prev=given, history=True).history
-    assert np.array_equal(history.mu[0], one.multipliers0)
+    xs, mus = history.x, history.mu
+    assert np.array_equal(mus[0], one.multipliers0)
     h, B = oracle.first(x_prev).h, np.zeros((m, m))
     C_opt = algorithm_1(oracle.second(one.x0, one.multipliers0), one.multipliers0, h, B).C_opt
-    steps = zip(
-        history.x, history.mu, history.corrections, history.x[1:], history.mu[1:], strict=False
-    )
+    steps = zip(xs, mus, history.corrections, xs[1:], mus[1:], strict=False)
     for x, mu, design, x_next, mu_next in steps:
         at = oracle.second(x, mu)
         page = algorithm_1(at, mu, h, C_opt)
@@ -67,7 +66,7 @@ def test_the_method_is_the_page(n: int, m: int, condition: float, seed: int, sta
         assert close(x_next, page.x)
         assert close(mu_next, page.mu)
         h, C_opt = at.h, page.C_opt
-    assert len(history.x) > 2
+    assert len(xs) > 2
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -90,18 +89,13 @@ def test_the_rule_is_the_page_for_any_metric_and_constants(seed: int) -> None:
 
 def test_the_page_is_the_tests_own_recursion() -> None:
     problem, x, mu = by_hand.instance(3.0, 4)
-    h, C_opt = (
-        problem.h(x),
-        by_hand.PaperDesign()(problem.hessian(x, mu), problem.jacobian(x)).C_opt,
-    )
+    C_opt = by_hand.PaperDesign()(problem.hessian(x, mu), problem.jacobian(x)).C_opt
+    h = problem.h(x)
     for x_hand, mu_hand in islice(by_hand.algorithm_1(problem, by_hand.PaperDesign(), x, mu), 30):
         assert close(x, x_hand)
         assert close(mu, mu_hand)
-        h_t = problem.h(x)
-        at = Evaluation(
-            x, 0.0, problem.gradient(x), h_t, problem.jacobian(x), problem.hessian(x, mu), h_t
-        )
-        step = algorithm_1(at, mu, h, C_opt)
+        h_t, B, H = problem.h(x), problem.jacobian(x), problem.hessian(x, mu)
+        step = algorithm_1(Evaluation(x, 0.0, problem.gradient(x), h_t, B, H, h_t), mu, h, C_opt)
         x, mu, h, C_opt = step.x, step.mu, h_t, step.C_opt
 
 

@@ -421,9 +421,7 @@ def test_names_that_are_none_of_a_file_here(name):
         ("aarch64", ("asimd",), "aarch64-linux-gnu", False),
     ],
 )
-def test_instructions_that_the_processor_has(
-    tmp_path, monkeypatch, machine, features, target, wide
-):
+def test_instructions_of_the_processor(tmp_path, monkeypatch, machine, features, target, wide):
     monkeypatch.setattr(compilers, "processor", lambda: Processor(machine, "", features))
     path = script(tmp_path / "odd", f'echo "Target: {target}\nodd version 1.0"')
     found = compiler_of((path,))

@@ -1,11 +1,11 @@
 """The command line: help, listing, one-line errors, exit codes, and start files."""
 
 import io
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from watched import ended
 
 from casadi_hybrid.cli import main
 from casadi_hybrid.cli.new import KINDS
@@ -88,10 +88,7 @@ def test_a_pipe_without_greek_gets_question_marks(tmp_path, monkeypatch):
 
 
 def run(path: Path, *options: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path), *options],
-        capture_output=True, text=True, check=False, cwd=path.parent,
-    )  # fmt: skip
+    done = ended([sys.executable, "-W", "error", str(path), *options], cwd=path.parent)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -101,8 +98,7 @@ def test_a_start_file_runs(kind: str, tmp_path: Path, capsys: pytest.CaptureFixt
     path = tmp_path / "mine" / "start.py"
     assert main(["new", str(path.with_suffix("")), f"--{kind}"]) == 0
     assert f"python {path}" in capsys.readouterr().out
-    said = run(path)
-    assert {"nlp": "ACCEPTED", "ocp": "success: True", "mpc": "solved"}[kind] in said
+    assert {"nlp": "ACCEPTED", "ocp": "success: True", "mpc": "solved"}[kind] in run(path)
 
 
 def test_a_copy_of_a_scenario_runs_from_anywhere(tmp_path: Path) -> None:

@@ -154,14 +154,11 @@ LAWS = [
 def test_prediction_and_simulation_agree(law, wrong, walk):
     """Within 5 %, also around a plant that the law does not know or that drifts; 125,000 steps."""
     actual = B * (1 + wrong * np.array([[1.0, -1.0, 0.5, 1.0]]))
-    rest = run_to_rest(law, actual)
     expected = predict(law, R, actual, drift=walk)
-    seen = measure(
-        law, lambda u: plant(u, actual), rest, R, drift=walk, steps=500, settle=50, runs=250
-    )
-    np.testing.assert_allclose(
-        np.diag(seen.errors), np.diag(expected.errors), rtol=0.05, atol=1e-15
-    )
+    long = {"drift": walk, "steps": 500, "settle": 50, "runs": 250}
+    seen = measure(law, lambda u: plant(u, actual), run_to_rest(law, actual), R, **long)
+    errors = np.diag(expected.errors)
+    np.testing.assert_allclose(np.diag(seen.errors), errors, rtol=0.05, atol=1e-15)
     still = np.trace(predict(law, R, actual).errors)
     assert np.trace(expected.errors) >= (1.1 if np.any(walk) else 1.0) * still
     if not np.any(walk):
@@ -180,9 +177,8 @@ def test_the_price_of_not_listening():
     errors = {s: np.diag(predict(made(s), 0.0, drift=1.0).errors) for s in SPLITS}
     assert (errors["memory"] < 0.6 * errors["augmentation"]).all()
     np.testing.assert_allclose(errors["designed"][1], errors["memory"][1], rtol=1e-6)
-    np.testing.assert_allclose(
-        errors["designed"][[0, 2]], errors["augmentation"][[0, 2]], rtol=1e-6
-    )
+    for i in (0, 2):
+        np.testing.assert_allclose(errors["designed"][i], errors["augmentation"][i], rtol=1e-6)
 
 
 def spread(M, P, D):
@@ -334,28 +330,23 @@ def test_bad_designs_are_refused_by_name(change, message):
 
 
 def test_other_bad_input_is_refused_by_name():
-    law = made()
+    law, ones, wide = made(), np.ones(4), np.array([[1.0, 0.0, 0.0]])
+    begun, square = FeedbackController, made(model=lambda u: u)
     with pytest.raises(InputError, match="preferred and gradient both"):
         HybridFeedback(law.design, PREFERRED, gradient=lambda u: u)
-    with pytest.raises(InputError, match="reads must be one of"):
-        made(reads="both")
-    with pytest.raises(InputError, match="model must be a function"):
-        made(model=3.0)
-    with pytest.raises(InputError, match="law must be an object with the method 'start'"):
-        FeedbackController(law.design, np.ones(4))
-    with pytest.raises(InputError, match=r"u0 has shape \(3,\)"):
-        FeedbackController(law, np.ones(3))
-    with pytest.raises(InputError, match=r"measured has shape \(2,\) but \(3,\)"):
-        FeedbackController(law, np.ones(4)).step([1.0, 2.0])
-    with pytest.raises(InputError, match="what model returned has shape"):
-        FeedbackController(made(model=lambda u: u), np.ones(4)).step(np.zeros(3))
-    with pytest.raises(InputError, match="spectral radius"):
-        predict(law, R, -B)
-    with pytest.raises(InputError, match="drift has the eigenvalue"):
-        predict(law, R, drift=[-1.0, 0.0, 0.0])
-    with pytest.raises(InputError, match="plant must be a function"):
-        measure(law, None, np.ones(4), R)
-    wide = np.array([[1.0, 0.0, 0.0]])
+    for message, call in (
+        ("reads must be one of", lambda: made(reads="both")),
+        ("model must be a function", lambda: made(model=3.0)),
+        ("law must be an object with the method 'start'", lambda: begun(law.design, ones)),
+        (r"u0 has shape \(3,\)", lambda: begun(law, np.ones(3))),
+        (r"measured has shape \(2,\) but \(3,\)", lambda: begun(law, ones).step([1.0, 2.0])),
+        ("what model returned has shape", lambda: begun(square, ones).step(np.zeros(3))),
+        ("spectral radius", lambda: predict(law, R, -B)),
+        ("drift has the eigenvalue", lambda: predict(law, R, drift=[-1.0, 0.0, 0.0])),
+        ("plant must be a function", lambda: measure(law, None, ones, R)),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
     with pytest.raises(InputError, match=r"rate 0\.5 is out of reach of one gradient step"):
         GradientFeedback.tuned(wide, np.diag([1.0, 1.0, 100.0]), 1.0, 0.5)
 
@@ -367,10 +358,9 @@ def test_a_split_may_be_a_share_for_each_measurement():
     np.testing.assert_allclose(other.correction.C_opt, one.M * shares)
     np.testing.assert_allclose(other.M, one.M)
     np.testing.assert_allclose(one.with_split([0, 1]).projected, one.projected, atol=1e-15)
-    with pytest.raises(InputError, match="split"):
-        one.with_split([0.5, 0.5, 0.5])
-    with pytest.raises(InputError, match="split"):
-        one.with_split("half")
+    for wrong in ([0.5, 0.5, 0.5], "half"):
+        with pytest.raises(InputError, match="split"):
+            one.with_split(wrong)
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])

@@ -59,9 +59,8 @@ def test_a_soft_limit_follows_its_parameter():
     ocp.path("slow", ocp.model.symbol("v"), lower=-ocp.parameter("slowest", 1.0))
     assert ocp.solve([1.0, 0.0], slowest=0.3)["v"].min() == pytest.approx(-0.3, abs=1e-6)
     for fastest in (0.4, 0.8):
-        assert ocp.solve([1.0, 0.0], fastest=fastest)["v"].min() == pytest.approx(
-            -fastest, abs=1e-4
-        )
+        found = ocp.solve([1.0, 0.0], fastest=fastest)
+        assert found["v"].min() == pytest.approx(-fastest, abs=1e-4)
 
 
 def test_a_limit_of_scenarios_follows_the_parameter_of_each():
@@ -103,17 +102,16 @@ def test_slopes_know_what_a_limit_follows(method, tmp_path):
 
 def test_limits_that_cannot_be_are_refused():
     model = Model("m")
-    other = Model("other").parameter("p")
-    with pytest.raises(InputError, match=r"upper of 'v' .* 'p'|'p'"):
-        model.state("v", upper=other)
-    goal = model.reference("goal")
-    with pytest.raises(InputError, match="goal"):
-        model.state("v", upper=goal)
+    for limit, said in (
+        (Model("other").parameter("p"), r"upper of 'v' .* 'p'|'p'"),
+        (model.reference("goal"), "goal"),
+    ):
+        with pytest.raises(InputError, match=said):
+            model.state("v", upper=limit)
     with pytest.raises(InputError, match="above its upper"):
         cart().solve([1.0, 0.0], fastest=-1.0)
-    ocp = cart()
     with pytest.raises(InputError, match="'fastest' is in a limit of the model"):
-        ocp.free("fastest")
+        cart().free("fastest")
     step = MPC(cart(), default=0).step([1.0, 0.0], fastest=-1.0)
     assert (step.status, step["force"]) == ("default", 0.0)
     assert "above its upper" in step.reason
@@ -189,8 +187,7 @@ def test_a_run_judges_path_constraints_and_the_limits_of_each_step(tmp_path):
 
 
 def test_of_scenarios_all_have_the_new_limit():
-    ocp = cart(fixed=False)
-    mpc = MPC(Scenarios(ocp, {"one": {}, "other": {"strength": 2.0}}))
+    mpc = MPC(Scenarios(cart(fixed=False), {"one": {}, "other": {"strength": 2.0}}))
     mpc.limits(v=(-0.3, 0.3), force=(-1, 1))
     step = mpc.step([1.0, 0.0])
     assert step.status == "solved"
@@ -235,13 +232,10 @@ def tank(method=None, linear=False):
     return ocp
 
 
-def test_what_was_applied_last_is_a_parameter():
+def test_what_was_applied_last_is_a_parameter_that_a_controller_gives():
     ocp = tank()
     np.testing.assert_allclose(ocp.solve([0.0], v_previous=-1.0)["v"][:2], [-0.9, -0.8], atol=1e-6)
     assert ocp.previous("v") is ocp.previous("v")
-
-
-def test_a_controller_gives_what_it_applied():
     mpc = MPC(tank())
     applied = [mpc.step([0.0])["v"] for _ in range(3)]
     np.testing.assert_allclose(applied, [0.4, 0.5, 0.6], atol=1e-6)

@@ -195,10 +195,9 @@ def test_parameters_reach_the_controller():
 
 
 def test_a_step_without_a_plan_is_a_failed_one():
-    words = iter(["solved", "last plan", "softened", "fallback"])
-    controller = SimpleNamespace(
-        step=lambda x, time: SimpleNamespace(control=[0.0], status=next(words))
-    )
+    said = "solved", "last plan", "softened", "fallback"
+    steps = (SimpleNamespace(control=[0.0], status=word) for word in said)
+    controller = SimpleNamespace(step=lambda x, time: next(steps))
     run = simulate(lambda x, u: x, controller, steps=4, x0=[0.0], period=1.0)
     assert run.success.tolist() == [True, False, True, False]
 
@@ -395,12 +394,13 @@ def test_a_run_says_what_happened_where_it_is_printed():
 def test_bad_controls_and_plants_are_refused():
     with pytest.raises(InputError, match="the control of step 0"):
         simulate(Plant(masses(), 0.1), lambda time, x: [1.0, 2.0], steps=2, x0=[1, 0])
-    with pytest.raises(InputError, match="outputs names 'x' twice"):
-        Plant(masses(), 0.1, outputs=["x", "x"])
-    with pytest.raises(InputError, match="no parameter 'los'"):
-        Plant(cooling(), 0.1, parameters={"los": 1.0})
-    with pytest.raises(InputError, match="period"):
-        Plant(cooling(), 0.0)
+    for model, period, options, said in (
+        (masses(), 0.1, {"outputs": ["x", "x"]}, "outputs names 'x' twice"),
+        (cooling(), 0.1, {"parameters": {"los": 1.0}}, "no parameter 'los'"),
+        (cooling(), 0.0, {}, "period"),
+    ):
+        with pytest.raises(InputError, match=said):
+            Plant(model, period, **options)
     with pytest.raises(InputError, match="different"):
         monte_carlo(one_run, [1, 1])
 

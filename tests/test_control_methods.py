@@ -19,14 +19,12 @@ def slope(x, u):
 
 def exact(inputs):
     """The states at the ends of the intervals and the integral of the effort."""
-    states, cost = [START], 0.0
+    states, cost, span = [START], 0.0, (0, DURATION / len(inputs))
     for u in inputs:
-        span = (0, DURATION / len(inputs))
-        done = solve_ivp(
-            lambda _, z, u=u: slope(z, u), span, [*states[-1], 0], rtol=1e-12, atol=1e-13
-        )
-        states.append(done.y[:2, -1])
-        cost += done.y[2, -1]
+        z0 = [*states[-1], 0]
+        end = solve_ivp(lambda _, z, u=u: slope(z, u), span, z0, rtol=1e-12, atol=1e-13).y[:, -1]
+        states.append(end[:2])
+        cost += end[2]
     return np.array(states).T, cost
 
 
@@ -36,9 +34,8 @@ def solved(method, inputs, *, scale=(1.0, 1.0), unroll=True):
     angle, rate = plant.state("angle", scale=scale[0]), plant.state("rate", scale=scale[1])
     u = plant.reference("torque", np.append(inputs, 0.0))
     plant.rates(angle=rate, rate=u - 2.0 * ca.sin(angle) - 0.3 * rate)
-    ocp = OptimalControl(
-        plant, duration=DURATION, intervals=len(inputs), method=method, unroll=unroll
-    )
+    steps = {"duration": DURATION, "intervals": len(inputs)}
+    ocp = OptimalControl(plant, **steps, method=method, unroll=unroll)
     ocp.initial(angle=START[0], rate=START[1])
     ocp.minimize("effort", integral=angle**2 + u * rate)
     program = ocp.program
@@ -70,9 +67,8 @@ def test_methods_have_their_order_in_states_and_cost(method, coarse, order):
         states, cost = exact(inputs)
         solution, _ = solved(method, inputs)
         assert solution.costs["effort"] == pytest.approx(solution.objective)
-        errors.append(
-            (np.abs(solution.states[:, -1] - states[:, -1]).max(), abs(solution.objective - cost))
-        )
+        miss = np.abs(solution.states[:, -1] - states[:, -1]).max()
+        errors.append((miss, abs(solution.objective - cost)))
     assert np.log2(errors[0][0] / errors[1][0]) == pytest.approx(order, abs=0.4)
     # The error of the cost may change its sign between the two.
     assert np.log2(errors[0][1] / errors[1][1]) > order - 0.7
@@ -95,14 +91,11 @@ def test_points_lie_on_the_solution_and_rows_have_names():
     assert times[-1] == 1.0  # the last point is the end, which is no unknown of its own
     states, _ = exact(inputs)
     for k in range(4):
-        h = DURATION / 4
+        h, z0 = DURATION / 4, states[:, k]
         at = [h * t for t in times[:2]]
-        done = solve_ivp(
-            lambda _, z: slope(z, 0.3)[:2], (0, h), states[:, k], t_eval=at, rtol=1e-11
-        )
-        found = np.vstack(
-            [blocks[f"{name} inside"][:, 2 * k : 2 * k + 2] for name in ("angle", "rate")]
-        )
+        done = solve_ivp(lambda _, z: slope(z, 0.3)[:2], (0, h), z0, t_eval=at, rtol=1e-11)
+        inside = (blocks[f"{name} inside"] for name in ("angle", "rate"))
+        found = np.vstack([of[:, 2 * k : 2 * k + 2] for of in inside])
         np.testing.assert_allclose(found, done.y, atol=2e-3)
     names = solution.program.constraint_names
     assert {"initial angle", "initial rate", "dynamics[0,0]", "dynamics[1,11]"} <= set(names)
@@ -128,7 +121,6 @@ def test_a_held_control_is_guessed_by_what_a_solution_has():
     program = ocp.numbers(guess={"u": found["u"], "ramp": found["ramp"]})
     np.testing.assert_allclose(program.unpack(program.x0)["u"], found["u"], rtol=1e-12)
     np.testing.assert_allclose(program.unpack(program.x0)["ramp"][0], found["ramp"], rtol=1e-12)
-    with pytest.raises(InputError, match="guess of 'ramp' has the shape"):
-        ocp.numbers(guess={"ramp": found["ramp"][:-1]})
-    with pytest.raises(InputError, match="guess of 'u' has the shape"):
-        ocp.numbers(guess={"u": np.zeros((2, 2))})
+    for name, wrong in (("ramp", found["ramp"][:-1]), ("u", np.zeros((2, 2)))):
+        with pytest.raises(InputError, match=f"guess of '{name}' has the shape"):
+            ocp.numbers(guess={name: wrong})

@@ -261,9 +261,8 @@ def test_arguments_are_refused_by_name(arguments, message):
 @pytest.mark.parametrize(("made", "asked"), [(MHE, "covariance"), (EKF, "success")])
 def test_a_bad_step_leaves_the_estimator_as_it_was(made, asked):
     measured, inputs = experiment()
-    one, twin = (
-        made(linear(), 1.0, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0) for _ in range(2)
-    )
+    known = {"noise": R, "process": Q, "prior": P0, "x0": M0}
+    one, twin = (made(linear(), 1.0, outputs=["y"], **known) for _ in range(2))
     with pytest.raises(InputError, match="no step yet"):
         getattr(one, asked)
     one.step(measured[0], time=2.0)

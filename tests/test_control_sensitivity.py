@@ -45,9 +45,7 @@ def differences(ocp: OptimalControl, h: float, **change: Any) -> Any:
     """By solutions for numbers that are larger and smaller; change: name → (value, direction)."""
     found = []
     for sign in (1, -1):
-        numbers = {
-            name: value + sign * h * np.asarray(way) for name, (value, way) in change.items()
-        }
+        numbers = {of: value + sign * h * np.asarray(way) for of, (value, way) in change.items()}
         x0 = {"angle": numbers.pop("angle")} if "angle" in numbers else None
         found.append(ocp.solve(x0, **numbers))
     up, down = found

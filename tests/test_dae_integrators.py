@@ -35,9 +35,7 @@ def chain(algebraic: bool, *, of_z: bool = False, plain: bool = False) -> dict[s
 @pytest.mark.parametrize("of_z", [False, True])
 def test_derivatives_are_those_of_the_problem_without_algebraic_states(of_z: bool) -> None:
     before = ca.GlobalOptions.getMaxNumDir()
-    with_z, without = (
-        Problem.from_nlp(chain(algebraic, of_z=of_z)).functions for algebraic in (True, False)
-    )
+    with_z, without = (Problem.from_nlp(chain(z, of_z=of_z)).functions for z in (True, False))
     assert ca.GlobalOptions.getMaxNumDir() == before
     point, p = np.linspace(-0.5, 0.5, STEPS), [0.8, 0.1]
     lam = np.arange(1.0, with_z.second.size1_in("lam") + 1.0)

@@ -118,8 +118,7 @@ def test_what_does_not_fit_is_refused(options: dict[str, Any], says: str) -> Non
 def test_a_problem_carries_its_derivatives(exact: Any) -> None:
     own = Derivatives(hess_lag=hess_lag())
     problem = Problem(x=X, p=P, f=F, g=G, ubg=[1, 4], derivatives=own)
-    again = pickle.loads(pickle.dumps(problem))
-    result = Solver(again).solve([0.5, 0.5], p=2.0)
+    result = Solver(pickle.loads(pickle.dumps(problem))).solve([0.5, 0.5], p=2.0)
     assert result.hessian == "given"
     assert result.iterations == exact.iterations
     learned = problem.with_derivatives(Derivatives("limited-memory"))
@@ -200,13 +199,12 @@ def test_given_residuals() -> None:
     root = ca.DM(np.linalg.cholesky(W.full()).T)
     with pytest.raises(InputError, match="no square is seen in f; give residuals"):
         nlpsol("s", "hybrid", {**NLP, "f": twisted}, {"hessian_approximation": "gauss-newton"})
-    for factor, scale in ((1.0, 1.0), (0.5, 0.5)):
-        own = Derivatives(
-            "gauss-newton", residuals=ca.Function("r", [X, P], [root @ RESIDUALS[:2]])
-        )
+    r = root @ RESIDUALS[:2]
+    own = Derivatives("gauss-newton", residuals=ca.Function("r", [X, P], [r]))
+    for factor in (1.0, 0.5):
         problem = Problem(x=X, p=P, f=factor * twisted, derivatives=own)
-        J = ca.jacobian(root @ RESIDUALS[:2], X)
-        wanted = ca.Function("H", [X, P], [2 * scale * J.T @ J])([0.7, -0.4], 1.5)
+        J = ca.jacobian(r, X)
+        wanted = ca.Function("H", [X, P], [2 * factor * J.T @ J])([0.7, -0.4], 1.5)
         found = problem.functions.with_hessian("curvature")([0.7, -0.4], [], 1.5)
         np.testing.assert_allclose(found.full(), wanted.full(), atol=1e-12)
     wrong = Derivatives("gauss-newton", residuals=ca.Function("r", [X, P], [RESIDUALS]))
@@ -261,8 +259,6 @@ def test_a_functions_own_derivatives_survive_expansion_where_they_come_first() -
 
 def test_a_given_hessian_may_leave_out_what_it_has_no_use_for(exact: Any) -> None:
     """As of Gauss–Newton, which knows no multipliers of the constraints."""
-    full = hess_lag()
-    blank = ca.SX(0, 0)
-    at = full(X, P, SIGMA, ca.DM([0.5, 0.0]))
-    partial = ca.Function("hess_lag", [X, P, SIGMA, blank], [at])
+    at = hess_lag()(X, P, SIGMA, ca.DM([0.5, 0.0]))
+    partial = ca.Function("hess_lag", [X, P, SIGMA, ca.SX(0, 0)], [at])
     assert solved(hess_lag=partial, max_iter=200).success

@@ -150,9 +150,7 @@ def test_the_optimum_of_a_diagonal_case() -> None:
 def test_splits_of_problem_p_are_splits_of_the_rule() -> None:
     """C_aug + C_opt = M, S1–S3 hold, and the steps are longer than the closed form's."""
     for case in design.local_cases(3, 5, 3):
-        closed, clipped, best = (
-            case.design(split) for split in (None, ClippedSplit(), OptimalSplit())
-        )
+        closed, clipped, best = map(case.design, (None, ClippedSplit(), OptimalSplit()))
         for d in (clipped, best):
             assert pytest.approx(closed.M) == d.M
             kept = np.linalg.norm(case.model.B.T @ d.C_aug @ case.model.B + case.model.H, 2)

@@ -30,9 +30,8 @@ def gaps(x: list[Any], h: Callable[[int], Any]) -> Any:
 def trapezoidal(x: list[Any]) -> Any:
     """Two intervals share the right side between them."""
     slope = [step(a, 1.0) - a for a in x]
-    return ca.vertcat(
-        *(x[k + 1] - x[k] - 0.05 * (slope[k] + slope[k + 1]) for k in range(len(x) - 1))
-    )
+    stages = range(len(x) - 1)
+    return ca.vertcat(*(x[k + 1] - x[k] - 0.05 * (slope[k] + slope[k + 1]) for k in stages))
 
 
 def triangles(x: list[Any]) -> Any:

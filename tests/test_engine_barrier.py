@@ -186,9 +186,8 @@ def test_rows_are_dependent_where_their_rank_is_not_full(core: Any) -> None:
             A[0] = draws.normal(size=m - 1) @ A[1:]
         A *= 10.0 ** draws.uniform(-100, 100)
         rows, cols = (places.astype(np.int32) for places in np.nonzero(A))
-        plan = C.hybrid_plan(
-            n=n, m=m, nnz_A=rows.size, A_rows=rows.ctypes.data, A_cols=cols.ctypes.data
-        )
+        of_A = {"nnz_A": rows.size, "A_rows": rows.ctypes.data, "A_cols": cols.ctypes.data}
+        plan = C.hybrid_plan(n=n, m=m, **of_A)
         values, room, order = A[rows, cols], np.empty((n + 2) * m), np.empty(n, np.int32)
         found = core.hybrid_rows_are_dependent(
             ct.addressof(plan), values.ctypes.data, room.ctypes.data, order.ctypes.data
@@ -204,9 +203,8 @@ def test_the_ray_test_by_its_definition(core: Any) -> None:
         ("lbx", [-INF, -INF]), ("ubx", [INF, INF]), ("lbg", [1]), ("ubg", [2]),
     )}  # fmt: skip
     J_rows, J_cols, J = np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.array([1.0, -1.0])
-    plan = C.hybrid_plan(
-        n_x=2, n_g=1, nnz_J=2, J_rows=J_rows.ctypes.data, J_cols=J_cols.ctypes.data
-    )
+    of_J = {"nnz_J": 2, "J_rows": J_rows.ctypes.data, "J_cols": J_cols.ctypes.data}
+    plan = C.hybrid_plan(n_x=2, n_g=1, **of_J)
     numbers = C.hybrid_numbers(**{name: bounds.ctypes.data for name, bounds in of.items()})
     work, ends = np.zeros(2), {0: None, UNBOUNDED: "unbounded", DIVERGED: "diverged"}
     core.hybrid_ray_test.argtypes = [c_void_p, c_void_p, c_void_p, c_double, c_void_p, c_void_p]

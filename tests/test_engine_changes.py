@@ -65,16 +65,13 @@ Made = Callable[[np.random.Generator], dict[str, Any]]
 @pytest.mark.parametrize(
     ("made", "least", "most"), [(dense, 30, 0.9), (past_walls, 28, 0.5), (tied, 15, 1.0)]
 )
-def test_they_lead_to_the_solution_of_the_quadratic_program(
-    made: Made, least: int, most: float
-) -> None:
+def test_they_solve_the_quadratic_program(made: Made, least: int, most: float) -> None:
     """One step, whose KKT conditions are those of the program; changes cost no factorization."""
     solved = factors = changes = 0
     for seed in range(30):
         draws = np.random.default_rng(seed)
         program = made(draws)
-        nlp = program.pop("nlp")
-        problem = Problem(**nlp)
+        problem = Problem(**(nlp := program.pop("nlp")))
         given = {"x0": draws.uniform(-1, 1, problem.n), "lam_g0": np.zeros(problem.m)}
         given["lam_x0"] = draws.standard_normal(problem.n) * (np.abs(given["x0"]) > 0.7)
         form = Form(problem, problem.numbers(**program, **given))
@@ -123,8 +120,7 @@ def test_a_step_in_vain_leaves_no_trace() -> None:
     x = ca.SX.sym("x", 2)
     f = (x[0] - 1e-6) ** 2 + 10 * ca.fmax(0, x[0]) ** 2 + (x[1] - 1) ** 2
     problem = Problem(x=x, f=f, g=x[0] + x[1])
-    numbers = problem.numbers(x0=[-1, 1], lam_g0=[1e-14], lbg=-5, ubg=5)
-    form = Form(problem, numbers)
+    form = Form(problem, problem.numbers(x0=[-1, 1], lam_g0=[1e-14], lbg=-5, ubg=5))
     space = form.space
     space.limit(replace(Limits(), max_iter=2))
     assert form.warm() == LIMIT

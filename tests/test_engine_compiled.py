@@ -30,21 +30,14 @@ from casadi_hybrid.problem.building import BuildError, build
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
 
 
-def as_lists(functions: tuple[ca.Function, ca.Function]) -> Lists:
-    """Whether or not they are worth it."""
-    return Lists(*functions, worth=np.inf)
-
-
 def same_at_random(made: Form, functions: tuple[ca.Function, ca.Function], seed: int = 0) -> None:
-    if isinstance(made, Code):
-        same_at_random(as_lists(functions), functions, seed)
+    if isinstance(made, Code):  # and as lists, whether or not they are worth it
+        same_at_random(Lists(*functions, worth=np.inf), functions, seed)
     draws = np.random.default_rng(seed)
     for which, function in enumerate(functions):
+        sizes = [function.nnz_in(i) for i in range(function.n_in())]
         for scale in (1e-3, 1.0, 30.0):
-            numbers = (
-                scale * draws.standard_normal(function.nnz_in(i)) for i in range(function.n_in())
-            )
-            same_bits(made, which, function, *numbers)
+            same_bits(made, which, function, *(scale * draws.standard_normal(n) for n in sizes))
 
 
 def functions_of(nlp: dict[str, Any]) -> tuple[ca.Function, ca.Function]:
@@ -59,8 +52,7 @@ def flow(x: ca.SX, u: ca.SX) -> ca.SX:
 
 
 def step(x: ca.SX, u: ca.SX, h: Any) -> ca.SX:
-    first = flow(x, u)
-    return x + h * flow(x + h / 2 * first, u)
+    return x + h * flow(x + h / 2 * flow(x, u), u)
 
 
 def horizon(stages: int, how: str) -> dict[str, Any]:
@@ -219,9 +211,8 @@ def test_where_little_repeats_the_interpreter_serves() -> None:
     functions = functions_of(horizon(3, "single"))
     with pytest.raises(UntranslatedError, match="too little of the functions repeats"):
         Lists(*functions)
-    x = ca.SX.sym("x", 300)
-    nlp = {"x": x, "f": ca.sumsqr(x - 1)}
-    solver = nlpsol("s", "hybrid", nlp)  # too small for anything to be gained
+    x = ca.SX.sym("x", 300)  # too small for anything to be gained
+    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
     solver(x0=0)
     assert solver.stats()["functions"] == "interpreted"
 
@@ -263,8 +254,7 @@ def test_many_at_once_threads_and_pickles() -> None:
     assert (expected.x == found.x).all()
     assert fast.stats()["functions"] == "compiled"
     again = pickle.loads(pickle.dumps(fast))
-    alone = again(p=many[:, 3], **start)
-    assert (alone["x"].full().ravel() == expected.x[:, 3]).all()
+    assert (again(p=many[:, 3], **start)["x"].full().ravel() == expected.x[:, 3]).all()
     assert again.stats()["functions"] == "compiled"
     with ThreadPoolExecutor(2) as pool:
         each = list(pool.map(lambda k: fast(p=many[:, k], **start)["x"].full(), range(12)))
@@ -288,9 +278,8 @@ def test_interpreted_ones_serve_until_the_others_are_there() -> None:
             assert (expected["x"].full() == found["x"].full()).all()
             numbers = {**case.numbers, **warm(found)}
             said = fast.stats()["functions"], fast.stats()["functions_note"]
-            assert said == (
-                ("compiled", "") if there else ("interpreted", "they are being compiled")
-            )
+            waiting = "interpreted", "they are being compiled"
+            assert said == (("compiled", "") if there else waiting)
     thread = nlpsol("s", "hybrid", case.nlp, {"compile": "background"})._runner.compiled
     assert thread is not None
     assert thread.wait()
@@ -313,11 +302,8 @@ def test_what_was_compiled_meanwhile_serves_in_graphs(monkeypatch: pytest.Monkey
     before = [graph(case.numbers["p"]) for _ in range(2)]
     assert len(filled) == 1
     called: list[tuple[str, str]] = []
-    monkeypatch.setattr(
-        Core,
-        "_serve",
-        lambda space, *how, s=Core._serve: (called.append(how), s(space, *how)),
-    )
+    serve = Core._serve
+    monkeypatch.setattr(Core, "_serve", lambda one, *how: (called.append(how), serve(one, *how)))
     waited._build()
     after = [graph(case.numbers["p"]) for _ in range(2)]
     assert [how[1] for how in called] == ["compiled"]

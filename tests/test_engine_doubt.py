@@ -38,9 +38,8 @@ DOUBT = (
      "    if (hybrid_in_doubt(kkt)) return 2;\n    return", 1),
 )  # fmt: skip
 # No solution in a fixed order is accurate; and none by chosen pivots, before it is corrected.
-REFUSAL = (
-    ("kkt_matrix.c", "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;", "", 1),
-)
+ACCEPTED = "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;"
+REFUSAL = (("kkt_matrix.c", ACCEPTED, "", 1),)
 ROUGH = (
     *REFUSAL,
     ("kkt_matrix.c", "if (!hybrid_refined(plan, kkt, residual)) return 3;", "return 3;", 1),
@@ -49,9 +48,7 @@ ROUGH = (
 SINGULAR, ACCURATE = 2, 1e-10
 
 
-def core_with(
-    changes: tuple[tuple[str, str, str, int], ...], folder: Path, compiler: str
-) -> ct.CDLL:
+def core_with(changes: tuple[Any, ...], folder: Path, compiler: str) -> ct.CDLL:
     """A core with changes: file, what stands there, what instead, how often."""
     files = dict(core_sources().files)
     for name, old, new, count in changes:
@@ -63,9 +60,7 @@ def core_with(
     sources = sorted(name for name in files if name.endswith(".c"))
     flags = "-std=c99", "-O0", "-fPIC", "-shared", "-ffp-contract=off"
     subprocess.run([compiler, *flags, *sources, "-o", library, "-lm"], cwd=folder, check=True)
-    loaded = ct.CDLL(str(library))
-    C.declare(loaded)
-    return loaded
+    return C.declare(ct.CDLL(str(library)))
 
 
 @pytest.fixture(scope="module")
@@ -238,8 +233,7 @@ def test_an_inertia_under_a_change_of_low_rank_is_counted_anew() -> None:
 def coupled(n: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Variables that a sum couples, equations and inequalities, and bounds, some of them active."""
     x, p = ca.SX.sym("x", n), ca.SX.sym("p")
-    place = ca.DM(np.arange(n) % 7 / 7)
-    f = ca.sumsqr(x - place) + ca.sum1(x[:9]) ** 2 + ca.sum1(x**4)
+    f = ca.sumsqr(x - ca.DM(np.arange(n) % 7 / 7)) + ca.sum1(x[:9]) ** 2 + ca.sum1(x**4)
     g = ca.vertcat(*(x[i] + x[i + 1] ** 2 - 0.01 * i - p for i in range(0, 20, 2)))
     bounds = {"lbx": -0.2, "ubx": 0.5, "lbg": 0, "ubg": [0.0] * 5 + [1.0] * 5}
     return {"x": x, "p": p, "f": f, "g": g}, {"x0": 0.1, "p": 0.05, **bounds}

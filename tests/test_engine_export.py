@@ -5,7 +5,6 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import corridor
+from watched import ended
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.status import StopReason
@@ -104,7 +104,7 @@ int main(void) {{
 
 def run(program, text=""):
     """What a program prints; a sanitizer's finding fails."""
-    done = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=False)
+    done = ended([str(program)], input=text)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
@@ -141,8 +141,7 @@ def test_every_kind_of_bound_under_the_sanitizers(rows, sanitized):
         assert_answered(line, case)
         sets.add(tuple(np.sign(case.answer.lam_g)))
     assert len(sets) > 1  # the active rows have changed on the way
-    said = run(sanitized(rows, rows.folder / "main.c"))
-    assert "status 0" in said
+    assert "status 0" in run(sanitized(rows, rows.folder / "main.c"))
 
 
 def test_what_cannot_be_solved_has_a_status(rows, sanitized):
@@ -297,10 +296,8 @@ int main() {{
 }}
 """
         )
-        made = subprocess.run(
-            [command, *strict, f"-I{export.folder}", "-c", "driver.cpp", "-o", f"{name}.o"],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        words = [*strict, f"-I{export.folder}", "-c", "driver.cpp", "-o", f"{name}.o"]
+        made = ended([command, *words], cwd=tmp_path)
         assert (made.returncode, made.stderr) == (0, "")
         symbols = (tmp_path / f"{name}.o").read_bytes()
         assert f"{name}_solve".encode() in symbols
@@ -308,10 +305,8 @@ int main() {{
 
 
 def test_options_without_infinity_are_refused(searching, compiler):
-    done = subprocess.run(
-        [compiler, "-std=c99", "-ffast-math", "-c", "core/sqp.c", "-o", os.devnull],
-        cwd=searching.folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ["-std=c99", "-ffast-math", "-c", "core/sqp.c", "-o", os.devnull]
+    done = ended([compiler, *words], cwd=searching.folder)
     assert done.returncode
     assert "compile it without -ffast-math" in done.stderr
 
@@ -379,9 +374,7 @@ def test_it_does_not_link_with_the_core_of_another_version(rows, compiler, tmp_p
     for folder, links in ((rows.folder, False), (newer.folder, True)):
         core = (str(path) for path in (folder / "core").glob("*.c"))
         words = [compiler, "-std=c99", "-O0", f"-I{tmp_path}", tmp_path / "main.c", *own, *core]
-        done = subprocess.run(
-            [*words, "-lm", "-o", "both"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = ended([*words, "-lm", "-o", "both"], cwd=tmp_path)
         assert (done.returncode == 0) == links
         assert ("hybrid_core_" in done.stderr) == (not links)
 
@@ -392,9 +385,7 @@ def test_the_command_of_the_page_compiles_it(compiler, tmp_path):
     export = nlpsol("r", "hybrid", {"x": x, "f": (x - 1) ** 2}).export(tmp_path, cold=False)
     (command,) = re.findall(r"^    cc (.*)", (tmp_path / "README.md").read_text(), re.MULTILINE)
     command = f"{compiler} {command.replace('-O2', '-O0')} && ./example"
-    done = subprocess.run(
-        command, shell=True, cwd=export.folder, capture_output=True, text=True, check=False
-    )
+    done = ended(command, shell=True, cwd=export.folder)
     assert not done.returncode, done.stderr
     assert "status 0" in done.stdout
 
@@ -403,12 +394,8 @@ def test_the_command_of_the_page_compiles_it(compiler, tmp_path):
 def test_files_hold_what_the_page_lists(which, request):
     rows = request.getfixturevalue(which)
     page = (rows.folder / "README.md").read_text()
-    for file in rows.files:
-        assert (
-            f"`{file}`" in page
-            or file.startswith("core/")
-            or file in ("CMakeLists.txt", "README.md")
-        )
+    for file in {*rows.files} - {"CMakeLists.txt", "README.md"}:
+        assert f"`{file}`" in page or file.startswith("core/")
     assert "@" not in "".join(
         (rows.folder / f).read_text()
         for f in ("README.md", "CMakeLists.txt", f"{rows.name}.h", f"{rows.name}.c")
@@ -462,9 +449,8 @@ def test_the_deepest_chain_of_calls():
     ]
     assert deepest(texts, "a", ["g.c:d"]) == 138
     assert deepest(texts, "a", []) == 135
-    assert (
-        deepest([*texts, 'edge: { sourcename: "g.c:d" targetname: "a" }'], "a", ["g.c:d"]) is None
-    )
+    texts.append('edge: { sourcename: "g.c:d" targetname: "a" }')
+    assert deepest(texts, "a", ["g.c:d"]) is None
 
 
 @pytest.mark.pages
@@ -562,8 +548,7 @@ def test_the_command_says_why_it_fails(tmp_path, capsys, monkeypatch):
 def test_the_command_takes_a_module(tmp_path, monkeypatch):
     (tmp_path / "a_model_for_export.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
-    words = ["export", "a_model_for_export:problem", "--out", "out", "--no-measure"]
-    assert main(words) == 0
+    assert main(["export", "a_model_for_export:problem", "--out", "out", "--no-measure"]) == 0
     assert (tmp_path / "out" / "problem.c").is_file()
     assert sys.modules.pop("a_model_for_export")
 
@@ -597,11 +582,9 @@ def test_valgrind(searching, compiler, tmp_path):
     most, number = measured.instructions
     assert 1_000 < most < measured.cold_instructions < 1_000_000
     assert 0 <= number < len(searching.cases)
-    build = Build(searching, compiler_of((compiler,)), tmp_path)
-    build.compile(measured)
+    Build(searching, compiler_of((compiler,)), tmp_path).compile(measured)
     words = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(tmp_path / "replay")]
-    done = subprocess.run(words, input=spoken(searching.solves), capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = ended(words, input=spoken(searching.solves))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -625,7 +608,6 @@ def test_cmake(rows, oscillator, tmp_path):
     build = tmp_path / "build"
     build.mkdir()
     for words in (["cmake", "-S", str(tmp_path), "-B", "."], ["cmake", "--build", "."], ["ctest"]):
-        done = subprocess.run(words, cwd=build, capture_output=True, text=True, check=False,
-                              env=environment)  # fmt: skip
+        done = ended(words, cwd=build, env=environment)
         assert not done.returncode, done.stdout + done.stderr
     assert "3 tests passed" in done.stdout or "0 tests failed out of 3" in done.stdout

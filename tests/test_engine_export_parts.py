@@ -192,9 +192,8 @@ def test_loops_of_casadi_where_there_is_no_scalar_form(compiler, tmp_path):
         "g": ca.vertcat(X[:, 0] - p, ca.vec(gaps)),
     }  # fmt: skip
     solver = nlpsol("tabled", "hybrid", nlp)
-    export = solver.export(
-        tmp_path, p=1.0, lbg=0, ubg=0, lbx=-1.5, ubx=1.5, loops=True, loop=[{"p": 0.9}]
-    )
+    numbers = {"p": 1.0, "lbg": 0, "ubg": 0, "lbx": -1.5, "ubx": 1.5}
+    export = solver.export(tmp_path, **numbers, loops=True, loop=[{"p": 0.9}])
     assert export.form == LOOPS
     measured = measure(export, compiler_of((compiler,)), count=False)
     assert measured.solved == (2, 2)

@@ -1,6 +1,5 @@
 """An export without Python has Python's verdict and point, to the last bit."""
 
-import subprocess
 from pathlib import Path
 
 import casadi as ca
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from engine_cases import CASES, Case, corridor
 from nlp_cases import hock_schittkowski
+from watched import ended
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.basics.status import PointStatus, StopReason
@@ -30,8 +30,7 @@ def answers(sanitized):
         driver = driver.replace(SAYS, SAYS_ALL).replace("@NAME@", export.name)
         source = export.folder / "driver.c"
         source.write_text(driver.replace("@UPPER@", export.name.upper()))
-        program = sanitized(export, source)
-        done = subprocess.run([program], input=rows, capture_output=True, text=True, check=False)
+        done = ended([sanitized(export, source)], input=rows)
         assert (done.returncode, done.stderr) == (0, "")
         return [line.split("|") for line in done.stdout.splitlines()]
 

@@ -23,9 +23,8 @@ Made = tuple[dict[str, Any], dict[str, Any]]
 
 X = ca.SX.sym("x", 5)
 # An equation, a steep row with one bound, one without a bound, one with two; x[3] is fixed.
-G = ca.vertcat(
-    ca.sumsqr(X) - 4, 400 * (X[0] * X[1] - X[2]), ca.exp(X[1]), ca.sin(X[0]) + X[3] * X[4] ** 2
-)
+STEEP = 400 * (X[0] * X[1] - X[2])
+G = ca.vertcat(ca.sumsqr(X) - 4, STEEP, ca.exp(X[1]), ca.sin(X[0]) + X[3] * X[4] ** 2)
 ROWS = {"lbg": np.array([1, -INF, -INF, 3]), "ubg": np.array([1, -800, INF, 4])}
 BOX = {"lbx": np.array([-1, 0, -INF, 2, -3]), "ubx": np.array([1, 2, INF, 2, 0.5])}
 FREE, KEPT = [0, 1, 2, 4], [0, 1, 3]
@@ -188,9 +187,7 @@ def test_infeasibility_is_proved(name: str) -> None:
     )
 
 
-def least_sum(
-    J: np.ndarray, room: tuple[np.ndarray, np.ndarray], low: np.ndarray, high: np.ndarray
-) -> float:
+def least_sum(J: np.ndarray, room: Any, low: np.ndarray, high: np.ndarray) -> float:
     """By how much the sum of the violations of room by Jd falls where low <= d <= high."""
     m, n = J.shape
     one, zero = np.eye(m), np.zeros((m, m))
@@ -200,8 +197,7 @@ def least_sum(
     bounds = [*zip(np.minimum(low, 0), np.maximum(high, 0), strict=True), *[(0, None)] * (2 * m)]
     cost = np.r_[np.zeros(n), np.ones(2 * m)]
     found = linprog(cost, rows[kept], ends[kept], bounds=bounds)
-    before = np.maximum(-ends, 0).sum()
-    return float(before - found.fun)
+    return float(np.maximum(-ends, 0).sum() - found.fun)
 
 
 def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:

@@ -1,7 +1,6 @@
 """A solver inside CasADi's graphs: the core in C solves, and numbers that are none give NaN."""
 
 import os
-import subprocess
 import sys
 import threading
 from typing import Any
@@ -10,6 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import OUTPUTS, Case, bits, hs071, in_graph_of, with_rows
+from watched import ended
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.casadi_api.graphs.function import callback, make_function
@@ -140,8 +140,7 @@ def test_one_that_fails_harms_no_other(by_python: list[int]) -> None:
     assert not solver.stats()["success"]
     graph(**given)
     assert solver.stats()["success"]
-    strict = nlpsol("strict", "hybrid", hs071().nlp, {"error_on_fail": True})
-    graph = in_graph_of(strict, given)
+    graph = in_graph_of(nlpsol("strict", "hybrid", hs071().nlp, {"error_on_fail": True}), given)
     with pytest.raises(RuntimeError, match="strict failed"):
         graph(**{**given, "lbg": lower[:, 1]})
     with pytest.raises(RuntimeError, match="x0"):
@@ -199,11 +198,8 @@ print("done")
 
 def test_threads_solve_while_another_holds_pythons_lock() -> None:
     """And a forked process solves on. In a process of its own: it would wait for ever."""
-    tests = __file__.rpartition("/")[0]
-    code = f"import sys; sys.path.insert(0, {tests!r})\n{ALONE}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+    code = f"import sys; sys.path.insert(0, {__file__.rpartition('/')[0]!r})\n{ALONE}"
+    done = ended([sys.executable, "-c", code], timeout=120)
     assert done.stdout.split() == ["done"], done.stderr
 
 
@@ -235,9 +231,7 @@ print("done")
 @pytest.mark.parametrize("where", ["graph", "numbers"])
 def test_ctrl_c_is_raised_wherever_it_arrives(where: str) -> None:
     """Mostly while C solves. Where it were lost, the process would not end."""
-    done = subprocess.run(
-        [sys.executable, "-c", LONG, where], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = ended([sys.executable, "-c", LONG, where], timeout=60)
     assert done.stdout.split() == ["done"], done.stderr
 
 
@@ -319,10 +313,9 @@ def test_statistics_say_that_it_failed(bad: tuple[float, float]) -> None:
 
 
 def test_what_is_raised_is_raised_still(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match=r"p\[0\] is nan"):
-        solver()(p=np.nan)
-    with pytest.raises(InputError, match=r"column 1: p\[0\] is nan"):
-        solver()(p=[[1, np.nan, 2]])
+    for p, said in ((np.nan, r"p\[0\] is nan"), ([[1, np.nan, 2]], r"column 1: p\[0\] is nan")):
+        with pytest.raises(InputError, match=said):
+            solver()(p=p)
     with pytest.raises(RuntimeError, match=r"p\[0\] is nan"):
         graph(solver(error_on_fail=True))([np.nan, 1])
     capfd.readouterr()  # CasADi prints the traceback of each failure

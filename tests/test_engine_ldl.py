@@ -52,9 +52,8 @@ def shooting(stages: int, states: int, inputs: int) -> tuple[Problem, int]:
     for k in range(stages):
         rows = slice((k + 1) * states, (k + 2) * states)
         u = (stages + 1) * states + k * inputs
-        A[rows, k * states : (k + 1) * states] = np.eye(states) + 0.1 * rng.standard_normal(
-            (states, states)
-        )
+        step = 0.1 * rng.standard_normal((states, states))
+        A[rows, k * states : (k + 1) * states] = np.eye(states) + step
         A[rows, rows] = -np.eye(states)
         A[rows, u : u + inputs] = 0.1 * rng.standard_normal((states, inputs))
     return (np.eye(n), 10 ** rng.uniform(-6, 3, n), A, 0.0), m
@@ -117,8 +116,7 @@ def test_pinned_variables_stay_where_they_are(library: ct.CDLL) -> None:
     kernel = factored(library, (W, D, A[3:], E))
     assert not kernel.singular
     assert (kernel.negative, kernel.found.doubtful) == (m - 3, 0)
-    b = np.ones(kernel.tables.analysis.size) if kernel.tables else np.ones(0)
-    x = kernel.solve(b)
+    x = kernel.solve(np.ones(kernel.tables.analysis.size if kernel.tables else 0))
     assert np.abs(x[:3]).max() <= 1e-10
     assert kernel.residual <= 1e-11
 

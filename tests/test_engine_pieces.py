@@ -33,9 +33,8 @@ class Held:
     def __init__(self, z_lower: np.ndarray, z_upper: np.ndarray) -> None:
         self.z_lower, self.z_upper = z_lower.copy(), z_upper.copy()
         self.at = np.flatnonzero((z_lower != 0) | (z_upper != 0)).astype(np.int32)
-        self.data = BoundMultipliersData(
-            *map(address, (self.z_lower, self.z_upper, self.at)), self.at.size
-        )
+        arrays = self.z_lower, self.z_upper, self.at
+        self.data = BoundMultipliersData(*map(address, arrays), self.at.size)
 
 
 @pytest.fixture(params=sorted(CASES))

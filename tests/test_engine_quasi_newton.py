@@ -226,10 +226,8 @@ def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyP
         )  # fmt: skip
         assert kkt.data.inertia.negative == int((np.linalg.eigvalsh(part) < 0).sum())
         assert found == (kkt.data.inertia.negative != m)
-        solve = kkt.call(
-            "hybrid_solve_pinned", values, form.of_point("A", A.size), force, c, kkt.at, dw, dy
-        )
-        assert solve == 0
+        arrays = values, form.of_point("A", A.size), force, c, kkt.at, dw, dy
+        assert kkt.call("hybrid_solve_pinned", *arrays) == 0
         np.testing.assert_array_equal(dw[held], move[held])
         step, right = np.concatenate((dw, dy)), np.concatenate((force, c))
         size = (np.abs(K) @ np.abs(step) + np.abs(right)).max()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from watched import ended
 
 from casadi_hybrid.engine import blocks
 from casadi_hybrid.engine.blocks.operations import SAME_BITS, cases
@@ -35,10 +36,7 @@ def sanitized(folder: Path, compiler: str, files: dict[str, str]) -> Path:
     library = folder / "sanitized.so"
     sources = sorted(name for name in files if name.endswith(".c"))
     for flags in ((*FLAGS, PATTERN), FLAGS):
-        built = subprocess.run(
-            [compiler, *flags, *sources, "-o", str(library), "-lm"],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        built = ended([compiler, *flags, *sources, "-o", str(library), "-lm"], cwd=folder)
         if not built.returncode:
             return library
     pytest.skip(f"no sanitizers here: {built.stderr[-200:]}")
@@ -54,7 +52,7 @@ def guarded_core() -> dict[str, str]:
 
 def runtime(compiler: str) -> str:
     asked = [compiler, "-print-file-name=libasan.so"]
-    path = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    path = subprocess.check_output(asked, text=True).strip()
     if not Path(path).is_absolute():
         pytest.skip("no libasan.so to load before Python")
     return path
@@ -69,10 +67,8 @@ def run(script: str, library: Path, compiler: str, count: int) -> str:
         "ASAN_OPTIONS": "detect_leaks=0:handle_segv=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name(script)), str(library), str(count)],
-        env=environment, capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
+    words = [sys.executable, str(Path(__file__).with_name(script)), str(library), str(count)]
+    done = ended(words, env=environment, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Sanitizer" not in done.stderr
     assert "runtime error" not in done.stderr
@@ -93,9 +89,7 @@ def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> N
 
 
 def test_random_functions_in_parts_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
-    files = {
-        path.name: path.read_text("utf-8")
-        for path in (Path(blocks.__file__).parent / "c").glob("*.[ch]")
-    }
+    sources = (Path(blocks.__file__).parent / "c").glob("*.[ch]")
+    files = {path.name: path.read_text("utf-8") for path in sources}
     library = sanitized(tmp_path, compiler, {**files, "operations.h": cases()})
     assert run("engine_blocks_fuzz.py", library, compiler, 300) == "all have the same bits\n"

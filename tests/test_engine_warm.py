@@ -66,10 +66,8 @@ def test_a_bound_that_contradicts_a_row_leaves_the_set(away: float) -> None:
     found = solver(**start, p=1 + away, lbx=[1, -ca.inf], lbg=0, ubg=0)
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] <= 2
-    np.testing.assert_allclose(
-        np.array(found["x"]).ravel(), [1 + away, 1e3 * (1 + away)], rtol=1e-9
-    )
-    np.testing.assert_allclose(np.array(found["lam_g"]).ravel(), [-100, -1e5], rtol=1e-9)
+    for name, expected in (("x", [1 + away, 1e3 * (1 + away)]), ("lam_g", [-100, -1e5])):
+        np.testing.assert_allclose(np.array(found[name]).ravel(), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

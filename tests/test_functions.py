@@ -218,9 +218,8 @@ def test_leaving_the_domain_keeps_the_best_point() -> None:
     """log x with a step that jumps to x < 0: the best iterate comes back, with its residuals."""
     x = ca.SX.sym("x")
     problem = Problem(x=x, f=-ca.log(x), h=ca.log(x))
-    result = Solver(problem, "constant", C_aug=0.0, eta_x=0.9, eta_d=1.0).solve(
-        3.0, lam_g0=8.0, history=True
-    )
+    solver = Solver(problem, "constant", C_aug=0.0, eta_x=0.9, eta_d=1.0)
+    result = solver.solve(3.0, lam_g0=8.0, history=True)
     assert result.stop is StopReason.EVALUATION_ERROR
     assert "the objective f is nan" in result.detail
     assert result.detail.startswith(f"iteration {result.iterations}: ")

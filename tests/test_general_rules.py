@@ -217,15 +217,11 @@ def test_curvature_on_the_kernel_is_named(seed, shape, condition, kernel, name):
 
 
 @given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), deltas, names)
-def test_a_kernel_floor_goes_on_with_the_convexified_metric(
-    seed, shape, condition, kernel, delta, name
-):
+def test_a_kernel_floor_convexifies_the_metric(seed, shape, condition, kernel, delta, name):
     """A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ ⪰ min(δ, ½λ_min(H_zz₊)) I, and M is finite."""
     model = random_model(seed, *shape, condition, kernel)
-    floor = 0.6
-    rule = DesignRule(
-        CANCELLATIONS[name], strength=TargetCurvature(delta), M_max=FREE, kernel_floor=floor
-    )
+    floor, strength = 0.6, TargetCurvature(delta)
+    rule = DesignRule(CANCELLATIONS[name], strength=strength, M_max=FREE, kernel_floor=floor)
     d = rule.decide(at(model.H, model.B), 0)
     e, W = np.linalg.eigh(model.Z.T @ model.H @ model.Z)
     lift = model.Z @ (W * (np.maximum(e, floor) - e)) @ W.T @ model.Z.T
@@ -240,8 +236,7 @@ def test_a_kernel_floor_goes_on_with_the_convexified_metric(
 @given(models)
 def test_a_floor_below_the_curvature_changes_nothing(model: Model) -> None:
     plain = DesignRule(M_max=FREE).decide(at(model.H, model.B), 0)
-    rule = DesignRule(M_max=FREE, kernel_floor=1e-3)
-    floored = rule.decide(at(model.H, model.B), 0)
+    floored = DesignRule(M_max=FREE, kernel_floor=1e-3).decide(at(model.H, model.B), 0)
     assert np.array_equal(plain.M, floored.M)
     assert plain.eta_x == floored.eta_x
 

@@ -97,20 +97,18 @@ def test_matrices() -> None:
 
 
 def test_unknown_methods_and_options_come_with_a_suggestion() -> None:
-    with pytest.raises(InputError, match=r"unknown method 'closed_form'; did you mean 'closed-fo"):
-        Solver(PLAIN, "closed_form")
-    with pytest.raises(InputError, match=r"unknown method 'zzz'; known: .*'?closed-form"):
-        Solver(PLAIN, "zzz")
-    with pytest.raises(InputError, match=r"unknown option 'kapa_x' .* did you mean 'kappa_x'"):
-        Solver(PLAIN, "closed-form", kapa_x=1)
-    with pytest.raises(InputError, match="unknown option 'theta' for 'closed-form'"):
-        Solver(PLAIN, "closed-form", theta=0.5)
-    with pytest.raises(InputError, match="option 'delta' goes with a method's name"):
-        Solver(PLAIN, Solver(PLAIN, "gda").method.iteration, delta=1)
-    with pytest.raises(InputError, match="needs theta"):
-        Solver(PLAIN, "given-theta")
-    with pytest.raises(InputError, match="delta and strength"):
-        Solver(PLAIN, "closed-form", delta=1, strength=TargetCurvature(1))
+    iteration = Solver(PLAIN, "gda").method.iteration
+    for method, options, said in (
+        ("closed_form", {}, "unknown method 'closed_form'; did you mean 'closed-fo"),
+        ("zzz", {}, "unknown method 'zzz'; known: .*'?closed-form"),
+        ("closed-form", {"kapa_x": 1}, "unknown option 'kapa_x' .* did you mean 'kappa_x'"),
+        ("closed-form", {"theta": 0.5}, "unknown option 'theta' for 'closed-form'"),
+        (iteration, {"delta": 1}, "option 'delta' goes with a method's name"),
+        ("given-theta", {}, "needs theta"),
+        ("closed-form", {"delta": 1, "strength": TargetCurvature(1)}, "delta and strength"),
+    ):
+        with pytest.raises(InputError, match=said):
+            Solver(PLAIN, method, **options)
     with pytest.raises(InputError, match="problem must be a Problem, got str"):
         Solver("problem", "gda")
 
@@ -174,12 +172,8 @@ def test_words() -> None:
 
 
 def test_matrix_options_are_checked_against_the_problem() -> None:
-    for option, bad in (
-        ("C_aug", np.eye(2)),
-        ("C_opt", "I"),
-        ("eta_x", np.eye(3)),
-        ("eta_d", [1, 2]),
-    ):
+    wrong = {"C_aug": np.eye(2), "C_opt": "I", "eta_x": np.eye(3), "eta_d": [1, 2]}
+    for option, bad in wrong.items():
         with pytest.raises(InputError, match=f"^{option}"):
             Solver(PLAIN, "constant", **{option: bad}).solve([0, 0])
     for bad_metric in (-np.eye(3), np.triu(np.ones((3, 3))), np.eye(2), np.zeros((3, 3))):

@@ -2,10 +2,10 @@
 
 import importlib
 import json
-import subprocess
 import sys
 
 import pytest
+from watched import ended
 
 from casadi_hybrid.basics.late import LateModule
 
@@ -23,12 +23,8 @@ SELDOM = tuple(
 )  # fmt: skip
 MOST = 60
 """So many modules of the package are enough for a solve by the engine."""
-LATE = (
-    "casadi_hybrid",
-    "casadi_hybrid.iterations",
-    "casadi_hybrid.iterations.rules",
-    "casadi_hybrid.verify",
-)
+FOLDERS = "iterations", "iterations.rules", "verify"
+LATE = ("casadi_hybrid", *(f"casadi_hybrid.{folder}" for folder in FOLDERS))
 SOLVE = """
 import casadi as ca
 x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
@@ -72,9 +68,8 @@ assert not late, late
 def loaded_after(script: str) -> set[str]:
     """The modules of a new process."""
     ask = f"import json, sys\nimport casadi_hybrid\n{script}\nprint(json.dumps(list(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=300
-    )
+    done = ended([sys.executable, "-c", ask], timeout=300)
+    assert not done.returncode, done.stderr
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -110,8 +105,7 @@ def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
     ids=["page", "figure"],
 )  # fmt: skip
 def test_a_page_needs_no_figure_and_a_figure_no_window(script, unwanted, tmp_path):
-    path = str(tmp_path / "shown")
-    assert unwanted not in loaded_after(script.replace("{!r}", repr(path)))
+    assert unwanted not in loaded_after(script.replace("{!r}", repr(str(tmp_path / "shown"))))
     (made,) = tmp_path.iterdir()
     assert made.stat().st_size > 1000
 

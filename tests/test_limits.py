@@ -50,11 +50,10 @@ def test_the_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
     """π_t = μ_t − C_opt,t−1 h_{t−1} and ν_t = μ_t + C_aug,t−1 h_{t−1} = π_t + M_{t−1} h_{t−1}."""
     problem, made, x0, lam = case
     history = run(made, "closed-form", x0, lam)
+    duals = history.mu, history.multipliers, history.effective_multipliers
     for t, design in enumerate(history.corrections):
         h = problem.h(history.x[t])
-        mu, pi, nu = (
-            rows[t + 1] for rows in (history.mu, history.multipliers, history.effective_multipliers)
-        )
+        mu, pi, nu = (rows[t + 1] for rows in duals)
         assert pi == pytest.approx(mu - design.C_opt @ h, abs=1e-13)
         assert nu == pytest.approx(mu + design.C_aug @ h, abs=1e-13)
         assert nu == pytest.approx(pi + design.M @ h, abs=1e-13)

@@ -291,9 +291,7 @@ def study(folder, *more):
     return main([*arguments, "--output", str(folder), *more])
 
 
-def test_ctrl_c_in_a_study_prints_what_there_is_and_the_command_goes_on(
-    tmp_path, monkeypatch, capsys
-):
+def test_ctrl_c_in_a_study_prints_what_there_is_and_goes_on(tmp_path, monkeypatch, capsys):
     whole, ran = population.run_unit, []
 
     def run(settings, unit):

@@ -67,8 +67,7 @@ def test_large_problems_are_left_to_the_barrier_method(m, composite) -> None:
 
 def test_where_composite_steps_are_slow_the_barrier_method_solves() -> None:
     """An ellipse a hundred times longer than wide, from next to its centre."""
-    f = ca.sumsqr(X - ca.DM([20, -20]))
-    solver = solver_of(f, X[0] ** 2 / 100 + 100 * X[1] ** 2)
+    solver = solver_of(ca.sumsqr(X - ca.DM([20, -20])), X[0] ** 2 / 100 + 100 * X[1] ** 2)
     found = solver(x0=1e-4, lbg=1, ubg=1)
     assert solver.stats()["success"]
     assert float(found["f"]) == pytest.approx(499.96, abs=1e-3)
@@ -82,9 +81,8 @@ def test_nothing_follows_a_proof_or_the_users_stop() -> None:
     unbounded(x0=1, lbg=0, ubg=0)
     assert unbounded.stats()["stop_reason"] == "UNBOUNDED"
     assert unbounded.result.method == COMPOSITE
-    stopped = solver_of(
-        (X[0] - 3) ** 4 + X[1] ** 2, X[1] - X[0] ** 2, iteration_callback=lambda r: r.iter == 2
-    )
+    f, stop = (X[0] - 3) ** 4 + X[1] ** 2, {"iteration_callback": lambda r: r.iter == 2}
+    stopped = solver_of(f, X[1] - X[0] ** 2, **stop)
     stopped(x0=1, lbg=0, ubg=0)
     assert stopped.stats()["stop_reason"] == "STOPPED_BY_USER"
     assert stopped.stats()["iter_count"] == 2

@@ -31,9 +31,8 @@ indefinite = st.builds(planted, seeds, variables, rows, curved=st.booleans(), co
 forms = st.lists(st.sampled_from(sorted(FORMS)), min_size=1, max_size=3, unique=True)
 # Forms whose active gradients stay independent: else no working set is the only one.
 DEPENDENT = {"duplicated_rows", "equations_as_inequalities"}
-regular = st.lists(
-    st.sampled_from(sorted({*FORMS} - DEPENDENT)), min_size=1, max_size=3, unique=True
-)
+independent = st.sampled_from(sorted({*FORMS} - DEPENDENT))
+regular = st.lists(independent, min_size=1, max_size=3, unique=True)
 
 
 def solved(problem: Random, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -260,10 +259,8 @@ def check_unbounded(seed: int, n: int, m: int) -> None:
     c = rng.normal(size=n)
     c -= (c @ d + rng.uniform(0.5, 2)) * d
     across = ca.sumsqr(x - ca.dot(ca.DM(d), x) * ca.DM(d))  # convex, constant along d
-    f = ca.dot(ca.DM(c), x) + across
-    problem = program(
-        f, ca.DM(G) @ x if m else ca.SX(0, 1), x, inside, ubg=G @ inside + rng.uniform(0.1, 1, m)
-    )
+    f, g = ca.dot(ca.DM(c), x) + across, ca.DM(G) @ x if m else ca.SX(0, 1)
+    problem = program(f, g, x, inside, ubg=G @ inside + rng.uniform(0.1, 1, m))
     solver, judge = nlpsol("s", "hybrid", problem.nlp), Judge(problem.nlp)
     found = solver(**problem.call)
     assert solver.stats()["stop_reason"] == "UNBOUNDED", solver.explain()

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.basics.arrays import (
-    address,
-    all_finite,
-    anywhere,
-    changed,
-    distinct,
-    largest,
-)
+from casadi_hybrid.basics.arrays import address, all_finite, anywhere, changed, distinct, largest
 from casadi_hybrid.basics.sparse import Pattern, Sparse, general
 from casadi_hybrid.point.limits import Limits
 
@@ -107,9 +100,8 @@ def test_what_is_changed_leaves_the_old_one_alone() -> None:
 
 @given(arrays(np.intp, st.integers(0, 30), elements=st.integers(-3, 9)))
 def test_distinct_numbers_are_those_of_numpy(numbers: np.ndarray) -> None:
-    for found, expected in zip(
-        distinct(numbers), np.unique(numbers, return_inverse=True), strict=True
-    ):
+    theirs = np.unique(numbers, return_inverse=True)
+    for found, expected in zip(distinct(numbers), theirs, strict=True):
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
 

@@ -19,9 +19,8 @@ CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 
 
 def prepared(problem: NLP) -> tuple[NlpSolver, dict[str, np.ndarray]]:
     nlp, bounds = parts(problem.build())
-    return nlpsol("solver", "hybrid", nlp), {
-        key: np.asarray(bounds[key], float).ravel() for key in bounds
-    }
+    arrays = {key: np.asarray(bounds[key], float).ravel() for key in bounds}
+    return nlpsol("solver", "hybrid", nlp), arrays
 
 
 def test_after_a_change_of_the_bounds_a_few_steps_do() -> None:
@@ -33,8 +32,7 @@ def test_after_a_change_of_the_bounds_a_few_steps_do() -> None:
         solver(x0=problem.x0, **bounds)
         first = solver.result
         for kind in "xg":
-            size = bounds[f"lb{kind}"].size
-            shift = 1e-4 * draws.uniform(-1.0, 1.0, size)
+            shift = 1e-4 * draws.uniform(-1.0, 1.0, bounds[f"lb{kind}"].size)
             bounds |= {key: bounds[key] + shift for key in (f"lb{kind}", f"ub{kind}")}
         solver(x0=problem.x0, **bounds)
         cold.append(solver.result)
@@ -50,14 +48,9 @@ def test_after_a_change_of_the_bounds_a_few_steps_do() -> None:
 def test_the_working_set_names_sides() -> None:
     x = ca.SX.sym("x", 5)
     g = ca.vertcat(x[0] + x[1], x[1] - x[2], x[2] + x[4])
-    solver = solved(
-        {"x": x, "f": ca.sumsqr(x - 1), "g": g},
-        lbx=[2, -9, -9, 3, -9],
-        ubx=[9, 9, 0.3, 3, 9],
-        lbg=[-9, 0.1, 1.5],
-        ubg=[2.5, 9, 1.5],
-    )
-    result = solver.result
+    of_x = {"lbx": [2, -9, -9, 3, -9], "ubx": [9, 9, 0.3, 3, 9]}
+    of_g = {"lbg": [-9, 0.1, 1.5], "ubg": [2.5, 9, 1.5]}
+    result = solved({"x": x, "f": ca.sumsqr(x - 1), "g": g}, **of_x, **of_g).result
     working = result.working_set
     assert result.success
     assert working.x.tolist() == [-1, 0, 1, 2, 0]
@@ -73,11 +66,8 @@ def test_the_working_set_agrees_with_values_and_multipliers(problem: NLP) -> Non
     solver(x0=problem.x0, **bounds)
     result = solver.result
     for kind, values, lam in (("x", result.x, result.lam_x), ("g", result.g, result.lam_g)):
-        sides, low, high = (
-            getattr(result.working_set, kind),
-            bounds[f"lb{kind}"],
-            bounds[f"ub{kind}"],
-        )
+        sides = getattr(result.working_set, kind)
+        low, high = bounds[f"lb{kind}"], bounds[f"ub{kind}"]
         assert ((sides == 2) == (low == high)).all()
         assert (np.abs(values - low)[sides == -1] <= 1e-4).all()
         assert (np.abs(values - high)[sides == 1] <= 1e-4).all()

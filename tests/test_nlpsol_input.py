@@ -140,9 +140,8 @@ def test_scalars_and_empty_vectors_are_taken_as_casadi_takes_them() -> None:
     solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
     for call in ({}, {"lbg": 0, "ubg": 0, "p": 0}, {"lbg": [], "p": ca.DM(0, 1)}, {"x0": ca.DM(3)}):
         np.testing.assert_allclose(numbers(solver(**call)["x"]), 1.0, atol=1e-8)
-    np.testing.assert_allclose(
-        numbers(solver(ubx=ca.DM([0, ca.inf, 5]))["x"]), [0, 1, 1], atol=1e-6
-    )
+    mixed = {"ubx": ca.DM([0, ca.inf, 5])}
+    np.testing.assert_allclose(numbers(solver(**mixed)["x"]), [0, 1, 1], atol=1e-6)
     np.testing.assert_allclose(numbers(solver(x0=[5, 6, 7], ubx=0)["x"]), 0.0, atol=1e-6)
 
 
@@ -218,14 +217,12 @@ def test_a_library_is_a_problem_with_derivatives_of_its_own(library: Path) -> No
     problem = Problem.from_nlp(library)
     assert problem.functions.backend == "external"
     assert problem.functions.hessian_sparsity.nnz() == 4
-    assert verify(
-        problem, Solver(problem).solve([1, 2], 2, lbg=0, ubg=5), p=2, ipopt=False
-    ).accepted
+    result = Solver(problem).solve([1, 2], 2, lbg=0, ubg=5)
+    assert verify(problem, result, p=2, ipopt=False).accepted
 
 
 def test_c_code_is_compiled(library: Path) -> None:
-    importer = ca.Importer(str(library.with_suffix(".c")), "shell")
-    agree(importer, CALL)
+    agree(ca.Importer(str(library.with_suffix(".c")), "shell"), CALL)
     found = nlpsol("s", "hybrid", str(library.with_suffix(".c")))(**CALL)
     expected = nlpsol("s", "hybrid", NLP)(**CALL)
     np.testing.assert_allclose(numbers(found["x"]), numbers(expected["x"]), atol=1e-8)

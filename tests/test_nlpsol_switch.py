@@ -63,9 +63,8 @@ def direct_multiple_shooting(make: Make, plugin: str) -> tuple[Any, Any]:
         lbg += [0, 0]
         ubg += [0, 0]
     prob = {"f": J, "x": ca.vertcat(*w), "g": ca.vertcat(*g)}
-    solver = make(
-        "solver", plugin, prob, {"ipopt": {"print_level": 0, "sb": "yes"}, "print_time": 0}
-    )
+    quiet = {"ipopt": {"print_level": 0, "sb": "yes"}, "print_time": 0}
+    solver = make("solver", plugin, prob, quiet)
     sol = solver(x0=w0, lbx=lbw, ubx=ubw, lbg=lbg, ubg=ubg)
     return sol["x"].full().flatten(), solver.stats()
 

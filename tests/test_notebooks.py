@@ -103,20 +103,14 @@ def test_there_is_a_notebook_for_each_twin_and_no_other_also_in_the_list():
 
 
 @pytest.mark.parametrize("number", TWINS)
-def test_notebook_and_twin_agree(number, build):
+def test_notebook_and_twin_agree_and_stored_outputs_come_from_a_complete_run(number, build):
     stored = nbformat.read(TWINS[number].with_suffix(".ipynb"), as_version=4)
     nbformat.validate(stored)
     cells = [(cell.cell_type, cell.source) for cell in stored.cells]
     assert cells == build.read_cells(TWINS[number]), "run python notebooks/build.py"
-
-
-@pytest.mark.parametrize("number", TWINS)
-def test_stored_outputs_come_from_a_complete_run(number):
-    stored = nbformat.read(TWINS[number].with_suffix(".ipynb"), as_version=4)
     counts = [cell.execution_count for cell in stored.cells if cell.cell_type == "code"]
     assert counts == list(range(1, len(counts) + 1))
-    kinds = [out.output_type for out in outputs(stored)]
-    assert "error" not in kinds
+    assert "error" not in [out.output_type for out in outputs(stored)]
     assert any("image/png" in out.get("data", {}) for out in outputs(stored))
 
 
@@ -145,8 +139,7 @@ def test_a_notebook_that_is_not_there_is_refused_before_any_work(build, capsys):
 def test_it_runs_in_a_kernel_without_warnings_and_leaves_nothing_behind(number, build, tmp_path):
     notebook = build.to_notebook(TWINS[number])
     build.execute(notebook, tmp_path)
-    kinds = {out.output_type for out in outputs(notebook)}
-    assert "error" not in kinds
+    assert "error" not in {out.output_type for out in outputs(notebook)}
     assert not [out for out in outputs(notebook) if out.get("name") == "stderr"]
     assert any("image/png" in out.get("data", {}) for out in outputs(notebook))
     assert list(tmp_path.iterdir()) == []

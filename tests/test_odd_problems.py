@@ -137,8 +137,7 @@ def test_an_inconsistent_system_ends_at_its_least_squares() -> None:
 
 @pytest.mark.parametrize("f", [-ca.sqrt(x), -(x**0.3), -ca.sqrt(1 + x**2)], ids=str)
 def test_an_objective_that_falls_ever_more_slowly_is_unbounded_and_no_success(f: Any) -> None:
-    solver = solved({"x": x, "f": f}, lbx=1, x0=2)
-    stats = solver.stats()
+    stats = solved({"x": x, "f": f}, lbx=1, x0=2).stats()
     assert stats["stop_reason"] == "UNBOUNDED"
     assert not stats["success"]
     assert stats["point_status"] != "KKT_POINT"
@@ -154,9 +153,8 @@ def test_a_minimum_far_out_is_no_ray(least: float) -> None:
 def test_a_hyperbola_with_a_ray_is_unbounded_not_infeasible() -> None:
     """Min x₀ − x₁ s.t. 0 ≤ x₀x₁ ≤ 1: x₀ = 0, x₁ → ∞. From few starts it is not proved."""
     starts = np.random.default_rng(1).normal(0.0, 2.0, (2, 60))
-    found = nlpsol("S", "hybrid", {"x": X, "f": X[0] - X[1], "g": X[0] * X[1]}).batch(
-        x0=starts, lbg=0, ubg=1
-    )
+    solver = nlpsol("S", "hybrid", {"x": X, "f": X[0] - X[1], "g": X[0] * X[1]})
+    found = solver.batch(x0=starts, lbg=0, ubg=1)
     ends = [found.result(k).stop.name for k in range(60)]
     assert ends.count("UNBOUNDED") >= 57
     assert "LOCALLY_INFEASIBLE" not in ends
@@ -181,8 +179,7 @@ def test_products_that_are_large_make_no_point_stationary() -> None:
 def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -> None:
     """Whatever run it cut off."""
     nlp = {"x": X, "f": X[0] ** 2, "g": ca.vertcat(ca.sumsqr(X) + 1, X[0] * ca.exp(X[1]))}
-    solver = solved(nlp, {"max_iter": limit}, lbg=0, ubg=0, x0=[1, 2])
-    stats = solver.stats()
+    stats = solved(nlp, {"max_iter": limit}, lbg=0, ubg=0, x0=[1, 2]).stats()
     assert stats["iter_count"] <= limit or stats["stop_reason"] != "ITERATION_LIMIT"
     if stats["iter_count"] >= limit:
         assert stats["stop_reason"] == "ITERATION_LIMIT"

@@ -73,10 +73,8 @@ def test_the_printed_numbers_are_the_papers(text: str, keys: str, table: Any) ->
     rows = [line.split() for line in text.strip().splitlines()]
     assert set(table) == set(keys.split())
     for column, key in enumerate(keys.split(), start=1):
-        expected = {
-            int(row[0]): None if row[column] == "--" else float(row[column]) for row in rows
-        }
-        assert table[key] == expected
+        cells = {int(row[0]): row[column] for row in rows}
+        assert table[key] == {n: None if of == "--" else float(of) for n, of in cells.items()}
 
 
 def test_the_default_rule_by_hand() -> None:

@@ -153,10 +153,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "g is of the other kind": ({"g": X}, ["g must be", "SX", "MX"]),
     "g depends on something else": ({"g": x - y}, ["g depends on", "y_0", "y_1"]),
     "g has text in a mapping": ({"g": {"a": (0, "x", 1)}}, ["g['a'] must be", "str"]),
-    "g is named twice": (
-        {"g": {"a": x}, "constraint_names": list("abcd")},
-        ["constraint_names", "g"],
-    ),
+    "g is named twice": ({"g": {"a": x}, "constraint_names": [*"abcd"]}, ["constraint_names", "g"]),
     "a block twice": ({"h": {"a": x}, "g": {"a": x}}, ["h and g", "'a'"]),
     "too few names of rows": ({"g": x, "constraint_names": ["a"]}, ["constraint_names", "1", "4"]),
     "an equation with bounds": ({"h": {"a": (0, x[0], 5)}}, ["h['a'] has bounds", "in g"]),
@@ -234,8 +231,7 @@ def test_a_problem_without_equations_is_one_that_only_some_methods_refuse(what: 
         with pytest.raises(InputError, match=rf"^h is empty; method '{method}'.*at least one"):
             Solver(problem, method)
     assert Solver(problem).solve().x == pytest.approx([1, 1])
-    answer = nlpsol("f", "hybrid", problem)(x0=0)["x"]
-    assert answer.full().ravel() == pytest.approx([1, 1])
+    assert nlpsol("f", "hybrid", problem)(x0=0)["x"].full().ravel() == pytest.approx([1, 1])
 
 
 OTHER_THAN_EQUATIONS: dict[str, tuple[dict[str, Any], str]] = {
@@ -272,9 +268,8 @@ def test_rows_of_g_with_equal_bounds_are_equations(value: float) -> None:
     by_h = make(f=ca.sumsqr(x), h=x - value)
     by_g = make(f=ca.sumsqr(x), h=None, g=x, lbg=value, ubg=value)
     for method in ("closed-form", "look-ahead", "gda"):
-        ours, theirs = (
-            Solver(problem, method).solve(value + 0.5, history=True) for problem in (by_h, by_g)
-        )
+        solvers = (Solver(problem, method) for problem in (by_h, by_g))
+        ours, theirs = (solver.solve(value + 0.5, history=True) for solver in solvers)
         assert ours.stop is theirs.stop
         assert ours.x == pytest.approx(theirs.x, abs=1e-12)
         assert ours.lam_g == pytest.approx(theirs.lam_g, abs=1e-12)
@@ -332,8 +327,7 @@ def test_both_kinds_of_rows_without_names() -> None:
     assert problem.constraint_names == ("h[0]", "h[1]", "g")
     assert problem.bounds.lbg.tolist() == [0, 0, -inf]
     assert problem.bounds.ubg.tolist() == [0, 0, 3]
-    named = make(g=x[0], constraint_names=["a", "b", "c"])
-    assert named.constraint_names == ("a", "b", "c")
+    assert make(g=x[0], constraint_names=["a", "b", "c"]).constraint_names == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -440,9 +434,8 @@ def test_problems_can_be_pickled(kind: Any, built: bool, parts: str) -> None:
     )  # fmt: skip
     assert sent.h.numel() + sent.g.numel() == problem.m
     point, p = [2.0, 3.0, 0.5], [10.0, 1.0, 1.0]
-    for one, other in zip(
-        sent.functions.first(point, p), problem.functions.first(point, p), strict=True
-    ):
+    firsts = (of.functions.first(point, p) for of in (sent, problem))
+    for one, other in zip(*firsts, strict=True):
         assert (one.full() == other.full()).all()
     again = Problem(x=sent.x, f=sent.f, h=sent.h, g=sent.g, p=sent.p)
     values = again.functions.residual(point, p).full()
@@ -498,11 +491,8 @@ def test_from_nlp_is_the_dictionary(kind: Any) -> None:
     assert given.p.tolist() == [4, 5]
 
     direct = Problem(x=problem.x, f=problem.f, g=problem.g, p=problem.p, lbg=0, ubg=[1, 2])
-    for one, other in zip(
-        direct.functions.second([2, 3], [1, 1], [4, 5]),
-        problem.functions.second([2, 3], [1, 1], [4, 5]),
-        strict=True,
-    ):
+    seconds = (of.functions.second([2, 3], [1, 1], [4, 5]) for of in (direct, problem))
+    for one, other in zip(*seconds, strict=True):
         assert (one.full() == other.full()).all()
 
 
@@ -511,8 +501,7 @@ def test_a_problem_solves_like_its_dictionary() -> None:
     problem = Problem.from_nlp(nlp, lbg=-inf, ubg=1, lbx=0, ubx=3)
     numbers: dict[str, Any] = {"x0": 1, "p": [2, 2]}
     ours = nlpsol("f", "hybrid", problem)(**numbers)
-    solver = nlpsol("s", "hybrid", nlp)
-    theirs = solver(**numbers, ubg=1, lbx=0, ubx=3)
+    theirs = nlpsol("s", "hybrid", nlp)(**numbers, ubg=1, lbx=0, ubx=3)
     assert (ours["x"].full() == theirs["x"].full()).all()
     assert (Solver(problem).solve(1, [2, 2]).x == theirs["x"].full().ravel()).all()
 

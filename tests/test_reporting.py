@@ -146,9 +146,8 @@ def test_the_power_of_growth_is_least_squares_over_all_levels() -> None:
     assert power((1.0, 2.0, 4.0), (3.0, 12.0, 48.0)) == pytest.approx(2.0)
     bent = (3.0, 48.0, 48.0)  # the end levels alone have 2 here too
     assert power((1.0, 2.0, 4.0), bent) == pytest.approx(2.0)
-    assert power((1.0, 2.0, 8.0), (1.0, 8.0, 8.0)) == pytest.approx(
-        np.polyfit(np.log([1, 2, 8]), np.log([1, 8, 8]), 1)[0]
-    )
+    slope = np.polyfit(np.log([1, 2, 8]), np.log([1, 8, 8]), 1)[0]
+    assert power((1.0, 2.0, 8.0), (1.0, 8.0, 8.0)) == pytest.approx(slope)
     norms = norms_at_solutions((1.0, 5.0), range(2), (3, 5))
     rows = norm_rows(norms, compare=True)
     column = rows[0].index("‖C_can‖")
@@ -185,9 +184,8 @@ def test_every_printed_number_stands_beside_its_own_cell() -> None:
         if r.seed >= 8 or r.method != "pdhg"
     ]
     summary = summarize(runs, range(20))
-    plain, with_chance = (
-        text_tables(summary, compare=True, chances=chances) for chances in (False, True)
-    )
+    plain = text_tables(summary, compare=True, chances=False)
+    with_chance = text_tables(summary, compare=True, chances=True)
     for title, numbers in PRINTED:
         shown, chances = table(plain, title), table(with_chance, title)
         for key, row in numbers.items():
@@ -238,20 +236,15 @@ def test_each_table_shows_its_own_number() -> None:
         assert found["Grid Hyb. W"][8] == other
     beside = table(text, "Runs of 10 that cross, not printed")
     crossing = {name: row[8] for name, row in beside.items()}
-    assert [name for name, count in crossing.items() if count == "2"] == [
-        "Pure Aug. U",
-        "Lin. AL 20",
-        "γ = ½",
-    ]
+    twice = [name for name, count in crossing.items() if count == "2"]
+    assert twice == ["Pure Aug. U", "Lin. AL 20", "γ = ½"]
     assert crossing["Lin. AL 10"] == "3"
 
 
 def test_the_distance_of_table_1_is_by_what_is_counted() -> None:
-    runs = every_run({"closed-w": 50}, conditions=(8.0,))
-    summary = summarize(
-        [replace(r, errors=run().errors) if r.method == "closed-w" and r.seed else r for r in runs],
-        range(5),
-    )
+    runs, other = every_run({"closed-w": 50}, conditions=(8.0,)), {"errors": run().errors}
+    runs = [replace(r, **other) if r.method == "closed-w" and r.seed else r for r in runs]
+    summary = summarize(runs, range(5))
     off = [int(n) for n in re.findall(r"off by (\d+) of 40", distances(summary))]
     assert off == [7, 3, 3]  # print: grid 1, PDHG 1, all others 0
 
@@ -270,12 +263,8 @@ def test_runs_csv_has_each_number_in_its_column(tmp_path) -> None:
         "stationarity_hit": "0.0015", "stationarity_200": "0.3",
         "stop": "DESIGN_INFEASIBLE", "failure": "",
     }  # fmt: skip
-    changed = {
-        "below_at_200": "1",
-        "never_left": "1",
-        "distance_1500": "0.25",
-        "stop": "ITERATION_LIMIT",
-    }
+    changed = {"below_at_200": "1", "never_left": "1", "distance_1500": "0.25"}
+    changed["stop"] = "ITERATION_LIMIT"
     assert {name: two[name] for name in changed} == changed
 
 

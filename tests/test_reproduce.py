@@ -139,9 +139,7 @@ def test_command_writes_everything_and_prints_it_for_programs(tmp_path, capsys, 
 
 
 def test_result_does_not_depend_on_the_number_of_processes():
-    alone, together = (
-        reproduce(1, conditions=(2,), workers=workers, progress=False) for workers in (1, 2)
-    )
+    alone, together = (reproduce(1, conditions=(2,), workers=n, progress=False) for n in (1, 2))
     for a, b in zip(alone.runs, together.runs, strict=True):
         assert (a.method, a.hits, a.stop) == (b.method, b.hits, b.stop)
         np.testing.assert_array_equal(a.errors, b.errors)

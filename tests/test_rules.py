@@ -108,11 +108,9 @@ def test_target_curvature(seed, shape, condition, split, delta, plain):
 def test_the_weighted_margin_does_not_depend_on_the_strength(seed, shape, condition, theta):
     H, B, R = local_model(seed, *shape, condition)
     split = ClosedFormSplit() if theta == "closed" else GivenSplit(theta)
-    margins_found = []
+    metric, margins_found = FixedMetric(R), []
     for alpha in (0.1, 1.0, 50.0):
-        rule = DesignRule(
-            metric=FixedMetric(R), strength=GivenStrength(alpha), split=split, M_max=FREE
-        )
+        rule = DesignRule(metric=metric, strength=GivenStrength(alpha), split=split, M_max=FREE)
         d = rule.decide(at(0 * H, B), 0)  # H = 0: no cancellation error in A_M
         margins_found.append(min(d.a_x * d.eta_x, d.a_d * d.eta_d))
         assert d.alpha == alpha

@@ -39,12 +39,10 @@ def test_bicycle_along_the_road_is_the_bicycle_in_time():
         turn = speed * np.tan(steering) / lane.WHEELBASE
         return [speed * np.cos(heading), speed * np.sin(heading), turn, *inputs]
 
-    begin = [0.3, -0.05, 0.02, 18.0]
-    moved = solve_ivp(in_time, (0, 1.2), [0.0, *begin], rtol=1e-10, atol=1e-12).y[:, -1]
-    found = solve_ivp(
-        lambda _, z: rates(car, z, inputs), (0, moved[0]), begin, rtol=1e-10, atol=1e-12
-    ).y[:, -1]
-    np.testing.assert_allclose(found, moved[1:], rtol=1e-8)
+    begin, precise = [0.3, -0.05, 0.02, 18.0], {"rtol": 1e-10, "atol": 1e-12}
+    moved = solve_ivp(in_time, (0, 1.2), [0.0, *begin], **precise).y[:, -1]
+    found = solve_ivp(lambda _, z: rates(car, z, inputs), (0, moved[0]), begin, **precise)
+    np.testing.assert_allclose(found.y[:, -1], moved[1:], rtol=1e-8)
 
 
 def test_outline_of_the_car_is_its_rectangle():
@@ -62,8 +60,7 @@ def test_gap_to_the_standing_car_is_negative_for_a_collision():
     lane = import_module("lane_change")
     s, zero = np.linspace(0.0, lane.ROAD, 41), np.zeros(41)
     assert lane.gap(s, zero, zero) == pytest.approx(-0.5 * lane.WIDTH - lane.LEFT)
-    beside = zero + lane.LEFT + 0.5 * lane.WIDTH + 0.3
-    assert lane.gap(s, beside, zero) == pytest.approx(0.3)
+    assert lane.gap(s, zero + lane.LEFT + 0.5 * lane.WIDTH + 0.3, zero) == pytest.approx(0.3)
 
 
 def test_distance_of_rectangles():
@@ -126,8 +123,7 @@ def test_car_on_the_track_is_the_car_in_the_plane():
     offset[110] = state[0]
     np.testing.assert_allclose(module.places(offset)[:, 110], plane[:2], atol=1e-6)
     assert state[2] == pytest.approx(plane[3])
-    heading = bends[:110].sum() * ds + state[1]
-    assert heading == pytest.approx(plane[2])
+    assert bends[:110].sum() * ds + state[1] == pytest.approx(plane[2])
     assert np.abs(np.array(states)[:, 0]).max() > 1.0  # it has left the centre line
 
 

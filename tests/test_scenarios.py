@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +10,7 @@ import gallery
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from watched import ended
 
 from casadi_hybrid.plotting import figure
 from casadi_hybrid.verify import verify
@@ -33,10 +33,7 @@ def outcome(request, tmp_path_factory):
     command += ["--short", "--json", "--output", str(folder / "made")]
     # Small dense matrices: more BLAS threads only wait for each other on a busy machine.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env=environment
-    )
-    return request.param, done, folder
+    return request.param, ended(command, cwd=folder, env=environment), folder
 
 
 def test_script_exits_with_zero_and_prints_json_only(outcome):

@@ -17,16 +17,8 @@ from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.session.methods import METHODS
-from casadi_hybrid.study import (
-    Plan,
-    Settings,
-    Unfinished,
-    Unit,
-    population,
-    run_study,
-    run_unit,
-    write,
-)
+from casadi_hybrid.study import Plan, Settings, Unfinished, Unit, run_study, run_unit, write
+from casadi_hybrid.study import trial as module
 from casadi_hybrid.study.figure import draw
 from casadi_hybrid.study.population import keeping
 from casadi_hybrid.study.tables import Block, summarize
@@ -87,8 +79,7 @@ def test_the_constructed_point_is_a_kkt_point_with_the_rank_and_condition_asked_
 @given(deficient(), st.integers(0, 100))
 def test_each_kind_is_what_it_says_away_from_the_solution(case, seed):
     instance, rank, kind = case
-    n = instance.x_star.size
-    u = np.random.default_rng(seed).standard_normal(n)
+    u = np.random.default_rng(seed).standard_normal(instance.x_star.size)
     at = evaluate(instance, instance.x_star + u)
     if kind == "dependent":
         assert singular(at.B)[rank:].max(initial=0.0) <= 1e-10 * singular(at.B)[0]
@@ -137,9 +128,8 @@ def test_for_m_above_n_success_is_the_first_hit_of_the_solution(rule):
     instance = unit.instance()
     # Under the default method multipliers are a warm start.
     multipliers = None if rule == "auto" else instance.multipliers0
-    result = Solver(instance.problem, rule, max_iter=60, tol=1e-15).solve(
-        instance.x0, lam_g0=multipliers, history=True
-    )
+    solver = Solver(instance.problem, rule, max_iter=60, tol=1e-15)
+    result = solver.solve(instance.x0, lam_g0=multipliers, history=True)
     errors = np.linalg.norm(result.history.x - instance.x_star, axis=1)
     assert trial.success
     assert trial.iterations == result.history.t[np.flatnonzero(errors <= 1e-3)[0]] > 0
@@ -203,23 +193,18 @@ def test_where_rank_is_lost_the_end_is_a_kkt_point_of_multipliers_that_are_fitte
     ],
 )
 def test_the_verdict_takes_both_residuals_or_the_hit(n, m, hit, residuals, expected):
-    unit = Unit(n, m, 1.0, 1.0, 0)
-    assert succeeded(unit, hit, Residuals(*residuals)) is expected
+    assert succeeded(Unit(n, m, 1.0, 1.0, 0), hit, Residuals(*residuals)) is expected
 
 
 def test_a_rule_that_does_not_apply_fails_with_its_status():
-    plan = Plan(((3, 5),), (1e3,), (1.0,), seeds=1)
-    (unit,) = plan.units()
+    (unit,) = Plan(((3, 5),), (1e3,), (1.0,), seeds=1).units()
     (trial,) = run_unit(Settings(("closed-form",)), unit)
     assert not trial.success
     assert (trial.stop, trial.point) == ("DESIGN_INFEASIBLE", "NOT_CONVERGED")
 
 
 def test_a_start_outside_the_domain_is_a_failure_without_residuals(monkeypatch):
-    from casadi_hybrid.study import trial as module
-
-    unit = Unit(5, 3, 1.0, 1.0, 1000)
-    instance = unit.instance()
+    instance = Unit(5, 3, 1.0, 1.0, 1000).instance()
 
     def undefined(self, x):
         raise module.EvaluationError("f", "", np.nan)
@@ -240,7 +225,7 @@ def counting(monkeypatch):
         ran.append(unit)
         return run_unit(settings, unit)
 
-    monkeypatch.setattr(population, "run_unit", run)
+    monkeypatch.setattr("casadi_hybrid.study.population.run_unit", run)
     return ran
 
 
@@ -279,8 +264,6 @@ def test_other_code_is_not_mixed_in_and_fresh_starts_over(finished, tmp_path, mo
 
 
 def test_a_rule_that_raises_is_a_failed_trial_and_the_others_go_on(tmp_path, monkeypatch):
-    from casadi_hybrid.study import trial as module
-
     whole = module._run
 
     def run(rule, *others):
@@ -301,8 +284,6 @@ def test_a_rule_that_raises_is_a_failed_trial_and_the_others_go_on(tmp_path, mon
 
 
 def test_an_instance_that_cannot_be_made_is_a_failed_trial_of_every_rule(monkeypatch):
-    from casadi_hybrid.study import trial as module
-
     monkeypatch.setattr(module, "make_instance", lambda *given, **more: 1 // 0)
     trials = run_unit(SETTINGS, Unit(3, 5, 1.0, 1.0, 1000))
     assert [trial.stop for trial in trials] == ["RAISED", "RAISED"]

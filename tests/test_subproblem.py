@@ -142,10 +142,9 @@ def test_near_the_hard_case_the_slope_gives_the_sign(tilt: float) -> None:
     t, sigma = trust_region_step(e, b, 2.0)
     assert norm(t) == pytest.approx(2)
     assert np.sign(t[0]) == -np.sign(tilt)
-    assert t == pytest.approx(
-        [-np.sign(tilt) * np.sqrt(4 - 1 / 9), -1 / 3], abs=1e-9 + 10 * abs(tilt)
-    )
-    assert sigma == pytest.approx(1, abs=1e-9 + 10 * abs(tilt))
+    near = {"abs": 1e-9 + 10 * abs(tilt)}
+    assert t == pytest.approx([-np.sign(tilt) * np.sqrt(4 - 1 / 9), -1 / 3], **near)
+    assert sigma == pytest.approx(1, **near)
 
 
 def test_of_many_minimizers_the_shortest() -> None:

@@ -91,8 +91,7 @@ def circle():
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_accepts_what_ipopt_finds(case: Case):
     run = run_ipopt(case.problem, np.array(case.x0, dtype=float), np.array(case.p))
-    answer = {"x": run.x, "lam_g": run.multipliers}
-    report = verify(case.problem, answer, p=case.p, x0=case.x0)
+    report = verify(case.problem, {"x": run.x, "lam_g": run.multipliers}, p=case.p, x0=case.x0)
     assert report.accepted, report.reasons
     assert report.second.verdict is case.verdict
     assert report.restart.relation is Relation.SAME_POINT
@@ -144,11 +143,9 @@ def test_accepts_results_of_the_solver_on_the_paper_class(method, condition):
 )
 def test_zero_curvature_is_followed_along_the_feasible_set(f, accepted):
     # The feasible curve is bent, so that a straight step would leave it.
-    problem = plane(f, lambda x: x[1] - x[0] ** 2)
-    report = verify(problem, [0, 0], ipopt=False)
+    report = verify(plane(f, lambda x: x[1] - x[0] ** 2), [0, 0], ipopt=False)
     assert report.accepted is accepted
-    expected = Curvature.DEGENERATE if accepted else Curvature.DESCENT
-    assert report.second.verdict is expected
+    assert report.second.verdict is (Curvature.DEGENERATE if accepted else Curvature.DESCENT)
     if not accepted:
         assert report.categories == (Rejection.NOT_A_MINIMIZER,)
 
@@ -179,10 +176,9 @@ def test_ipopt_leaves_a_point_that_only_looks_stationary():
 
 def test_a_violation_that_moves_the_point_far_does_not_decide_the_rank():
     # The Gauss–Newton step has length 1 and ends where the Jacobian loses rank.
-    problem = plane(
-        lambda x: x[0], lambda x: ca.vertcat(x[1], x[1] + 1e-7 * (x[0] - 0.5 * x[0] ** 2 - 1))
-    )
-    report = verify(problem, [0, 0], ipopt=False)
+    x = ca.SX.sym("x", 2)
+    h = ca.vertcat(x[1], x[1] + 1e-7 * (x[0] - 0.5 * x[0] ** 2 - 1))
+    report = verify(Problem(x=x, f=x[0], h=h), [0, 0], ipopt=False)
     assert report.rank == 2
     assert any("nearly rank deficient" in note for note in report.notes)
 
@@ -197,8 +193,7 @@ def test_what_is_not_finite_is_never_explained_by_rounding():
 def test_negative_curvature_needs_no_path():
     # f rises again at a distance of 0.03, where a walk would end.
     well = plane(lambda x: 1e4 * x[0] ** 4 - x[0] ** 2, lambda x: x[1])
-    report = verify(well, [0, 0], ipopt=False)
-    assert report.second.verdict is Curvature.NEGATIVE_CURVATURE
+    assert verify(well, [0, 0], ipopt=False).second.verdict is Curvature.NEGATIVE_CURVATURE
 
 
 def test_rounding_in_a_large_hessian_is_zero_curvature():
@@ -234,11 +229,9 @@ def test_searches_multipliers_that_prove_a_minimum():
     gradient, jacobian, hessian = (np.array(at[i].full()) for i in (1, 3, 4))
     assert gradient.ravel() + jacobian.T @ multipliers == pytest.approx([0, 0])
     assert hessian[0, 0] > 0
-    named = verify(tangent, [0, 0], multipliers=[3, -3], ipopt=False)
-    assert named.second.chosen == "given"
+    assert verify(tangent, [0, 0], multipliers=[3, -3], ipopt=False).second.chosen == "given"
     # Multipliers that fail the first-order condition prove nothing.
-    wrong = verify(tangent, [0, 0], multipliers=[0, -3], ipopt=False)
-    assert wrong.second.chosen == "searched"
+    assert verify(tangent, [0, 0], multipliers=[0, -3], ipopt=False).second.chosen == "searched"
 
 
 def test_says_when_the_second_order_is_undecided():
@@ -250,9 +243,9 @@ def test_says_when_the_second_order_is_undecided():
 
 
 def test_negative_curvature_with_dependent_constraints_is_confirmed_on_the_feasible_set():
-    twice = plane(
-        lambda x: x[0] + x[1], lambda x: ca.vertcat(ca.sumsqr(x) - 2, 2 * ca.sumsqr(x) - 4)
-    )
+    x = ca.SX.sym("x", 2)
+    once = ca.sumsqr(x) - 2
+    twice = Problem(x=x, f=x[0] + x[1], h=ca.vertcat(once, 2 * once))
     report = verify(twice, [1, 1])
     assert not report.licq
     assert report.categories == (Rejection.NOT_A_MINIMIZER,)
@@ -277,14 +270,11 @@ def test_nan_in_the_point_is_a_rejection_that_names_the_variable(x, where):
 
 def test_undefined_functions_are_named():
     x = ca.SX.sym("x", 2)
-    objective = Problem(x=x, f=ca.log(x[0]), h=x[1])
-    report = verify(objective, [-1, 0])
-    assert report.categories == (Rejection.UNDEFINED,)
-    assert "objective" in report.reasons[0]
-    constraint = Problem(x=x, f=x[0], h={"level": x[1], "tank": ca.sqrt(x[0])})
-    report = verify(constraint, [-1, 0])
-    assert report.categories == (Rejection.UNDEFINED,)
-    assert "tank" in report.reasons[0]
+    constraint = {"level": x[1], "tank": ca.sqrt(x[0])}
+    for f, h, name in ((ca.log(x[0]), x[1], "objective"), (x[0], constraint, "tank")):
+        report = verify(Problem(x=x, f=f, h=h), [-1, 0])
+        assert report.categories == (Rejection.UNDEFINED,)
+        assert name in report.reasons[0]
 
 
 def test_undefined_hessian_leaves_the_second_order_open():
@@ -348,9 +338,8 @@ def test_the_elastic_form_solves_what_ipopt_refuses(condition, seed):
 @pytest.mark.parametrize(("scale", "at", "off"), [(500, 1, 1), (5e4, 1e6, 1e-3)])
 def test_the_penalty_is_raised_until_the_slacks_vanish(scale, at, off):
     # At ρ = 10 it is better to violate h: by 0.99, and by 7e-4, which is tiny beside x = 1e6.
-    steep = plane(
-        lambda x: scale * (x - at + off) ** 2, lambda x: ca.vertcat(x - at, 2 * x - 2 * at), n=1
-    )
+    x = ca.SX.sym("x")
+    steep = Problem(x=x, f=scale * (x - at + off) ** 2, h=ca.vertcat(x - at, 2 * x - 2 * at))
     run = run_ipopt(steep, np.array([at + 1.0]), np.zeros(0))
     assert np.abs(run.x - at).max() < 1e-6
     assert run.raises >= 1

@@ -23,14 +23,15 @@ from casadi_hybrid.verify.first_order.fit import fit_signed
 from casadi_hybrid.verify.second_order.critical import least_on_cone
 
 INF = np.inf
+BY_NAME = {known.name: known for known in KNOWN}
+A_PROBLEM = Problem.from_nlp(KNOWN[0].nlp())
 MINIMIZERS = [known for known in KNOWN if known.minimizer]
 UNIQUE = [known for known in KNOWN if known.lam_g is not None]
 
 
 def judge(known: Known, x=None, kind=ca.SX, **more):
-    return verify(
-        known.nlp(kind), known.x if x is None else x, **{"ipopt": False} | known.instance | more
-    )
+    given = {"ipopt": False} | known.instance | more
+    return verify(known.nlp(kind), known.x if x is None else x, **given)
 
 
 def line(f, x, g=None, **bounds):
@@ -79,8 +80,7 @@ def test_large_scale_linear_algebra_gives_the_same_verdicts(known: Known, monkey
 @pytest.mark.parametrize("known", MINIMIZERS, ids=str)
 @pytest.mark.parametrize("size", [1e-2, 1e-4])
 def test_perturbed_points_are_rejected(known: Known, size):
-    x = np.array(known.x) + size * np.cos(np.arange(1, len(known.x) + 1))
-    report = judge(known, x)
+    report = judge(known, np.array(known.x) + size * np.cos(np.arange(1, len(known.x) + 1)))
     flat = known.verdict is Curvature.DEGENERATE and size < 1e-3
     assert not report.accepted or flat
     assert not {Rejection.UNDEFINED, Rejection.WRONG_MULTIPLIERS} & set(report.categories)
@@ -104,7 +104,7 @@ def test_multipliers_that_come_with_the_point(known: Known):
 
 
 def test_of_multipliers_that_are_not_unique_all_are_accepted():
-    known = next(one for one in KNOWN if one.name == "a row twice")
+    known = BY_NAME["a row twice"]
     for lam_g in ([2, 0], [0, 2 / 3], [1, 1 / 3]):
         assert judge(known, {"x": known.x, "lam_x": [0, 0], "lam_g": lam_g}).accepted
     for lam_g in ([5, -1], [2, 2 / 3]):
@@ -173,7 +173,7 @@ def test_residuals_name_their_worst_entry():
     ],
 )
 def test_given_multipliers_are_judged_by_every_residual(lam_x, lam_g, residual, value):
-    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
+    known = BY_NAME["a row at its upper bound"]
     report = judge(known, {"x": known.x, "lam_x": lam_x, "lam_g": lam_g}, lbx=[0, -INF])
     wrong = Rejection.FLIPPED_SIGN if lam_g == [-2] else Rejection.WRONG_MULTIPLIERS
     assert report.categories == (wrong,)
@@ -273,8 +273,7 @@ def test_violations_within_the_rounding_of_large_terms_do_not_count(off, accepte
     # The row is 1e12·x₀ − 1e12·x₁ = 0 at x = 1, off by some of the last digits of its terms.
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x - 1), "g": 1e12 * (x[0] - x[1])}
-    at = [1 + off * np.finfo(float).eps, 1]
-    report = verify(nlp, at, lbg=0, ubg=0, ipopt=False)
+    report = verify(nlp, [1 + off * np.finfo(float).eps, 1], lbg=0, ubg=0, ipopt=False)
     assert report.accepted is accepted
     if not accepted:
         assert report.categories == (Rejection.INFEASIBLE,)
@@ -490,9 +489,8 @@ def test_the_fit_is_the_least_squares_solution_with_signs(seed, n, k):
     right = np.concatenate((-slope, np.zeros(k)))
     bounds = np.where(signed, 0.0, -INF), np.full(k, INF)
     best = lsq_linear(stacked, right, bounds, method="bvls", tol=1e-14)
-    assert np.linalg.norm(stacked @ nu - right) == pytest.approx(
-        np.linalg.norm(best.fun), rel=1e-8, abs=1e-9
-    )
+    least = np.linalg.norm(best.fun)
+    assert np.linalg.norm(stacked @ nu - right) == pytest.approx(least, rel=1e-8, abs=1e-9)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -517,8 +515,7 @@ def test_the_least_curvature_over_a_cone(seed):
 def shortest_time(n):
     """n steps of lengths T·v_i/n to x = n, v_i ≤ 1: T is in every row. Solved by v = 1, T = n."""
     x, v, T = ca.SX.sym("x", n), ca.SX.sym("v", n), ca.SX.sym("T")
-    start = ca.vertcat(0, x[:-1])
-    rows = ca.vertcat(x - start - T / n * v, x[-1] - n)
+    rows = ca.vertcat(x - ca.vertcat(0, x[:-1]) - T / n * v, x[-1] - n)
     nlp = {"x": ca.vertcat(x, v, T), "f": T + 1e-3 * ca.sumsqr(v - 2) / n, "g": rows}
     upper = np.concatenate((np.full(n, INF), np.ones(n), [INF]))
     answer = np.concatenate((np.arange(1.0, n + 1), np.ones(n), [n]))
@@ -540,11 +537,8 @@ def test_dependent_rows_on_a_large_face(curvature):
     x = ca.SX.sym("x", n)
     g = x[: n // 2] - 2 * x[n // 2 :]
     # The sum of all rows once more; and curvature on the face along one direction alone.
-    nlp = {
-        "x": x,
-        "f": ca.sumsqr(x) - 5 * (1 - curvature) * x[n // 2] ** 2,
-        "g": ca.vertcat(g, ca.sum1(g)),
-    }
+    f = ca.sumsqr(x) - 5 * (1 - curvature) * x[n // 2] ** 2
+    nlp = {"x": x, "f": f, "g": ca.vertcat(g, ca.sum1(g))}
     report = verify(nlp, np.zeros(n), lbg=0, ubg=0, ipopt=False)
     assert report.rank == n // 2
     assert not report.licq
@@ -617,9 +611,8 @@ def test_report_for_programs_and_for_people(known: Known):
 
 
 def test_answers_come_in_many_forms():
-    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
-    solver = nlpsol("s", "hybrid", known.nlp())
-    answer = solver(x0=[0, 0], **known.bounds)
+    known = BY_NAME["a row at its upper bound"]
+    answer = nlpsol("s", "hybrid", known.nlp())(x0=[0, 0], **known.bounds)
     as_object = SimpleNamespace(x=[1, 1], lam_x=[0, 0], lam_g=[2])
     for form in (answer, ca.DM([1, 1]), np.array([1.0, 1.0]), [1, 1], (1, 1), as_object):
         assert judge(known, form).accepted
@@ -686,10 +679,7 @@ def test_huge_multipliers_do_not_make_a_point_stationary(d, bounds):
         ({"answer": {"x": [1, 1], "lam_g": [1, 2]}}, "lam_g of the answer"),
         ({"answer": {"x": [1, 1], "lam_g": [1], "lam_x": "up"}}, "lam_x of the answer"),
         ({"answer": "here"}, "answer"),
-        (
-            {"answer": Problem.from_nlp(KNOWN[0].nlp())},
-            "answer is a problem; the problem comes first",
-        ),
+        ({"answer": A_PROBLEM}, "answer is a problem; the problem comes first"),
         ({"answer": [[1, 2], [3, 4]]}, "answer"),
         ({"answer": ca.SX.sym("x", 2)}, "answer"),
         ({"multipliers": [1, 2]}, "multipliers"),
@@ -705,14 +695,14 @@ def test_huge_multipliers_do_not_make_a_point_stationary(d, bounds):
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
-    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
+    known = BY_NAME["a row at its upper bound"]
     call = {"nlp": known.nlp(), "answer": [1, 1]} | known.bounds | arguments
     with pytest.raises(InputError, match=rf"^{message}"):
         verify(call.pop("nlp"), call.pop("answer"), **call)
 
 
 def test_missing_parameters_are_named():
-    known = next(one for one in KNOWN if one.name == "a parameter")
+    known = BY_NAME["a parameter"]
     with pytest.raises(InputError, match=r"^p is missing"):
         verify(known.nlp(), known.x, ubg=4)
     assert not judge(known, p=[3, 1]).accepted

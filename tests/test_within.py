@@ -76,20 +76,18 @@ def test_a_warm_solve_that_is_cut_has_the_point_of_its_last_step():
         within = max(cut.residuals.feasibility, cut.residuals.stationarity) <= 1e-6
         assert (cut.point is PointStatus.KKT_POINT) == within
         assert steps > 1 or not within
-        x = cut.x
-        row = float(x @ x)
+        row = float(cut.x @ cut.x)
         assert cut.g == pytest.approx([row])
         assert cut.residuals.feasibility == pytest.approx(max(0.0, row - 1.5), abs=1e-12)
-        away.append(np.abs(x - full.x).max())
+        away.append(np.abs(cut.x - full.x).max())
     assert away[-1] < away[0]
 
 
 def test_no_time_is_no_step():
     solver = nlpsol("solver", "hybrid", program())
     before = solver(**GIVEN)
-    late = solver.within(
-        1e-9, **{**GIVEN, "p": 1.4}, lam_x0=before["lam_x"], lam_g0=before["lam_g"]
-    )
+    multipliers = {"lam_x0": before["lam_x"], "lam_g0": before["lam_g"]}
+    late = solver.within(1e-9, **{**GIVEN, "p": 1.4}, **multipliers)
     assert late.stop is StopReason.TIME_LIMIT
     assert late.iterations == 0
     assert not late.success
@@ -105,8 +103,7 @@ def test_no_evaluation_begins_when_the_time_is_over(monkeypatch):
 
     solver, _function = with_act(act)
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    full = solver.within(**GIVEN)
-    assert full.success
+    assert solver.within(**GIVEN).success
     all_calls = len(calls)
     for seconds in range(1, all_calls + 1):
         began = now[0]
@@ -132,8 +129,7 @@ def test_what_a_function_inside_the_functions_raises_does_not_end_the_process():
     solver, _function = with_act(act)
     assert solver.within(**GIVEN).success
     broken.append(True)
-    result = solver.within(**GIVEN)
-    assert result.stop is StopReason.EVALUATION_ERROR
+    assert solver.within(**GIVEN).stop is StopReason.EVALUATION_ERROR
     with pytest.raises(RuntimeError, match="no such entry"):
         solver(**GIVEN)
 
