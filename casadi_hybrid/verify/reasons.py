@@ -168,13 +168,15 @@ def _restart(restart: Comparison, second: SecondOrder | None) -> list[Finding]:
         ]
     # On a flat set of minimizers IPOPT may slide along it.
     flat = second is not None and second.verdict is Curvature.DEGENERATE
-    if flat and restart.relation is Relation.EQUAL:
+    equal = restart.relation is Relation.EQUAL
+    if flat and equal:
         return []
+    nearer = "; a smaller tol of the solve ends nearer to it" if equal else ""
     return [
         Finding(
             Rejection.IPOPT_MOVED,
             f"IPOPT started at the point moved by {restart.distance:.2e} to "
-            f"{restart.relation.value} (f changed by {restart.f_difference:+.2e}).",
+            f"{restart.relation.value} (f changed by {restart.f_difference:+.2e}){nearer}.",
         )
     ]
 
