@@ -21,6 +21,7 @@ from casadi_hybrid.control import (
     OptimalControl,
     RungeKutta,
     Saved,
+    Scenarios,
     SingleShooting,
     Solution,
 )
@@ -204,6 +205,7 @@ def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
     model.rates(x=-z)
     model.equations(balance=z - x**2 - u)
     ocp = OptimalControl(model, duration=1.0, intervals=12, method=method)
+    model.output("twice", 2 * z)
     ocp.initial(x=1)
     ocp.minimize("effort", integral=u**2 + x**2)
     if asked:
@@ -215,7 +217,33 @@ def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
     if method.degree > 1:
         assert s.error(2).largest < 1e-3
     assert s.error(2).largest > 1e-12
-    assert ("z" in s) == asked
+    assert s["z"][:-1] == pytest.approx(s["x"][:-1] ** 2 + s["u"], abs=far)
+    assert s["z"][:-1] == pytest.approx(s.at(s.times[:-1])["z"], abs=1e-12)
+    assert s["twice"] == pytest.approx(2 * s["z"], abs=1e-12)
+    more, less = (ocp.solve([1 + e], guess=s)["twice"] for e in (1e-5, -1e-5))
+    slope = s.sensitivity("initial x")
+    for found in (2 * slope["z"], slope["twice"]):
+        assert found == pytest.approx((more - less) / 2e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("inner", [[], [1 / 3, 2 / 3]])
+def test_limits_of_algebraic_states_are_ringed_where_they_hold(inner: list[float]) -> None:
+    """z = 2 u is at its limit until x is at its own; u is held."""
+    model, method = Model("filling"), Collocation(inner=len(inner))
+    x, z = model.state("x", upper=1), model.algebraic("z", upper=3)
+    model.rates(x=z)
+    model.equations(balance=z - 2 * model.control("u", lower=0))
+    ocp = OptimalControl(model, duration=1.0, intervals=6, method=method)
+    ocp.initial(x=0)
+    ocp.minimize("empty", integral=(2 - x) ** 2)
+    inside = [*method.coefficients[0], *inner]
+    wanted = [{(k, s) for k in range(2) for s in inside},
+              {(k, s) for k in range(2, 6) for s in (0.0, *inside, 1.0)}]  # fmt: skip
+    for found in (ocp.solve(), Scenarios(ocp, {"a": {}, "b": {}}).solve()):
+        for pairs, ax in zip(wanted, found.plot(["z", "x"]).axes, strict=True):
+            rings = [line.get_xdata() for line in ax.get_lines() if line.get_marker() == "o"]
+            at = np.unique(np.concatenate(rings).round(6))
+            assert at == pytest.approx(np.unique([round((k + s) / 6, 6) for k, s in pairs]))
 
 
 def test_what_is_refused(swung: Solution) -> None:

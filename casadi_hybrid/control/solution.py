@@ -16,8 +16,8 @@ from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
-from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, Named, known, places, plain
+from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
+from casadi_hybrid.control.signals import Array, Named, known, plain
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class Ended:
     """How a solve ended, as the solver's ``stats`` say, and its figure."""
 
     stats: Mapping[str, Any]
-    _curves: Mapping[str, Solution]
 
     @property
     def success(self) -> bool:
@@ -72,7 +71,7 @@ class Ended:
         """
         from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
 
-        return draw(self._curves, names, label, tol, path)
+        return draw(getattr(self, "parts", {"": self}), names, label, tol, path)
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,9 @@ class Solution(Ended):
 
     ``solution["speed"]`` is a trajectory: of a quantity with one entry a vector, else a matrix with
     a column a time. States, algebraic states, parameters and outputs are at :attr:`times`; a
-    control that is held has one value for each interval, :attr:`control_times`.
+    control that is held has one value for each interval, :attr:`control_times`. Algebraic states of
+    a collocation are unknowns at its points: at a grid point they are as :meth:`at` has them there,
+    where a held control jumps with that of the interval that begins.
 
     Attributes:
         ocp: the problem.
@@ -143,16 +144,10 @@ class Solution(Ended):
             np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)
         )
         ocp = ocp.limited(program.limits)
-        model = ocp.model
-        values: dict[str, Array] = {}
-        for kind, rows in (("state", X), ("algebraic", Z), ("control", U)):
-            for name, where in model.places(kind).items():
-                if rows.shape[0]:
-                    block = program.variables.get(name)
-                    linear = kind == "control" and model.signals[kind][name].linear
-                    values[name] = block.read(x) if linear and block else rows[where]
-        values |= {name: P[where] for name, where in places(ocp.given).items()}
-        values |= {name: Y[where] for name, where in model.places("output").items()}
+        values = by_names(ocp, X, Z, U, P, Y)
+        for name, signal in ocp.model.signals["control"].items():
+            if signal.linear:
+                values[name] = program.variables[name].read(x)
         found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
         return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
                    Named(found, "cost"), stats, explanation)  # fmt: skip
@@ -206,10 +201,6 @@ class Solution(Ended):
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
 
-    @property
-    def _curves(self) -> dict[str, Solution]:  # type: ignore[override]
-        return {"": self}
-
     @cached_property
     def dense(self) -> Dense:
         """The trajectories as functions of time."""
@@ -230,9 +221,8 @@ class Solution(Ended):
 
     def sample(self, n: int = 10) -> Samples:
         """Return every quantity by name at n equally spaced times an interval, and at the end."""
-        n, N = count(n, "n", at_least=1), self.times.size - 1
-        k = np.append(np.repeat(np.arange(N), n), N - 1)
-        return self.dense.samples(k, np.append(np.tile(np.arange(n) / n, N), 1.0))
+        n = count(n, "n", at_least=1)
+        return self.dense.samples(*self.dense.each(np.arange(n) / n, end=True))
 
     def residual(self, n: int = 10) -> Samples:
         """Return (dx/dt − rate) / scale by state: how far the trajectory is from the model.
@@ -301,9 +291,11 @@ class Solution(Ended):
         contradiction = self.explanation.partition("Worst violations")[0]
         x0 = self.program.x0
         begun = checking.unmet(self.program, x0, self._rows(x0), self.ocp, self.times)
+        states = self.ocp.model.signals["state"].keys()
+        first, last = (states <= given.keys() for given in (self.ocp.fixed, self.ocp.ends))
         for excess in self.unmet:
-            name = checking.curved(self.ocp, excess.name)
-            if name and self._given_at(excess.time):
+            name, at = checking.curved(self.ocp, excess.name), excess.time
+            if name and ((first and at <= self.times[0]) or (last and at >= self.times[-1])):
                 return f"{excess}, where all states are given: move them, or the limit."
             if name and ("contradict" not in contradiction or name in contradiction):
                 too = ", as in the guess" if excess.name in {e.name for e in begun} else ""
@@ -312,12 +304,6 @@ class Solution(Ended):
                     f"ended{too}. It is nonlinear, so that a feasible point may be elsewhere."
                 )
         return ""
-
-    def _given_at(self, time: float) -> bool:
-        """Whether all states are fixed there, at the start or at the end."""
-        states = self.ocp.model.signals["state"].keys()
-        first = time <= self.times[0] and states <= self.ocp.fixed.keys()
-        return first or (time >= self.times[-1] and states <= self.ocp.ends.keys())
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
@@ -368,10 +354,8 @@ class Solution(Ended):
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        saved = storing.Saved.of(
-            self, self.ocp.name, self.values, self.multipliers, self.units, self.costs
-        )
-        return saved.write(path)
+        parts = self.values, self.multipliers, self.units, self.costs
+        return storing.Saved.of(self, self.ocp.name, *parts).write(path)
 
     @classmethod
     def load(cls, path: str | Path, ocp: Any) -> Solution:

@@ -18,6 +18,7 @@ from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading.dense import read_at_grid_points
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
@@ -89,10 +90,6 @@ class JointSolution(Ended):
         times = [part.times for part in self.parts.values()]
         return float(max(t[-1] for t in times) - min(t[0] for t in times))
 
-    @property
-    def _curves(self) -> Mapping[str, Solution]:  # type: ignore[override]
-        return self.parts
-
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path.
 
@@ -107,8 +104,8 @@ class JointSolution(Ended):
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
         costs = {name: part.objective for name, part in self.parts.items()}
-        saved = storing.Saved.of(self, self.program.name, rows, multipliers, units, costs)
-        return saved.write(path)
+        parts = rows, multipliers, units, costs
+        return storing.Saved.of(self, self.program.name, *parts).write(path)
 
     @classmethod
     def load(cls, path: str | Path, problem: Joint) -> JointSolution:
@@ -174,7 +171,7 @@ class Joint:
         for part in self.parts.values():
             part.closed = True
         return {
-            label: read(assembly, program, horizon, costs)
+            label: read_at_grid_points(self.parts[label], read(assembly, program, horizon, costs))
             for label, (horizon, costs) in horizons.items()
         }
 
