@@ -45,6 +45,29 @@ class Ended:
     def _ending(self) -> str:
         return f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
 
+    @classmethod
+    def load(cls, path: str | Path, ocp: Any) -> Any:
+        """Read a solution of a problem, stated as it was when saved.
+
+        What a file says without its problem is :meth:`Saved.read`.
+
+        Args:
+            ocp: the problem: an :class:`OptimalControl`, :class:`Phases` or :class:`Scenarios`.
+
+        Returns:
+            What its ``solve`` returns: of several parts the solution of all, ``found["ascent"]``.
+
+        Raises:
+            InputError: where the file is no solution, or that of another problem.
+        """
+        saved = storing.Saved.read(path)
+        point: dict[str, Any] = dict(saved.point_for(ocp.program))
+        found = {name: point.pop(name) for name in ("x", "lam_x", "lam_g")}
+        program = replace(followed(replace(ocp.program, **point)), **point)
+        nlp = program.nlp
+        found["f"] = ca.Function("f", [nlp["x"], nlp["p"]], [nlp["f"]])(found["x"], program.p)
+        return ocp.solution(program, found, saved.stats, saved.explanation)
+
     def plot(
         self,
         names: Sequence[str] | None = None,
@@ -330,7 +353,8 @@ class Solution(Ended):
 
         Args:
             name: of a parameter or reference, ``"initial angle"`` of a state that is given at the
-                start, or ``"time"``.
+                start, or ``"time"`` at the start; references given as functions of time keep the
+                numbers that they had in the solve.
             weak: of a limit whose multiplier and whose distance are both at most this, weakly
                 active and so near a kink, a ``SensitivityWarning`` speaks.
 
@@ -356,22 +380,6 @@ class Solution(Ended):
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
         parts = self.values, self.multipliers, self.units, self.costs
         return storing.Saved.of(self, self.ocp.name, *parts).write(path)
-
-    @classmethod
-    def load(cls, path: str | Path, ocp: Any) -> Solution:
-        """Read a solution of a problem, an :class:`OptimalControl` stated as it was when saved.
-
-        What a file says without its problem is :meth:`Saved.read`.
-
-        Raises:
-            InputError: where the file is no solution, or that of another problem.
-        """
-        saved = storing.Saved.read(path)
-        laid = ocp.laid
-        point: dict[str, Any] = dict(saved.point_for(laid.program))
-        x, lam_x, lam_g = (point.pop(name) for name in ("x", "lam_x", "lam_g"))
-        program = replace(followed(replace(laid.program, **point)), **point)
-        return cls.of(ocp, laid, program, x, lam_x, lam_g, saved.stats, saved.explanation)
 
     def _rows(self, x: Array) -> Array:
         nlp = self.program.nlp

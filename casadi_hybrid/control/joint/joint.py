@@ -107,21 +107,6 @@ class JointSolution(Ended):
         parts = rows, multipliers, units, costs
         return storing.Saved.of(self, self.program.name, *parts).write(path)
 
-    @classmethod
-    def load(cls, path: str | Path, problem: Joint) -> JointSolution:
-        """Read a solution of :class:`Phases` or :class:`Scenarios` stated as they were when saved.
-
-        Raises:
-            InputError: where the file is no solution, or that of another problem.
-        """
-        saved = storing.Saved.read(path)
-        point: dict[str, Any] = dict(saved.point_for(problem.program))
-        found = {name: point.pop(name) for name in ("x", "lam_x", "lam_g")}
-        program = replace(followed(replace(problem.program, **point)), **point)
-        nlp = program.nlp
-        found["f"] = ca.Function("f", [nlp["x"], nlp["p"]], [nlp["f"]])(found["x"], program.p)
-        return problem.solution(program, found, saved.stats, saved.explanation)
-
     @property
     def links(self) -> dict[str, Array]:
         """Multipliers by name of the rows that join the parts, per physical unit."""
