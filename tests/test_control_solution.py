@@ -23,6 +23,7 @@ from casadi_hybrid.control import (
     Saved,
     Scenarios,
     SingleShooting,
+    Soft,
     Solution,
 )
 from casadi_hybrid.verify import verify
@@ -244,6 +245,21 @@ def test_limits_of_algebraic_states_are_ringed_where_they_hold(inner: list[float
             rings = [line.get_xdata() for line in ax.get_lines() if line.get_marker() == "o"]
             at = np.unique(np.concatenate(rings).round(6))
             assert at == pytest.approx(np.unique([round((k + s) / 6, 6) for k, s in pairs]))
+
+
+def test_the_price_of_soft_limits_is_a_cost_with_a_name() -> None:
+    """All costs together are f of the program, of scenarios too, and change as its slope says."""
+    ocp = swing(MultipleShooting())
+    ocp.path("low", ocp.model.symbol("angle"), upper=0.5, soft=Soft(0.02, 0.03))
+    found = ocp.solve(time=0.5)
+    excess = np.maximum(found["angle"] - 0.5, 0)
+    assert found.costs["soft limits"] == pytest.approx(np.sum(0.02 * excess + 0.03 * excess**2))
+    assert ", soft limits " in str(found)
+    assert found.objective == pytest.approx(ocp.solver.result.f, rel=1e-12)
+    more, less = (ocp.solve(time=0.5, guess=found, rope=1 + e).objective for e in (1e-5, -1e-5))
+    assert found.sensitivity("rope").objective == pytest.approx((more - less) / 2e-5, rel=1e-5)
+    both = Scenarios(ocp, {"a": {}, "b": {"rope": 1.2}}).solve(time=0.5)
+    assert both.objective == pytest.approx((both["a"].objective + both["b"].objective) / 2)
 
 
 def test_what_is_refused(swung: Solution) -> None:

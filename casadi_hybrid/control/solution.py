@@ -13,7 +13,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.laying import SOFT, Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
@@ -112,10 +112,10 @@ class Solution(Ended):
         laid: its functions.
         program: with the numbers of the solve.
         x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
-        objective: f.
+        objective: f, the sum of the costs.
         times: of the grid points.
         values: every trajectory by name, as matrices.
-        costs: by name.
+        costs: by name; ``"soft limits"`` is what excesses of soft limits cost, where there are any.
         stats: the solver's; ``success``, ``return_status``, ``iter_count``, ….
         explanation: in sentences, what is wrong with a point that is no solution.
     """
@@ -171,7 +171,8 @@ class Solution(Ended):
         for name, signal in ocp.model.signals["control"].items():
             if signal.linear:
                 values[name] = program.variables[name].read(x)
-        found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
+        names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
+        found = dict(zip(names, costs.ravel().tolist(), strict=False))
         return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
                    Named(found, "cost"), stats, explanation)  # fmt: skip
 
