@@ -6,7 +6,7 @@ import pytest
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import Free, Model, OptimalControl, Phases, Saved, Scenarios, branches
-from casadi_hybrid.control.joint.joint import JointSolution
+from casadi_hybrid.control.solution import Solution
 
 
 def cart(name="cart", drag=0.2, **signals):
@@ -217,7 +217,7 @@ def test_a_joint_solution_is_saved_and_read_again(tmp_path) -> None:
     found = phases.solve()
     path = found.save(tmp_path / "deep" / "tour")
     assert path.name == "tour.npz"
-    again = JointSolution.load(path, two_legs())
+    again = Solution.load(path, two_legs())
     assert (again.success, again.objective) == (True, pytest.approx(found.objective, rel=1e-12))
     for leg in ("out", "back"):
         np.testing.assert_array_equal(again[leg]["x"], found[leg]["x"])
@@ -228,7 +228,7 @@ def test_a_joint_solution_is_saved_and_read_again(tmp_path) -> None:
     np.testing.assert_array_equal(told["back/times"], found["back"].times)
     assert told.units["back/twice"] == "m"
     with pytest.raises(InputError, match="laid out otherwise"):
-        JointSolution.load(path, Scenarios(phases.parts["out"], {"a": {}, "b": {"drag": 0.3}}))
+        Solution.load(path, Scenarios(phases.parts["out"], {"a": {}, "b": {"drag": 0.3}}))
 
 
 def test_a_joint_solution_is_drawn_with_a_colour_a_part(tmp_path) -> None:

@@ -218,6 +218,17 @@ def test_algebraic_states_are_measured():
     assert time == pytest.approx(0.5, abs=1e-6)
 
 
+def test_limits_of_algebraic_states_are_not_said_to_hold():
+    model = Model("leak")
+    x, out, u = model.state("x"), model.algebraic("out", upper=0.1), model.control("u", upper=1)
+    model.rates(x=u - out)
+    model.equations(law=out - x)
+    model.output("seen", out)
+    run = simulate(Plant(model, 0.5), lambda time, x: 1, steps=3, x0=[1], limits={"seen": (0, 0.1)})
+    assert str(run).endswith("not checked, for the record does not determine them: out")
+    assert run.worst.name == "seen"
+
+
 def test_a_run_that_leaves_the_numbers_is_stopped():
     with np.errstate(over="ignore"):
         run = simulate(lambda x, u: x**2, lambda time, x: 0.0, steps=50, x0=[10.0], period=1.0,
@@ -331,6 +342,9 @@ def test_summary_of_monte_carlo():
     table = summary.table().splitlines()
     assert table[1].startswith("cost")
     assert table[-2].startswith("seed 2:")
+    assert str(summary) == repr(summary) == summary.table()
+    assert [*summary] == ["cost", "violation", "failed", "steps"]
+    assert dict(summary)["cost"] == found
     assert len(summary.plot().axes) == 2
 
 

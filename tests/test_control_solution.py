@@ -21,7 +21,9 @@ from casadi_hybrid.control import (
     OptimalControl,
     RungeKutta,
     Saved,
+    Scenarios,
     SingleShooting,
+    Soft,
     Solution,
 )
 from casadi_hybrid.verify import verify
@@ -204,6 +206,7 @@ def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
     model.rates(x=-z)
     model.equations(balance=z - x**2 - u)
     ocp = OptimalControl(model, duration=1.0, intervals=12, method=method)
+    model.output("twice", 2 * z)
     ocp.initial(x=1)
     ocp.minimize("effort", integral=u**2 + x**2)
     if asked:
@@ -215,7 +218,48 @@ def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
     if method.degree > 1:
         assert s.error(2).largest < 1e-3
     assert s.error(2).largest > 1e-12
-    assert ("z" in s) == asked
+    assert s["z"][:-1] == pytest.approx(s["x"][:-1] ** 2 + s["u"], abs=far)
+    assert s["z"][:-1] == pytest.approx(s.at(s.times[:-1])["z"], abs=1e-12)
+    assert s["twice"] == pytest.approx(2 * s["z"], abs=1e-12)
+    more, less = (ocp.solve([1 + e], guess=s)["twice"] for e in (1e-5, -1e-5))
+    slope = s.sensitivity("initial x")
+    for found in (2 * slope["z"], slope["twice"]):
+        assert found == pytest.approx((more - less) / 2e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("inner", [[], [1 / 3, 2 / 3]])
+def test_limits_of_algebraic_states_are_ringed_where_they_hold(inner: list[float]) -> None:
+    """z = 2 u is at its limit until x is at its own; u is held."""
+    model, method = Model("filling"), Collocation(inner=len(inner))
+    x, z = model.state("x", upper=1), model.algebraic("z", upper=3)
+    model.rates(x=z)
+    model.equations(balance=z - 2 * model.control("u", lower=0))
+    ocp = OptimalControl(model, duration=1.0, intervals=6, method=method)
+    ocp.initial(x=0)
+    ocp.minimize("empty", integral=(2 - x) ** 2)
+    inside = [*method.coefficients[0], *inner]
+    wanted = [{(k, s) for k in range(2) for s in inside},
+              {(k, s) for k in range(2, 6) for s in (0.0, *inside, 1.0)}]  # fmt: skip
+    for found in (ocp.solve(), Scenarios(ocp, {"a": {}, "b": {}}).solve()):
+        for pairs, ax in zip(wanted, found.plot(["z", "x"]).axes, strict=True):
+            rings = [line.get_xdata() for line in ax.get_lines() if line.get_marker() == "o"]
+            at = np.unique(np.concatenate(rings).round(6))
+            assert at == pytest.approx(np.unique([round((k + s) / 6, 6) for k, s in pairs]))
+
+
+def test_the_price_of_soft_limits_is_a_cost_with_a_name() -> None:
+    """All costs together are f of the program, of scenarios too, and change as its slope says."""
+    ocp = swing(MultipleShooting())
+    ocp.path("low", ocp.model.symbol("angle"), upper=0.5, soft=Soft(0.02, 0.03))
+    found = ocp.solve(time=0.5)
+    excess = np.maximum(found["angle"] - 0.5, 0)
+    assert found.costs["soft limits"] == pytest.approx(np.sum(0.02 * excess + 0.03 * excess**2))
+    assert ", soft limits " in str(found)
+    assert found.objective == pytest.approx(ocp.solver.result.f, rel=1e-12)
+    more, less = (ocp.solve(time=0.5, guess=found, rope=1 + e).objective for e in (1e-5, -1e-5))
+    assert found.sensitivity("rope").objective == pytest.approx((more - less) / 2e-5, rel=1e-5)
+    both = Scenarios(ocp, {"a": {}, "b": {"rope": 1.2}}).solve(time=0.5)
+    assert both.objective == pytest.approx((both["a"].objective + both["b"].objective) / 2)
 
 
 def test_what_is_refused(swung: Solution) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
@@ -16,6 +17,9 @@ from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
+
+SOFT = "soft limits"
+"""What a solution calls the price of its soft limits, among its costs by name."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,19 @@ def lay_phase(
 ) -> tuple[Horizon, Any]:
     """Add one phase to a program; return its horizon and its costs, one below the other.
 
+    The last one is the price of soft limits, where there are any.
+
     Args:
         first: the stage of its first grid point.
         prefix: of the names of its blocks.
         start: the time at which it begins, in the program's symbols; a parameter by default.
         weight: of its costs in the program's.
     """
+    if any(cost.name == SOFT for cost in ocp.costs):
+        raise InputError(
+            f"{ocp.name} has a cost {SOFT!r}, as solutions call the price of soft limits; give the "
+            "cost another name"
+        )
     before, assembly.cost = assembly.cost, assembly.kind(0)
     unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not _zero(cost.integral)]
@@ -89,9 +100,9 @@ def lay_phase(
     _initial(ocp, horizon)
     for constraint in ocp.constraints:
         _constrain(ocp, horizon, constraint)
-    costs = _costs(ocp, horizon, integrals)
-    assembly.cost = before + weight * (assembly.cost + ca.sum1(costs))
-    return horizon, costs
+    costs, price = _costs(ocp, horizon, integrals), assembly.cost
+    assembly.cost = before + weight * (price + ca.sum1(costs))
+    return horizon, ca.vertcat(costs, price) if any(c.soft for c in ocp.constraints) else costs
 
 
 def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:

@@ -241,10 +241,12 @@ def points_of(method: Method) -> Array:
     return method.coefficients[0]
 
 
-def within(method: Method) -> Array:
-    """Where in an interval the columns of what is called "… inside" stand."""
+def within(method: Method, *, algebraic: bool) -> dict[str, Array]:
+    """Where in an interval what is called "… inside", of an algebraic state or else, stands, and
+    what is called "… between"."""
     own = points_of(method) if isinstance(method, Collocation) else np.zeros(0)
-    return np.append(own[own < 1.0], inner_points(getattr(method, "inner", 0)))
+    inner = inner_points(getattr(method, "inner", 0))
+    return {"inside": own if algebraic else np.append(own[own < 1.0], inner), "between": inner}
 
 
 def _columns(horizon: Horizon) -> list[Any]:

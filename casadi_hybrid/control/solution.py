@@ -13,11 +13,11 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.laying import SOFT, Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
-from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, Named, known, places, plain
+from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
+from casadi_hybrid.control.signals import Array, Named, known, plain
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class Ended:
     """How a solve ended, as the solver's ``stats`` say, and its figure."""
 
     stats: Mapping[str, Any]
-    _curves: Mapping[str, Solution]
 
     @property
     def success(self) -> bool:
@@ -45,6 +44,29 @@ class Ended:
     @property
     def _ending(self) -> str:
         return f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
+
+    @classmethod
+    def load(cls, path: str | Path, ocp: Any) -> Any:
+        """Read a solution of a problem, stated as it was when saved.
+
+        What a file says without its problem is :meth:`Saved.read`.
+
+        Args:
+            ocp: the problem: an :class:`OptimalControl`, :class:`Phases` or :class:`Scenarios`.
+
+        Returns:
+            What its ``solve`` returns: of several parts the solution of all, ``found["ascent"]``.
+
+        Raises:
+            InputError: where the file is no solution, or that of another problem.
+        """
+        saved = storing.Saved.read(path)
+        point: dict[str, Any] = dict(saved.point_for(ocp.program))
+        found = {name: point.pop(name) for name in ("x", "lam_x", "lam_g")}
+        program = replace(followed(replace(ocp.program, **point)), **point)
+        nlp = program.nlp
+        found["f"] = ca.Function("f", [nlp["x"], nlp["p"]], [nlp["f"]])(found["x"], program.p)
+        return ocp.solution(program, found, saved.stats, saved.explanation)
 
     def plot(
         self,
@@ -72,7 +94,7 @@ class Ended:
         """
         from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
 
-        return draw(self._curves, names, label, tol, path)
+        return draw(getattr(self, "parts", {"": self}), names, label, tol, path)
 
 
 @dataclass(frozen=True)
@@ -81,17 +103,19 @@ class Solution(Ended):
 
     ``solution["speed"]`` is a trajectory: of a quantity with one entry a vector, else a matrix with
     a column a time. States, algebraic states, parameters and outputs are at :attr:`times`; a
-    control that is held has one value for each interval, :attr:`control_times`.
+    control that is held has one value for each interval, :attr:`control_times`. Algebraic states of
+    a collocation are unknowns at its points: at a grid point they are as :meth:`at` has them there,
+    where a held control jumps with that of the interval that begins.
 
     Attributes:
         ocp: the problem.
         laid: its functions.
         program: with the numbers of the solve.
         x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
-        objective: f.
+        objective: f, the sum of the costs.
         times: of the grid points.
         values: every trajectory by name, as matrices.
-        costs: by name.
+        costs: by name; ``"soft limits"`` is what excesses of soft limits cost, where there are any.
         stats: the solver's; ``success``, ``return_status``, ``iter_count``, ….
         explanation: in sentences, what is wrong with a point that is no solution.
     """
@@ -143,17 +167,12 @@ class Solution(Ended):
             np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)
         )
         ocp = ocp.limited(program.limits)
-        model = ocp.model
-        values: dict[str, Array] = {}
-        for kind, rows in (("state", X), ("algebraic", Z), ("control", U)):
-            for name, where in model.places(kind).items():
-                if rows.shape[0]:
-                    block = program.variables.get(name)
-                    linear = kind == "control" and model.signals[kind][name].linear
-                    values[name] = block.read(x) if linear and block else rows[where]
-        values |= {name: P[where] for name, where in places(ocp.given).items()}
-        values |= {name: Y[where] for name, where in model.places("output").items()}
-        found = {cost.name: float(v) for cost, v in zip(ocp.costs, costs.ravel(), strict=True)}
+        values = by_names(ocp, X, Z, U, P, Y)
+        for name, signal in ocp.model.signals["control"].items():
+            if signal.linear:
+                values[name] = program.variables[name].read(x)
+        names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
+        found = dict(zip(names, costs.ravel().tolist(), strict=False))
         return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
                    Named(found, "cost"), stats, explanation)  # fmt: skip
 
@@ -206,10 +225,6 @@ class Solution(Ended):
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
 
-    @property
-    def _curves(self) -> dict[str, Solution]:  # type: ignore[override]
-        return {"": self}
-
     @cached_property
     def dense(self) -> Dense:
         """The trajectories as functions of time."""
@@ -230,9 +245,8 @@ class Solution(Ended):
 
     def sample(self, n: int = 10) -> Samples:
         """Return every quantity by name at n equally spaced times an interval, and at the end."""
-        n, N = count(n, "n", at_least=1), self.times.size - 1
-        k = np.append(np.repeat(np.arange(N), n), N - 1)
-        return self.dense.samples(k, np.append(np.tile(np.arange(n) / n, N), 1.0))
+        n = count(n, "n", at_least=1)
+        return self.dense.samples(*self.dense.each(np.arange(n) / n, end=True))
 
     def residual(self, n: int = 10) -> Samples:
         """Return (dx/dt − rate) / scale by state: how far the trajectory is from the model.
@@ -301,9 +315,11 @@ class Solution(Ended):
         contradiction = self.explanation.partition("Worst violations")[0]
         x0 = self.program.x0
         begun = checking.unmet(self.program, x0, self._rows(x0), self.ocp, self.times)
+        states = self.ocp.model.signals["state"].keys()
+        first, last = (states <= given.keys() for given in (self.ocp.fixed, self.ocp.ends))
         for excess in self.unmet:
-            name = checking.curved(self.ocp, excess.name)
-            if name and self._given_at(excess.time):
+            name, at = checking.curved(self.ocp, excess.name), excess.time
+            if name and ((first and at <= self.times[0]) or (last and at >= self.times[-1])):
                 return f"{excess}, where all states are given: move them, or the limit."
             if name and ("contradict" not in contradiction or name in contradiction):
                 too = ", as in the guess" if excess.name in {e.name for e in begun} else ""
@@ -312,12 +328,6 @@ class Solution(Ended):
                     f"ended{too}. It is nonlinear, so that a feasible point may be elsewhere."
                 )
         return ""
-
-    def _given_at(self, time: float) -> bool:
-        """Whether all states are fixed there, at the start or at the end."""
-        states = self.ocp.model.signals["state"].keys()
-        first = time <= self.times[0] and states <= self.ocp.fixed.keys()
-        return first or (time >= self.times[-1] and states <= self.ocp.ends.keys())
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
@@ -344,7 +354,8 @@ class Solution(Ended):
 
         Args:
             name: of a parameter or reference, ``"initial angle"`` of a state that is given at the
-                start, or ``"time"``.
+                start, or ``"time"`` at the start; references given as functions of time keep the
+                numbers that they had in the solve.
             weak: of a limit whose multiplier and whose distance are both at most this, weakly
                 active and so near a kink, a ``SensitivityWarning`` speaks.
 
@@ -368,26 +379,8 @@ class Solution(Ended):
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        saved = storing.Saved.of(
-            self, self.ocp.name, self.values, self.multipliers, self.units, self.costs
-        )
-        return saved.write(path)
-
-    @classmethod
-    def load(cls, path: str | Path, ocp: Any) -> Solution:
-        """Read a solution of a problem, an :class:`OptimalControl` stated as it was when saved.
-
-        What a file says without its problem is :meth:`Saved.read`.
-
-        Raises:
-            InputError: where the file is no solution, or that of another problem.
-        """
-        saved = storing.Saved.read(path)
-        laid = ocp.laid
-        point: dict[str, Any] = dict(saved.point_for(laid.program))
-        x, lam_x, lam_g = (point.pop(name) for name in ("x", "lam_x", "lam_g"))
-        program = replace(followed(replace(laid.program, **point)), **point)
-        return cls.of(ocp, laid, program, x, lam_x, lam_g, saved.stats, saved.explanation)
+        parts = self.values, self.multipliers, self.units, self.costs
+        return storing.Saved.of(self, self.ocp.name, *parts).write(path)
 
     def _rows(self, x: Array) -> Array:
         nlp = self.program.nlp

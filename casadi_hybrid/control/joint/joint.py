@@ -18,6 +18,7 @@ from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading.dense import read_at_grid_points
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
@@ -89,10 +90,6 @@ class JointSolution(Ended):
         times = [part.times for part in self.parts.values()]
         return float(max(t[-1] for t in times) - min(t[0] for t in times))
 
-    @property
-    def _curves(self) -> Mapping[str, Solution]:  # type: ignore[override]
-        return self.parts
-
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path.
 
@@ -107,23 +104,8 @@ class JointSolution(Ended):
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
         costs = {name: part.objective for name, part in self.parts.items()}
-        saved = storing.Saved.of(self, self.program.name, rows, multipliers, units, costs)
-        return saved.write(path)
-
-    @classmethod
-    def load(cls, path: str | Path, problem: Joint) -> JointSolution:
-        """Read a solution of :class:`Phases` or :class:`Scenarios` stated as they were when saved.
-
-        Raises:
-            InputError: where the file is no solution, or that of another problem.
-        """
-        saved = storing.Saved.read(path)
-        point: dict[str, Any] = dict(saved.point_for(problem.program))
-        found = {name: point.pop(name) for name in ("x", "lam_x", "lam_g")}
-        program = replace(followed(replace(problem.program, **point)), **point)
-        nlp = program.nlp
-        found["f"] = ca.Function("f", [nlp["x"], nlp["p"]], [nlp["f"]])(found["x"], program.p)
-        return problem.solution(program, found, saved.stats, saved.explanation)
+        parts = rows, multipliers, units, costs
+        return storing.Saved.of(self, self.program.name, *parts).write(path)
 
     @property
     def links(self) -> dict[str, Array]:
@@ -174,7 +156,7 @@ class Joint:
         for part in self.parts.values():
             part.closed = True
         return {
-            label: read(assembly, program, horizon, costs)
+            label: read_at_grid_points(self.parts[label], read(assembly, program, horizon, costs))
             for label, (horizon, costs) in horizons.items()
         }
 

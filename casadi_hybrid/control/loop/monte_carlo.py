@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import aligned
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, ByName, known
 
 QUANTILES = (0.05, 0.5, 0.95)
 _COLUMNS: Columns = {
@@ -67,21 +67,30 @@ class Statistic:
     seed: int | None
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(ByName):
     """All trials in the order of the seeds; ``summary["cost"]`` is the statistic of a column.
+
+    ``list(summary)`` are the columns, ``print(summary)`` is their :meth:`table`.
 
     Attributes:
         trials: one a seed.
     """
 
-    trials: tuple[Trial, ...] = field(repr=False)
+    trials: tuple[Trial, ...]
+
+    def __repr__(self) -> str:
+        return self.table()
+
+    @property
+    def rows(self) -> Mapping[str, Array]:  # type: ignore[override]
+        """``cost``, ``violation``, ``failed`` and ``steps`` of all trials."""
+        names = ("cost", "violation", "failed", "steps")
+        return {name: np.array([getattr(t, name) for t in self.trials], float) for name in names}
 
     def column(self, name: str) -> Array:
         """Return ``cost``, ``violation``, ``failed`` or ``steps`` of all trials."""
-        columns = dict.fromkeys(("cost", "violation", "failed", "steps"))
-        known(name, columns, "column")
-        return np.array([getattr(trial, name) for trial in self.trials], dtype=float)
+        return np.asarray(known(name, self.rows, "column"))
 
     def __getitem__(self, name: str) -> Statistic:
         values = self.column(name)

@@ -207,6 +207,11 @@ class Recorder:
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
         named = wiring.model is not None
         paths, constraints, changed, unchecked = judged(rows["answer"], states, held, named=named)
+        asked = filter(None, (getattr(answer, "asked", None) for answer in rows["answer"]))
+        models = wiring.model, *(problem.model for problem, _ in asked)
+        unseen = [name for model in filter(None, models)
+                  for name, signal in model.signals["algebraic"].items() if name not in self.fixed
+                  and np.isfinite([signal.lower, signal.upper]).any()]  # fmt: skip
         if self.moving:  # the plant's, where the controller says no other ones
             own = [self.moving(t) for t in times]
             changed = [
@@ -225,7 +230,7 @@ class Recorder:
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             limits={name: self._limit(name, limit, changed) for name, limit in
                     {**self.free, **self.limits, **constraints}.items()},
-            unchecked=unchecked,
+            unchecked=tuple(dict.fromkeys([*unseen, *unchecked])),
             status=tuple(map(_status, rows["answer"])),
             success=np.array([_succeeded(answer) for answer in rows["answer"]]),
             seconds=np.array(rows["seconds"]),

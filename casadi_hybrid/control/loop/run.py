@@ -45,8 +45,10 @@ class Run(ByName):
         parameters: those of a :class:`Plant` that the estimator estimates, as they are.
         costs: by name, one number a step.
         limits: by name, each side with a column, or with one a time where they have changed.
-        unchecked: names of path constraints that the record does not determine: they depend on
-            algebraic states, on what the solver chooses, or on states that the plant does not have.
+        unchecked: names of what the record does not determine: of algebraic states with limits (an
+            output that is one, with ``limits=`` of :func:`simulate`, is checked), and of path
+            constraints that depend on one, on what the solver chooses, or on states that the plant
+            does not have.
         status: what the controller said of each step; a plain function says "computed".
         success: whether its solver found what to act on: ``success`` of what it returned; without
             that, a status that is none of "last plan", "fallback" and "default".

@@ -46,7 +46,7 @@ def residual(dense: Dense, n: int) -> Samples:
     """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval."""
     model = dense.ocp.model
     _continuous(dense, "residual")
-    k, s = _inside(dense, n)
+    k, s = dense.each((np.arange(n) + 0.5) / n)
     at = dense.columns(k, s)
     gap = (dense.slopes(k, s) - dense.rates(at)) / model.limits("state", "scale")[:, None]
     return Samples(at.t, {name: gap[where] for name, where in model.places("state").items()})
@@ -90,8 +90,7 @@ def violation(dense: Dense, n: int) -> Violations:
     nodes = np.unique([0.0, *inner_points(getattr(ocp.method, "inner", 0)), *own, 1.0])
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
-    s, k = np.tile(fractions, dense.N), np.repeat(np.arange(dense.N), fractions.size)
-    at = dense.columns(k, s)
+    at = dense.columns(*dense.each(fractions))
     soft = {c.name.removeprefix("limits of ") for c in ocp.constraints if c.soft is not None}
     found: dict[str, Array] = {}
     worst: list[Excess] = []
@@ -206,12 +205,6 @@ def active(
 def _continuous(dense: Dense, what: str) -> None:
     if dense.ocp.model.discrete:
         raise InputError(f"{dense.ocp.model.name} is discrete; {what} is for models with rates")
-
-
-def _inside(dense: Dense, n: int) -> tuple[Array, Array]:
-    """The midpoints of n equal parts of each interval."""
-    s = (np.arange(n) + 0.5) / n
-    return np.repeat(np.arange(dense.N), n), np.tile(s, dense.N)
 
 
 def _explicit(dense: Dense, fractions: Array) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import Collocation, points_of
-from casadi_hybrid.control.signals import Array, ByName, lagrange, places
+from casadi_hybrid.control.signals import Array, ByName, lagrange, number, places
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import RungeKutta, nothing, plain_step, symbols_of
 
@@ -48,9 +48,35 @@ class Samples(ByName):
     def __getitem__(self, name: str) -> Any:
         """Return a vector for a quantity with one entry, else a matrix; a number at one time."""
         rows = super().__getitem__(name)
-        if self.single:
-            return float(rows[0]) if rows.ndim == 1 else rows[:, 0]
-        return rows
+        return number(self.rows[name][:, 0]) if self.single else rows
+
+
+def read_at_grid_points(ocp: Statement, laid: Laid) -> Laid:
+    """Return the functions so that algebraic states, and outputs, have values at grid points.
+
+    Where they are unknowns at the points of a collocation alone, these are the values of the
+    polynomial of the interval that begins there, at the last one of the interval that ends.
+    """
+    model, read = ocp.model, laid.trajectories
+    if not model.size("algebraic") or read.size1_out(1):
+        return laid
+    x, p = ca.MX.sym("x", read.numel_in(0)), ca.MX.sym("p", read.numel_in(1))
+    X, _, U, V, P, T, costs, _ = read.call([x, p])
+    N, nodes = ocp.intervals, points_of(ocp.method)
+    begin, end = lagrange(nodes, np.array([0.0, 1.0]))[:, :, None]
+    weights = np.hstack((np.kron(np.eye(N), begin), np.kron(np.eye(N)[:, -1:], end)))
+    Z = laid.points(x, p)[1] @ ca.sparsify(weights)
+    W, own = ca.horzcat(U, V[:, -1]), P[: model.size("parameter"), :]
+    found = [X, Z, U, V, P, T, costs, model.moves.outputs.map(N + 1)(X, Z, W, own, T)]
+    return replace(laid, trajectories=ca.Function(read.name(), [x, p], found))
+
+
+def by_names(ocp: Statement, *rows: Array) -> dict[str, Array]:
+    """Return by name the rows of states, algebraic states, controls, parameters and outputs."""
+    of = ocp.model.places
+    kinds = of("state"), of("algebraic"), of("control"), places(ocp.given), of("output")
+    parts = zip(kinds, rows, strict=True)
+    return {name: part[where] for kind, part in parts for name, where in kind.items()}
 
 
 class Dense:
@@ -98,6 +124,11 @@ class Dense:
         s = (asked - self.times[k]) / np.diff(self.times)[k]
         return k, np.clip(s, 0.0, 1.0)
 
+    def each(self, fractions: Array, *, end: bool = False) -> tuple[Whole, Array]:
+        """Return the interval and the fraction for fractions of every interval, and for the end."""
+        k, s = np.repeat(np.arange(self.N), fractions.size), np.tile(fractions, self.N)
+        return (np.append(k, self.N - 1), np.append(s, 1.0)) if end else (k, s)
+
     def columns(self, k: Whole, s: Array) -> Columns:
         """Return all arguments of the model's functions at fractions of intervals."""
         t = self.times[k] + s * np.diff(self.times)[k]
@@ -112,7 +143,7 @@ class Dense:
         Of an integrator's trajectory it is the model's rate.
         """
         if self._collocated:
-            changes = self._interpolated(self._nodes[0], self._nodes[1], k, s, slope=True)
+            changes = self._interpolated(self._at_nodes[0], lagrange_slopes, k, s)
             return np.asarray(changes / np.diff(self.times)[k])
         if isinstance(self._step, RungeKutta):
             return self._shot(self._slope, self.V[:, k], k, np.diff(self.times)[k], s)
@@ -125,15 +156,8 @@ class Dense:
     def samples(self, k: Whole, s: Array, *, single: bool = False) -> Samples:
         """Return every quantity by name at fractions of intervals."""
         at = self.columns(k, s)
-        model = self.ocp.model
-        rows: dict[str, Array] = {}
-        for kind, values in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
-            rows |= {name: values[where] for name, where in model.places(kind).items()}
-        rows |= {name: at.p[where] for name, where in places(self.ocp.given).items()}
-        if model.signals["output"]:
-            outputs = self.evaluate(model.moves.outputs, self._own(at))
-            rows |= {name: outputs[where] for name, where in model.places("output").items()}
-        return Samples(at.t, rows, single)
+        outputs = self.evaluate(self.ocp.model.moves.outputs, self._own(at))
+        return Samples(at.t, by_names(self.ocp, *at[:4], outputs), single)
 
     def expression(self, expression: Any, at: Columns) -> Array:
         """Return a column of expressions of the problem's symbols, one column a point."""
@@ -166,7 +190,7 @@ class Dense:
 
     def _states(self, k: Whole, s: Array) -> Array:
         if self._collocated:
-            return self._interpolated(self._nodes[0], self._nodes[1], k, s)
+            return self._interpolated(self._at_nodes[0], lagrange, k, s)
         if self.ocp.model.discrete:
             return np.asarray(self.X[:, np.where(s >= 1.0, k + 1, k)])
         return self._shot(self._flow, self._controls(k, s), k, s * np.diff(self.times)[k])
@@ -176,34 +200,27 @@ class Dense:
         if not model.size("algebraic"):
             return np.zeros((0, s.size))
         if self._collocated:
-            return self._interpolated(self._nodes[2], self._nodes[3], k, s)
+            return self._interpolated(self._at_nodes[1], lagrange, k, s)
         near = self.Z[:, k] + s * np.diff(self.Z)[:, k]
         own = p[: model.size("parameter")]
         return np.hstack([np.asarray(self._root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
                           for j in range(s.size)])  # fmt: skip
 
     @cached_property
-    def _nodes(self) -> tuple[Array, Array, Array, Array]:
-        """Nodes and values (interval, row, node) of the states, then of the algebraic states."""
-        taus = points_of(self.ocp.method)
-        inside, Z = self._points
-        nx, nz = self.X.shape[0], self.ocp.model.size("algebraic")
-        parts = [self.X[:, :-1].T[:, :, None], inside.T.reshape(self.N, -1, nx).transpose(0, 2, 1)]
-        if parts[1].shape[2] < taus.size:
-            parts.append(self.X[:, 1:].T[:, :, None])
-        X = np.concatenate(parts, axis=2)
-        z_taus = taus
-        Zs = Z.T.reshape(self.N, taus.size, nz).transpose(0, 2, 1)
-        if self.Z.shape[0]:
-            z_taus = np.append(0.0, taus)
-            Zs = np.concatenate((self.Z[:, :-1].T[:, :, None], Zs), axis=2)
-        return np.append(0.0, taus), X, z_taus, Zs
+    def _at_nodes(self) -> tuple[Array, Array]:
+        """The states and the algebraic states as (interval, row, node), the beginning first."""
+        taus, N = points_of(self.ocp.method), self.N
+        found = []
+        for grid, inside in zip((self.X, self.Z), self._points, strict=True):
+            own = inside.T.reshape(N, inside.shape[1] // N, len(grid))
+            parts = [grid[:, :-1].T[:, None], own, grid[:, 1:].T[:, None]]
+            if own.shape[1] == taus.size:  # else the last of Radau's points is the end
+                del parts[2]
+            found.append(np.concatenate(parts, axis=1).transpose(0, 2, 1))
+        return found[0], found[1]
 
-    @staticmethod
-    def _interpolated(
-        nodes: Array, values: Array, k: Whole, s: Array, *, slope: bool = False
-    ) -> Array:
-        weights = lagrange_slopes(nodes, s) if slope else lagrange(nodes, s)
+    def _interpolated(self, values: Array, polynomials: Any, k: Whole, s: Array) -> Array:
+        weights = polynomials(np.append(0.0, points_of(self.ocp.method)), s)
         return np.asarray(np.einsum("jrn,jn->rj", values[k], weights))
 
     @cached_property
@@ -222,10 +239,9 @@ class Dense:
         """The first output of a step, or of its slope, from the beginnings of intervals."""
         if not k.size:
             return self.X[:, k]
-        Z = self.Z if self.Z.shape[0] else np.zeros((0, self.N + 1))
         own = self.P[: self.ocp.model.size("parameter"), k]
         times = [self.times[k][None], *(part[None] for part in rest)]
-        columns = [self.X[:, k], Z[:, k], self.U[:, k], v, own, *times]
+        columns = [self.X[:, k], self.Z[:, k], self.U[:, k], v, own, *times]
         return np.asarray(function.map(k.size).call(columns)[0].full())
 
     @cached_property

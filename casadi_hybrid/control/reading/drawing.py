@@ -182,31 +182,31 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
         times, rows = dense.times, read(np.arange(N), np.zeros(N))
         dots = rows
     else:
-        k, s = np.repeat(np.arange(N), _BETWEEN + 1), np.tile(np.linspace(0, 1, _BETWEEN + 1), N)
+        k, s = dense.each(np.linspace(0, 1, _BETWEEN + 1))
         times, rows = dense.times[k] + s * np.diff(dense.times)[k], read(k, s)
-        if name not in model.signals["state"]:
-            times, rows = _broken(times, rows)
-        dots = read(np.append(np.arange(N), N - 1), np.append(np.zeros(N), 1.0))
+        if name not in model.signals["state"]:  # a held control may let it jump: a gap there
+            ends = np.arange(_BETWEEN + 1, times.size, _BETWEEN + 1)
+            times, rows = np.insert(times, ends, np.nan), np.insert(rows, ends, np.nan, axis=1)
+        dots = read(*dense.each(np.zeros(1), end=True))
     scale, lower, upper = (part[:, None] for part in (limited.scale, limited.lower, limited.upper))
     lam = np.atleast_2d(solution.multipliers.get(name, 0.0)) * scale
     if lam.shape != dots.shape:  # of what holds elsewhere too: the distance alone tells
         lam = np.zeros(dots.shape)
     at = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)
-    touched = np.isin(at, (LOWER, UPPER))
-    nothing = np.zeros((len(dots), 0), bool)
-    between = np.atleast_2d(solution.active(tol).get(f"{name} inside", nothing))
-    several = between.shape[1] // N
-    k, s = np.repeat(np.arange(N), several), np.tile(within(ocp.method)[:several], N)
-    inside = dense.times[k] + s * np.diff(dense.times)[k], read(k, s), between
+    touched, algebraic = np.isin(at, (LOWER, UPPER)), name in model.signals["algebraic"]
+    if algebraic and name not in solution.program.variables:  # no limit holds at the grid points
+        touched[:] = False
+    k, s, on = np.zeros(0, int), np.zeros(0), np.zeros((len(dots), 0), bool)
+    active = solution.active(tol)
+    for word, taus in within(ocp.method, algebraic=algebraic).items():
+        if f"{name} {word}" in active:
+            more = np.atleast_2d(active[f"{name} {word}"])
+            places = dense.each(taus[: more.shape[1] // N])
+            k, s, on = np.append(k, places[0]), np.append(s, places[1]), np.hstack((on, more))
+    inside = dense.times[k] + s * np.diff(dense.times)[k], read(k, s), on
     return Panel(
         name, limited, times, rows, dense.times, dots, touched, held, not model.discrete, inside
     )
-
-
-def _broken(times: Array, rows: Array) -> tuple[Array, Array]:
-    """The same with a gap after each interval, where a held control lets a quantity jump."""
-    ends = np.arange(_BETWEEN + 1, times.size, _BETWEEN + 1)
-    return np.insert(times, ends, np.nan), np.insert(rows, ends, np.nan, axis=1)
 
 
 def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) -> None:

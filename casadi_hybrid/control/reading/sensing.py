@@ -82,8 +82,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     rows: dict[str, Array] = {}
     for kind, part in (("state", X), ("algebraic", Z), ("control", W), ("output", Y)):
         for label, where in model.places(kind).items():
-            if label in solution:
-                rows[label] = part[where, : solution[label].shape[-1]]
+            rows[label] = part[where, : solution[label].shape[-1]]
     per = {**solution.units, "time": model.time_unit}.get(name.removeprefix("initial "), "")
     units = {label: f"{solution.units[label] or 1}/{per or 1}".removesuffix("/1") for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]

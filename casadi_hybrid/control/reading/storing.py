@@ -60,19 +60,10 @@ class Saved(ByName):
         costs: Mapping[str, float],
     ) -> Saved:
         """Return what a file says of a solution of one horizon or of several."""
-        return cls(
-            name,
-            solution.times,
-            rows,
-            {key: np.atleast_2d(values) for key, values in multipliers.items()},
-            units,
-            costs,
-            solution.stats,
-            {name: getattr(solution, name) for name in ("x", "lam_x", "lam_g")}
-            | solution.program.arguments,
-            identity(solution.program),
-            solution.explanation,
-        )
+        program, stacked = solution.program, {k: np.atleast_2d(v) for k, v in multipliers.items()}
+        point = {key: getattr(solution, key) for key in ("x", "lam_x", "lam_g")} | program.arguments
+        end = solution.stats, point, identity(program), solution.explanation
+        return cls(name, solution.times, rows, stacked, units, costs, *end)
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
@@ -84,7 +75,9 @@ class Saved(ByName):
             arrays |= {f"{part}.{i}": value for i, value in enumerate(held.values())}
         texts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in
                  ("times", "rows", "multipliers", "point")}  # fmt: skip
-        texts |= {"names": names, "version": VERSION, "stats": _plain_stats(self.stats)}
+        stats = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.stats.items()}
+        said = {k: v for k, v in stats.items() if isinstance(v, int | float | str | None)}
+        texts |= {"names": names, "version": VERSION, "stats": said}
         return packed(path, "text", texts, arrays)
 
     @classmethod
@@ -161,9 +154,3 @@ def table(samples: Samples) -> Any:
         for name, rows in samples.rows.items() for i, row in enumerate(rows)
     }  # fmt: skip
     return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
-
-
-def _plain_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers and texts of the solver's statistics; what else there is is left out."""
-    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in stats.items()}
-    return {k: v for k, v in plain.items() if isinstance(v, int | float | str | None)}
