@@ -12,9 +12,9 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
-from casadi_hybrid.control.methods import Collocation
+from casadi_hybrid.control.methods import Collocation, points_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import matrix, places, spread
+from casadi_hybrid.control.signals import lagrange, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -42,18 +42,28 @@ def lay_out(ocp: Statement) -> Laid:
     kind = ocp.method.graphs(ocp.model) if ocp.unroll else ca.MX
     assembly = Assembly(ocp.name, kind)
     horizon, costs = lay_phase(ocp, assembly)
-    return read(assembly, following(assembly.build(), {"": ocp.model}), horizon, costs)
+    return read(ocp, assembly, following(assembly.build(), {"": ocp.model}), horizon, costs)
 
 
-def read(assembly: Assembly, program: Program, horizon: Horizon, costs: Any) -> Laid:
-    """Return the built program with the functions that read a horizon from it."""
+def read(
+    ocp: Statement, assembly: Assembly, program: Program, horizon: Horizon, costs: Any
+) -> Laid:
+    """Return the built program with the functions that read a horizon from it.
+
+    Where algebraic states are unknowns at the points of a collocation alone, those at a grid point
+    are the values of the polynomial of the interval that begins there, at the last one of the
+    interval that ends.
+    """
     h, kind, model = horizon, assembly.kind, horizon.model
-    Z = h.Z if h.Z.shape[0] else kind.nan(model.size("algebraic"), h.N + 1)
+    Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
+    if model.size("algebraic") and not Z.shape[0]:
+        begin, end = lagrange(points_of(ocp.method), np.array([0.0, 1.0]))[:, :, None]
+        weights = np.hstack((np.kron(np.eye(h.N), begin), np.kron(np.eye(h.N)[:, -1:], end)))
+        Z = inside[1] @ ca.sparsify(weights)
     own = h.P[: model.size("parameter"), :]
     shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
-    outputs = [h.X, h.Z, h.U, h.V, h.P, h.T, costs, *shown]
+    outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *shown]
     trajectories = assembly.reader("trajectories", program, outputs)
-    inside = horizon.inside or (kind(0, 0), kind(0, 0))
     return Laid(program, trajectories, assembly.reader("points", program, inside))
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.dense import read_at_grid_points
 from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.storing import renumbered
 from casadi_hybrid.control.signals import Array
@@ -66,7 +65,7 @@ class OptimalControl(Statement):
     @cached_property
     def laid(self) -> Laid:
         """The program with the functions that read it, made at the first use."""
-        laid = read_at_grid_points(self, lay_out(self))
+        laid = lay_out(self)
         self.closed = True
         return laid
 

@@ -18,7 +18,6 @@ from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
-from casadi_hybrid.control.reading.dense import read_at_grid_points
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
@@ -156,7 +155,7 @@ class Joint:
         for part in self.parts.values():
             part.closed = True
         return {
-            label: read_at_grid_points(self.parts[label], read(assembly, program, horizon, costs))
+            label: read(self.parts[label], assembly, program, horizon, costs)
             for label, (horizon, costs) in horizons.items()
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -49,26 +49,6 @@ class Samples(ByName):
         """Return a vector for a quantity with one entry, else a matrix; a number at one time."""
         rows = super().__getitem__(name)
         return number(self.rows[name][:, 0]) if self.single else rows
-
-
-def read_at_grid_points(ocp: Statement, laid: Laid) -> Laid:
-    """Return the functions so that algebraic states, and outputs, have values at grid points.
-
-    Where they are unknowns at the points of a collocation alone, these are the values of the
-    polynomial of the interval that begins there, at the last one of the interval that ends.
-    """
-    model, read = ocp.model, laid.trajectories
-    if not model.size("algebraic") or read.size1_out(1):
-        return laid
-    x, p = ca.MX.sym("x", read.numel_in(0)), ca.MX.sym("p", read.numel_in(1))
-    X, _, U, V, P, T, costs, _ = read.call([x, p])
-    N, nodes = ocp.intervals, points_of(ocp.method)
-    begin, end = lagrange(nodes, np.array([0.0, 1.0]))[:, :, None]
-    weights = np.hstack((np.kron(np.eye(N), begin), np.kron(np.eye(N)[:, -1:], end)))
-    Z = laid.points(x, p)[1] @ ca.sparsify(weights)
-    W, own = ca.horzcat(U, V[:, -1]), P[: model.size("parameter"), :]
-    found = [X, Z, U, V, P, T, costs, model.moves.outputs.map(N + 1)(X, Z, W, own, T)]
-    return replace(laid, trajectories=ca.Function(read.name(), [x, p], found))
 
 
 def by_names(ocp: Statement, *rows: Array) -> dict[str, Array]:
