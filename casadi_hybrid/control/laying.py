@@ -137,9 +137,9 @@ def _parameters(ocp: Statement, horizon: Horizon) -> None:
 
 def _algebraic(ocp: Statement, horizon: Horizon) -> None:
     """Add algebraic states at the grid points where a term asks for them there, or a step does."""
-    model = ocp.model
+    model = horizon.model
     z = model.arguments[1]
-    asks = [c.expression for c in ocp.constraints]
+    asks = [c.expression for c in ocp.constraints if c.at != "unknowns"]
     asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
     used = bool(model.size("algebraic")) and (
         not isinstance(ocp.method, Collocation)

@@ -243,8 +243,8 @@ class Model:
         return other
 
     def unlimited(self, names: Collection[str]) -> Model:
-        """Return the same model, with the same symbols, without the limits of these states."""
-        sizes = {name: np.full(self.signals["state"][name].size, np.inf) for name in names}
+        """Return the same model, with the same symbols, without the limits of these."""
+        sizes = {name: np.full(self.unknowns[name].size, np.inf) for name in names}
         return self.limited({name: (-none, none) for name, none in sizes.items()})
 
     def given_controls(self) -> Model:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.control.signals import Array, pair_of, sizes
 
 AT = ("points", "ends", "inside", "intervals")
@@ -82,7 +81,7 @@ class Constraint:
             ``inner`` points of the method, and at the end of an interval where held controls make
             a second value; at all grid ``points`` 0 … N alone; or at both ``ends`` of each interval
             (with the control that is held on it); or once for each of the ``intervals``, at its
-            beginning.
+            beginning. That of an algebraic state's own limits: where it is among the ``unknowns``.
         unit: of the expression, for messages.
     """
 
@@ -122,6 +121,5 @@ class Constraint:
                 "in the expression is none)"
             )
         least, most = pair_of(name, size, (lower, upper))
-        one_of(at, f"at of {name!r}", AT)
         typical, price = sizes(name, size, scale), Soft.of(soft, f"soft of {name!r}")
         return cls(name, place, expression, least, most, typical, price, at, unit)

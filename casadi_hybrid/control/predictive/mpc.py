@@ -67,9 +67,9 @@ class MPC:
             plan; under a deadline a warning then asks for a choice.
         soften: what exceeding a limit costs in the softened problem, in units of its scale: a
             weight or a :class:`Soft`. That problem is solved where the measured state is outside
-            its limits or the solver finds no feasible point: limits of states and all constraints
-            are soft there, those of controls are not, and those of moves cost 100 times as much, so
-            that they give way last. None: it is never solved.
+            its limits or the solver finds no feasible point: limits of states, algebraic or not,
+            and all constraints are soft there, those of controls are not, and those of moves cost
+            100 times as much, so that they give way last. None: it is never solved.
         tolerance: the largest violation of a plan that is used, in scaled units. A measured state
             that exceeds its limits by no more than that counts as at them.
         period: from one step to the next where the time is not given; the first interval of the
