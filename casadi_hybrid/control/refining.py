@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
@@ -127,6 +128,9 @@ def refine(
     obstacle: the one before is kept, and once its intervals are halved instead. Of all meshes the
     best is returned.
 
+    ``sum=`` costs, :meth:`OptimalControl.moves` and prices of soft limits count once an interval or
+    a point, so that a finer mesh states another problem: a warning and ``status`` name them.
+
     Args:
         ocp: the problem on its first mesh; it stays as it is.
         x0, time, guess, **parameters: of each solve, see :meth:`OptimalControl.solve`; a reference
@@ -198,6 +202,9 @@ def refine(
         if status:
             kept = best or last
             met = best is not None and best.round.worst <= tolerance
+            if kept.ocp.intervals > ocp.intervals and (changed := _by_mesh(ocp)):
+                warn(f"refine of {ocp.name}: {changed}")
+                status = f"{status} {changed}"
             return Refined(kept.ocp, kept.solution, tuple(done), status, met)
         guess, now = last.solution, ocp.on_mesh(mesh)
 
@@ -242,6 +249,22 @@ def _why(
         return stop
     text = f"{stop} The best mesh has {best.round.intervals} intervals."
     return " ".join(filter(None, (text, warning(best.solution.exceeded, best.ocp.method))))
+
+
+def _by_mesh(ocp: OptimalControl) -> str:
+    """Which terms mean something else on a finer mesh, and what to state instead; else nothing."""
+    before = ca.vertcat(ca.SX(0, 1), *map(ocp.previous, ocp.lagged.values()))
+    terms = [(c.name, c.sum, "give integral=") for c in ocp.costs if not c.sum.is_zero()]
+    excess = "price a control that is its excess by integral="
+    terms += [(c.name, c.expression, excess if c.soft else "")
+              for c in ocp.constraints if c.place == "path"]  # fmt: skip
+    moved = "make the control a state and its rate the control"
+    found = {name: moved if ca.depends_on(of, before) else remedy for name, of, remedy in terms}
+    said = "; ".join(f"{name} ({remedy})" for name, remedy in found.items() if remedy)
+    return said and (
+        "The finer mesh changed the problem, for sums, moves and prices of soft limits count once "
+        f"an interval or a point: {said}."
+    )
 
 
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:

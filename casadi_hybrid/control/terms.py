@@ -26,10 +26,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Soft:
-    """What a violation s ≥ 0 of a limit costs: linear·s + quadratic·s², one s an entry and time.
+    """What a violation s ≥ 0 of a limit costs: linear·s + quadratic·s², one s an entry and point.
 
-    Where ``linear`` is above the multipliers that the hard limit would have, the limit holds
-    whenever it can.
+    A sum over all points at which the limit holds, no integral: a mesh or method with more of them
+    makes it dearer. Where ``linear`` is above the multipliers that the hard limit would have, the
+    limit holds whenever it can.
 
     Attributes:
         linear, quadratic: weights.
