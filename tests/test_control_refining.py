@@ -234,12 +234,8 @@ def test_what_counts_an_interval_or_a_point_is_named_where_a_mesh_changes_it() -
     ocp.minimize("fuel", sum=1e-3 * ca.sumsqr(ocp.model.symbol("u")))
     ocp.path("slow", ocp.model.symbol("v")[0], upper=2.0, soft=1.0)
     assert refine(ocp, tolerance=1e-3).status.endswith("with 8 intervals.")
-    with pytest.warns(UserWarning, match="finer mesh changed the problem") as said:
-        found = refine(ocp, tolerance=1e-5)
-    named = found.status.partition("a point: ")[2]
-    assert named.split(" (")[0] == "moves of u"
-    assert "; fuel (give integral=); slow (price a control" in named
-    assert named in str(said[0].message)
+    with pytest.warns(UserWarning, match=r"point: moves of u \(.*; fuel \(give.*; slow \(price"):
+        assert "; fuel (give integral=); slow (price a" in refine(ocp, tolerance=1e-5).status
 
 
 def test_what_does_not_fit_is_refused() -> None:

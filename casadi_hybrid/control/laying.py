@@ -184,7 +184,8 @@ def _equations(horizon: Horizon) -> None:
     own = horizon.P[: model.size("parameter"), :]
     columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
     (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
-    horizon.constrain("equations at grid points", rows, horizon.stages(points=True))
+    horizon.constrain("equations at grid points", rows, horizon.stages(points=True),
+                      entries=model.equation_names)  # fmt: skip
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:

@@ -117,10 +117,7 @@ class Constraint:
                 raise InputError(f"{name!r} has equal and a limit; give one or the other")
             lower = upper = equal
         elif lower is None and upper is None:
-            raise InputError(
-                f"{name!r} has no limit; give lower, upper or equal (a comparison "
-                "in the expression is none)"
-            )
+            raise InputError(f"{name!r} has no limit; give lower, upper or equal")
         least, most = pair_of(name, size, (lower, upper))
         typical, price = sizes(name, size, scale), Soft.of(soft, f"soft of {name!r}")
         return cls(name, place, expression, least, most, typical, price, at, unit)

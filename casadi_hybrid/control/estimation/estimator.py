@@ -94,12 +94,12 @@ class Estimator:
         self.sensors = Sensors(model, outputs)
         states, n = model.places("state"), model.size("state")
         self._noise = covariance(noise, self.sensors.places, "noise")
+        for what, given, of in (("noise", noise, self.sensors.places), ("prior", prior, states)):
+            missing = [name for name in of if isinstance(given, Mapping) and name not in given]
+            if missing:
+                raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
-        missing = [name for name in states if name not in prior] if isinstance(
-            prior, Mapping) else []  # fmt: skip
-        if missing:
-            raise InputError(f"prior lacks {', '.join(map(repr, missing))}")
         self._unknowns = _unknowns(model, free)
         # Covariances of ξ: the states, below them the free parameters.
         self._prior, drift = (
