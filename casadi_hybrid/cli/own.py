@@ -71,7 +71,8 @@ def read(place: str) -> Own:
         return _controlled(name, parts[0], numbers, there.get(ANSWER))
     problem, beside = _problem(parts[0], place, name)
     if plain:
-        beside = {word: there[word] for word in NUMBERS if _numeric(there.get(word))}
+        beside = {word: value for word in NUMBERS if (value := there.get(word)) is not None
+                  and not callable(value) and not isinstance(value, ca.SX | ca.MX)}  # fmt: skip
     for word in numbers:
         if word not in NUMBERS:
             raise InputError(f"{place}: {word!r} is no number of a solve{suggest(word, NUMBERS)}")
@@ -198,19 +199,13 @@ def _states(value: Any, module: str) -> bool:
     return isinstance(value, kinds) or hasattr(type(value), "export")
 
 
-def _numeric(value: Any) -> bool:
-    """Whether a variable of the file is a number; p and x0 may be symbols there."""
-    return value is not None and not isinstance(value, ca.SX | ca.MX) and not callable(value)
-
-
 def _problem(found: Any, place: str, name: str) -> tuple[Problem, dict[str, Any]]:
     """The problem, and the numbers that it brings."""
     if isinstance(found, Problem):
         return found, {}
-    if isinstance(found, NlpSolver):
-        return Problem.from_nlp(found.oracle(), name=name), {}
-    if isinstance(found, Mapping):
-        return Problem.from_nlp(found, name=name), {}
+    if isinstance(found, Mapping | NlpSolver):
+        nlp = found.oracle() if isinstance(found, NlpSolver) else found
+        return Problem.from_nlp(nlp, name=name), {}
     if isinstance(found, ca.Opti):
         return _of_opti(found, name)
     raise InputError(

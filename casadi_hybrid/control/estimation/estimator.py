@@ -74,6 +74,8 @@ class Estimator:
             them, but for the last: ``del mhe.records[:-1]``.
     """
 
+    _of_daes = True
+
     def __init__(
         self,
         model: Model,
@@ -81,15 +83,17 @@ class Estimator:
         *,
         noise: Any,
         prior: Any,
-        process: Any,
-        outputs: Sequence[str] | None,
-        x0: Any,
-        u0: Any,
-        free: Mapping[str, Any] | None,
-        step: RungeKutta | Integrator | None,
+        process: Any = None,
+        outputs: Sequence[str] | None = None,
+        x0: Any = None,
+        u0: Any = None,
+        free: Mapping[str, Any] | None = None,
+        step: RungeKutta | Integrator | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
+        if model.size("algebraic") and not self._of_daes:
+            raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
         self.model, self.period = model, positive(period, "period")
         self.sensors = Sensors(model, outputs)
         states, n = model.places("state"), model.size("state")

@@ -221,7 +221,9 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
-        parameters = {**self._before(), **parameters}
+        if self.applied is not None:  # for a problem that asks for it
+            before = {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
+            parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
         answer = Answer(reason=flaw)
@@ -353,12 +355,6 @@ class MPC:
         last = self._latest
         length = self._one.length if last is None else last.duration
         return self._time + (self._period or length * float(self._one.fractions[1]))
-
-    def _before(self) -> dict[str, Any]:
-        """The controls applied last, for a problem that asks for them."""
-        if self.applied is None:
-            return {}
-        return {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
 
     def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
         """What a step asks, and what is wrong with its numbers, if anything is."""
