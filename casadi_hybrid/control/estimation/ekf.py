@@ -17,9 +17,8 @@ class EKF(Estimator):
 
     A step predicts, then takes the measurement, by the formulas of
     :mod:`casadi_hybrid.control.estimation.arrival`, linearized at the mean; a measurement that was
-    lost leaves the prediction. It takes the arguments of :class:`MHE`, so
-    that one can stand in for the other in :func:`simulate`; where limits do not matter and the
-    model is nearly linear over a period it comes close to it, at a small part of the work.
+    lost leaves the prediction. It takes the arguments of :class:`MHE` and can stand in for it in
+    :func:`simulate`: nearly as good where no limit matters and a period is nearly linear, cheaper.
 
     Args:
         model: of the plant, its parameters as the estimator believes them; without algebraic
@@ -37,6 +36,7 @@ class EKF(Estimator):
     Source: A. H. Jazwinski, "Stochastic processes and filtering theory", Academic Press (1970).
 
     Example:
+        >>> from casadi_hybrid.control import Model
         >>> model = Model("drift")
         >>> x = model.state("position")
         >>> model.rates(position=0)
