@@ -124,6 +124,27 @@ def test_an_optimal_control_problem_is_judged_between_its_grid_points_too(writte
     assert "ACCEPTED" in capsys.readouterr().out
 
 
+FOLLOWED = """
+model = Model("mass")
+x, u = model.state("x", upper=model.parameter("top", 9.0)), model.control("u")
+model.rates(x=u)
+ocp = OptimalControl(model, duration=2.0, intervals=2)
+ocp.initial(x=0)
+ocp.minimize("error", integral=(x - model.reference("goal")) ** 2 + 0.1 * u**2)
+mine = ocp, {"goal": 1.0, "top": 0.25, "x0": [-1]}
+"""
+
+
+def test_an_optimal_control_problem_is_solved_with_the_numbers_of_its_file(written, capsys):
+    path = written(BALL + FOLLOWED)
+    assert main(["verify", path]) == 2
+    asked = capsys.readouterr().err.partition("reference 'goal'; give it as goal=…")[2]
+    assert "in the file, problem = (ocp, {…}) with a dictionary" in asked
+    code, found = judged(path + ":mine", capsys)
+    assert (code, max(found["report"]["x"][::2])) == (0, pytest.approx(0.25, abs=1e-5))
+    assert main(["verify", written(BALL + FOLLOWED + "numbers = {'goal': 1.0}")]) == 0
+
+
 @pytest.mark.parametrize("name", ["", ":solver"])
 def test_numbers_are_read_from_a_dictionary_where_p_is_the_symbol(written, capsys, name):
     path = written(

@@ -111,5 +111,3 @@ def test_what_does_not_fit_is_refused():
     dae.equations(z=z - x)
     with pytest.raises(InputError, match="algebraic states, which EKF cannot take; use MHE"):
         EKF(dae, 0.1, noise=1.0, prior=1.0)
-    with pytest.raises(InputError, match="noise must be positive"):
-        EKF(pendulum(), 0.1, noise=0.0, prior=1.0)

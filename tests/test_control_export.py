@@ -173,6 +173,33 @@ def test_limits_that_cannot_be_kept_are_exceeded_as_little_as_in_python(tmp_path
     assert alike(mpc, run, rows) == ["solved", "softened", "softened", "solved"]
 
 
+@pytest.mark.parametrize(
+    ("method", "asked", "points"),  # 8 intervals; the ends of all but the last have two values
+    [(Collocation(points="legendre"), 1e-9, 9 + 24), (Collocation(1, inner=1), 0.0, 8 + 8),
+     (Collocation(), 0.0, 24), (Collocation(), 1e-9, 9 + 7 + 16)],
+)  # fmt: skip
+def test_limits_of_algebraic_states_are_soft_where_they_hold(method, asked, points, tmp_path):
+    model = Model("tank")
+    c, u, z = model.state("c"), model.control("u", lower=0), model.algebraic("z", upper=0.7)
+    model.rates(c=u - 0.2 * z)
+    model.equations(z=z + 0.1 * z**3 - c)
+    ocp = OptimalControl(model, duration=2.0, intervals=8, method=method)
+    ocp.initial()
+    ocp.minimize("level", integral=(c - 2) ** 2 + 0.01 * u**2, end=asked * z)
+    mpc = MPC(ocp)
+    run = compiled(mpc.export(tmp_path / "c", [0.5], loops=False), tmp_path, "C")
+    lines = run([[500, level] for level in (0.6, 0.9, 0.88, 0.6)])
+    for level, line in zip((0.6, 0.9, 0.88, 0.6), lines, strict=True):
+        step = mpc.step([level])
+        assert (line[0], line[2]) == (STATUS.index(step.status), pytest.approx(step["u"], abs=1e-4))
+        assert list(step.violated) == ["z"] * (level > 0.7)
+    names = str(mpc._answers.aid.problem.program.variable_names)
+    assert names.count("violation of limits of z") == points
+    own = ocp.reopened()
+    own.soften("z", 5.0)
+    assert MPC(own).step([0.9]).status == "solved"
+
+
 @pytest.mark.parametrize("delay", [1, 0.03, 0.25], ids=str)
 def test_a_delay_is_predicted_as_in_python(delay, tmp_path):
     mpc = MPC(cart(), delay=delay)

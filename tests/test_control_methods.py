@@ -98,7 +98,7 @@ def test_points_lie_on_the_solution_and_rows_have_names():
         found = np.vstack([of[:, 2 * k : 2 * k + 2] for of in inside])
         np.testing.assert_allclose(found, done.y, atol=2e-3)
     names = solution.program.constraint_names
-    assert {"initial angle", "initial rate", "dynamics[0,0]", "dynamics[1,11]"} <= set(names)
+    assert {"initial angle", "dynamics of angle[0,0]", "dynamics of rate[3,2]"} <= set(names)
     assert "rate inside[7]" in solution.program.variable_names
 
 

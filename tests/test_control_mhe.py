@@ -240,6 +240,7 @@ def test_references_run_along_with_the_window():
     [
         ({"noise": 0.0}, "noise must be positive"),
         ({"prior": {}}, "prior lacks 'x'"),
+        ({"noise": {}}, "noise lacks 'y'"),
         ({"window": 0}, "window"),
         ({"delay": 9}, "delay is 9"),
         ({"arrival": "best"}, "arrival"),

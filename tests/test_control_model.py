@@ -109,7 +109,7 @@ OF_A_PROBLEM = {
         lambda o: (o.path("a", 1, upper=2), o.parameter("a")), "'a' already"),
     "constraint of none": (lambda o: o.path("a", 1), "'a' has no limit"),
     "constraint a comparison": (
-        lambda o: o.path("a", o.model.symbol("x") <= 1), "a comparison in the expression"),
+        lambda o: o.path("a", o.model.symbol("x") <= 1, upper=1), "'a' is the comparison"),
     "equal and limit": (lambda o: o.at_end("a", 1, equal=1, upper=2), "'a' has equal and a limit"),
     "constraint crossed": (
         lambda o: o.at_start("a", 1, lower=2, upper=1), "lower of 'a' is 2, above"),
@@ -117,7 +117,7 @@ OF_A_PROBLEM = {
     "soft": (lambda o: o.path("a", 1, upper=2, soft="x"), "soft of 'a' must be a Soft"),
     "soft without price": (
         lambda o: o.path("a", 1, upper=2, soft=True), "soft of 'a' must be a Soft"),
-    "soften": (lambda o: o.soften("y", 1), "there is no state 'y'"),
+    "soften": (lambda o: o.soften("y", 1), "no state or algebraic state 'y'"),
     "soften no limit": (lambda o: o.soften("x", 1), "'x' has no limit that could be soft"),
     "final a text": (lambda o: o.final(x="1"), "final 'x' must be an expression"),
     "final infinite": (lambda o: o.final(x=np.inf), "final 'x' is infinite; give a finite"),

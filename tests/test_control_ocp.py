@@ -383,6 +383,9 @@ def test_an_explanation_says_numbers_in_their_units() -> None:
     assert "v[5] ≤ 1 m/s (5 bounds)\n" in said
     assert "gap to initial x" in said
     assert "  final x = 9 m\n" in said
+    nan = rest_to_rest(MultipleShooting())
+    nan.path("root", ca.sqrt(0.4 - nan.model.symbol("x")), upper=9)  # its own unknowns first
+    assert "g is nan in its entry root[4], at x[4] = 0.5, x[0] = 0" in nan.solve().explanation
 
 
 def past_a_disc(duration: float, place: float = 1.0, radius: float = 0.3) -> OptimalControl:

@@ -228,6 +228,16 @@ def test_guesses_and_references_go_along_to_another_mesh() -> None:
     assert set(found.solution["wind"]) == {1.0, 5.0, 9.0}
 
 
+def test_what_counts_an_interval_or_a_point_is_named_where_a_mesh_changes_it() -> None:
+    ocp = detour()
+    ocp.moves("u", price=1e-4, limit=4.0)
+    ocp.minimize("fuel", sum=1e-3 * ca.sumsqr(ocp.model.symbol("u")))
+    ocp.path("slow", ocp.model.symbol("v")[0], upper=2.0, soft=1.0)
+    assert refine(ocp, tolerance=1e-3).status.endswith("with 8 intervals.")
+    with pytest.warns(UserWarning, match=r"point: moves of u \(.*; fuel \(give.*; slow \(price"):
+        assert "; fuel (give integral=); slow (price a" in refine(ocp, tolerance=1e-5).status
+
+
 def test_what_does_not_fit_is_refused() -> None:
     model = Model("counter")
     model.next(x=0.5 * model.state("x"))

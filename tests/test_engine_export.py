@@ -479,7 +479,7 @@ def test_the_page_says_what_works(tmp_path, monkeypatch, capsys):
     ("change", "message"),
     [
         ({"name": "2nd"}, "name is '2nd'"),
-        ({"name": "math"}, "name is 'math'"),
+        ({"name": "m"}, "name is 'm', which C, one of its libraries"),
         ({"name": "test"}, "name is 'test'"),  # which CMake would refuse, with its ctest
         ({"name": "hybrid_run"}, "name is 'hybrid_run'"),
         ({"name": "arm__left"}, "name is 'arm__left'"),

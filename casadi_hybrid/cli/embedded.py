@@ -13,7 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.cli.own import stated_at
+from casadi_hybrid.cli.own import lacking_told, stated_at
 from casadi_hybrid.engine.export.export import Export, check_name
 from casadi_hybrid.engine.export.layout import CLOSE
 from casadi_hybrid.engine.export.measure import measure
@@ -98,9 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> Export:
     """Write what stands at a place, as :meth:`.NlpSolver.export` writes a solver."""
-    # only for this
-    from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415
-    from casadi_hybrid.control.signals import LackingError  # noqa: PLC0415
+    from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
 
     place, name = arguments.problem, arguments.name
     own, found, _ = stated_at(place, FIRST)
@@ -115,13 +113,8 @@ def export(arguments: argparse.Namespace) -> Export:
     if isinstance(solver, MPC | OptimalControl):
         if loop:
             raise InputError("the loop of a controller is its own; give no list of changes")
-        try:
+        with lacking_told(own):
             return solver.export(arguments.out, name=name, **options)
-        except LackingError as error:
-            raise InputError(
-                f"{error}. Here it stands in the file, problem = ({own}, {{…}}) with a dictionary "
-                "of such numbers, and PROBLEM is FILE.py:problem"
-            ) from None
     if not isinstance(solver, Mapping | Problem | NlpSolver):
         raise InputError(
             f"{place} must return an nlp dictionary, a Problem, a solver of nlpsol, an "

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
 from traceback import extract_tb
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -50,8 +50,9 @@ def read(place: str) -> Own:
     """Read ``FILE.nl``, ``FILE.py``, ``FILE.py:NAME`` or ``MODULE:NAME``.
 
     NAME is a variable, or a function that is called: a Problem, CasADi's dictionary, a ca.Opti, a
-    solver of nlpsol, or a tuple of one of these and a dictionary of numbers. Beside a dictionary
-    or a solver the file's own variables x0, p, lbx, … are its numbers, or a dictionary of them.
+    solver of nlpsol, an optimal control problem, or a tuple of one of these and a dictionary of
+    numbers, of the last as its ``solve`` takes them. Beside a dictionary or a solver the file's own
+    variables x0, p, lbx, … are its numbers, or a dictionary of them, also beside the last.
     """
     if place.endswith(".nl"):
         if not Path(place).is_file():
@@ -60,19 +61,48 @@ def read(place: str) -> Own:
     name, found, there = stated_at(place, NAMES)
     parts = found if isinstance(found, tuple) else (found,)
     numbers = parts[1] if len(parts) > 1 else {}
-    problem, beside = _problem(parts[0], place, name)
-    if isinstance(parts[0], Mapping | NlpSolver):
-        beside = {word: there[word] for word in NUMBERS if _numeric(there.get(word))}
-        together = there.get(TOGETHER)
-        if isinstance(together, Mapping) and not numbers and together.keys() & set(NUMBERS):
-            numbers = together
+    together, controlled = there.get(TOGETHER), hasattr(parts[0], "to_verify")
+    plain = isinstance(parts[0], Mapping | NlpSolver)
+    if isinstance(together, Mapping) and (controlled or (plain and set(NUMBERS) & set(together))):
+        numbers = numbers or together
     if not isinstance(numbers, Mapping):
         raise InputError(f"what stands beside the problem in {place} must be a dictionary")
+    if controlled:  # an optimal control problem, or several in one
+        return _controlled(name, parts[0], numbers, there.get(ANSWER))
+    problem, beside = _problem(parts[0], place, name)
+    if plain:
+        beside = {word: value for word in NUMBERS if (value := there.get(word)) is not None
+                  and not callable(value) and not isinstance(value, ca.SX | ca.MX)}  # fmt: skip
     for word in numbers:
         if word not in NUMBERS:
             raise InputError(f"{place}: {word!r} is no number of a solve{suggest(word, NUMBERS)}")
-    stated = parts[0] if hasattr(parts[0], "to_verify") else None
-    return Own(name, problem, {**beside, **numbers}, there.get(ANSWER), stated)
+    return Own(name, problem, {**beside, **numbers}, there.get(ANSWER))
+
+
+def _controlled(name: str, ocp: Any, numbers: Mapping[str, Any], answer: Any) -> Own:
+    """An optimal control problem with the numbers of one solve; its limits may follow them."""
+    with lacking_told(name):
+        program = ocp.numbers(**{str(word): value for word, value in numbers.items()})
+    none = {"x": program.x0, "lam_x": program.x0, "lam_g": program.lbg, "f": 0.0}
+    begun = ocp.solution(program, none, {})
+    stated = SimpleNamespace(
+        to_verify=lambda found: ocp.to_verify(found if hasattr(found, "program") else begun)
+    )
+    return Own(name, stated.to_verify(None).problem, program.arguments, answer, stated)
+
+
+@contextmanager
+def lacking_told(own: str) -> Iterator[None]:
+    """Say of a reference that was not given how the file of a problem gives it."""
+    from casadi_hybrid.control.signals import LackingError  # noqa: PLC0415 - only for this
+
+    try:
+        yield
+    except LackingError as error:
+        raise InputError(
+            f"{error}. Here it stands in the file, problem = ({own}, {{…}}) with a dictionary of "
+            "such numbers, and the command reads FILE.py:problem"
+        ) from None
 
 
 def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, Any]]:
@@ -169,22 +199,13 @@ def _states(value: Any, module: str) -> bool:
     return isinstance(value, kinds) or hasattr(type(value), "export")
 
 
-def _numeric(value: Any) -> bool:
-    """Whether a variable of the file is a number; p and x0 may be symbols there."""
-    return value is not None and not isinstance(value, ca.SX | ca.MX) and not callable(value)
-
-
 def _problem(found: Any, place: str, name: str) -> tuple[Problem, dict[str, Any]]:
     """The problem, and the numbers that it brings."""
     if isinstance(found, Problem):
         return found, {}
-    if hasattr(found, "to_verify"):  # an optimal control problem, or several in one
-        stated = found.to_verify(None)
-        return stated.problem, dict(stated.numbers)
-    if isinstance(found, NlpSolver):
-        return Problem.from_nlp(found.oracle(), name=name), {}
-    if isinstance(found, Mapping):
-        return Problem.from_nlp(found, name=name), {}
+    if isinstance(found, Mapping | NlpSolver):
+        nlp = found.oracle() if isinstance(found, NlpSolver) else found
+        return Problem.from_nlp(nlp, name=name), {}
     if isinstance(found, ca.Opti):
         return _of_opti(found, name)
     raise InputError(

@@ -29,8 +29,7 @@ def add_arguments(commands: Any) -> None:
     )
     name.completer = lambda **_: scenario_summaries(scenario_folder())  # argcomplete's
     parser.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
-    shown = "show this help, or the scenario's"
-    parser.add_argument("-h", "--help", action="store_true", help=shown)
+    parser.add_argument("-h", "--help", action="store_true", help="this help, or the scenario's")
     parser.set_defaults(run=run, show_help=parser.format_help)
 
 

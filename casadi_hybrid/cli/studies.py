@@ -28,13 +28,7 @@ def _shape(text: str) -> tuple[int, int]:
 # Options that are passed on where they are given; the defaults are those of the functions.
 Option = tuple[str, Callable[[str], Any], int | str | None, str | tuple[str, str], str]
 _REPRODUCE: Sequence[Option] = (
-    (
-        "--instances",
-        int,
-        None,
-        "N",
-        "problems per level, five of them fitted seeds (default 50)",
-    ),
+    ("--instances", int, None, "N", "problems per level, five of them fitted seeds (default 50)"),
     ("--shape", int, 2, ("N", "M"), "variables and constraints (default: the paper's 3 5)"),
 )
 _RULES = "methods (default: auto whitened closed-form matrix-lookahead matrix-memory)"

@@ -27,10 +27,11 @@ def add_arguments(commands: Any) -> None:
         description="Solve the problem that a file states, judge the answer by the problem's own "
         "functions, and run IPOPT from the answer and from the start. FILE.py has a Problem, "
         "CasADi's dictionary, a ca.Opti, an OptimalControl, a solver of nlpsol, or a function that "
-        f"returns one, by the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a "
-        "dictionary or a solver its variables x0, p, lbx, ubx, lbg and ubg are read too, or a "
-        f"dictionary of them called {TOGETHER}. Where it has {ANSWER} (a point, or what a solver "
-        "returned), that is judged as well. "
+        f"returns one, by the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; or in a "
+        "tuple one of these and a dictionary of numbers, for an OptimalControl as its solve takes "
+        f"them. The dictionary may be a variable {TOGETHER} beside it too; beside CasADi's or a "
+        "solver the variables x0, p, lbx, ubx, lbg and ubg are read. "
+        f"Where it has {ANSWER} (a point, or what a solver returned), that is judged as well. "
         f"Exit codes: {ACCEPTED} solved and accepted; {REJECTED} an answer is rejected; 2 wrong "
         f"input; {UNSOLVED} no solution was found (infeasible, unbounded, a limit).",
     )

@@ -86,12 +86,13 @@ class Assembly:
         *,
         scale: Any = 1.0,
         stride: int = 1,
+        entries: Sequence[str] = (),
     ) -> None:
         """Add lower ≤ rows ≤ upper, an equation by default; one column for each stage."""
         rows = self.kind(rows)
         shape = (int(rows.shape[0]), int(rows.shape[1]))
         size = matrix(scale, *shape, f"scale of {name!r}")
-        self._place("g", name, shape, size, stages, stride)
+        self._place("g", name, shape, size, stages, stride, tuple(entries))
         self._parts["g"].append(ca.vec(rows if (size == 1.0).all() else rows / size))
         for key, value in (("lbg", lower), ("ubg", upper)):
             self._numbers[key].append((matrix(value, *shape, name) / size).ravel(order="F"))
@@ -120,8 +121,8 @@ class Assembly:
         blocks = {
             key: {
                 name: Block(np.argsort(order[key])[begin : begin + shape[0] * shape[1]],
-                            shape, scale, stride)
-                for name, (begin, shape, scale, stride) in self._blocks[key].items()
+                            shape, *more)
+                for name, (begin, shape, *more) in self._blocks[key].items()
             }
             for key in _KINDS
         }  # fmt: skip
@@ -160,12 +161,13 @@ class Assembly:
         scale: Any,
         stages: Sequence[int],
         stride: int,
+        *more: Any,
     ) -> None:
         if name in self._blocks[key]:
             raise InputError(f"{self.name} has two blocks named {name!r}; give each its own name")
         if len(stages) != shape[1]:
             raise AssertionError(f"{name!r} has {shape[1]} columns and {len(stages)} stages")
-        self._blocks[key][name] = (self._count[key], shape, scale, stride)
+        self._blocks[key][name] = (self._count[key], shape, scale, stride, *more)
         self._count[key] += shape[0] * shape[1]
         self._stages[key] += np.repeat(np.asarray(stages, dtype=int), shape[0]).tolist()
 

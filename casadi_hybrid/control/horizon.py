@@ -119,19 +119,23 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
     if constraint.at == "points":
         return [("", points, h.stages(points=True))]
     begins = [h.X[:, :N], Z[:, :N], h.U, h.P[:, :N], h.T[:, :N]]
-    ends = [h.X[:, 1:], _last(h), h.V, h.P[:, :N], h.T[:, 1:]]
+    last = _last(h)
+    ends = [h.X[:, 1:], Z[:, 1:] if last is None else last, h.V, h.P[:, :N], h.T[:, 1:]]
     if constraint.at == "intervals":
         return [("", begins, h.stages())]
     if constraint.at == "ends":
         return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
     places = [("", points, h.stages(points=True))]
     moves, jumps = _moves(h, constraint)
+    if constraint.at == "unknowns":
+        places, jumps = places if Z.shape[0] else [], last is not None
     if not moves:
         return places
-    if N > 1 and jumps:
-        # That of the last interval is the value at the last grid point already.
-        before = [column[:, : N - 1] for column in ends]
-        places.append((" at end", before, h.stages()[:-1]))
+    # That of the last interval is the value at the last grid point already.
+    count = N - len(places)
+    if count and jumps:
+        before = [column[:, :count] for column in ends]
+        places.append((" at end", before, h.stages()[:count]))
     if h.between is not None:
         taus, X, Z = h.between
         each_interval = np.repeat(np.arange(N), taus.size).tolist()
@@ -160,10 +164,9 @@ def _moves(horizon: Horizon, constraint: Constraint) -> tuple[bool, bool]:
 
 
 def _last(horizon: Horizon) -> Any:
-    """The algebraic states at the end of each interval: those of its own control where known."""
-    if horizon.inside is not None and horizon.Z.shape[0]:
-        X, Z = horizon.inside
-        if Z.shape[1] > X.shape[1]:  # the last point of an interval is its end
-            each_interval = int(Z.shape[1]) // horizon.N
-            return Z[:, each_interval - 1 :: each_interval]
-    return horizon.Z[:, 1:]
+    """The algebraic states of its own control at the end of each interval, None where unknown."""
+    X, Z = horizon.inside or (horizon.X, horizon.Z)
+    if not Z.shape[0] or Z.shape[1] <= X.shape[1]:  # the last point is not the end
+        return None
+    each_interval = int(Z.shape[1]) // horizon.N
+    return Z[:, each_interval - 1 :: each_interval]

@@ -93,7 +93,7 @@ def lay_phase(
         )
     before, assembly.cost = assembly.cost, assembly.kind(0)
     unknowns = ocp.model.unknowns.items()
-    integrals = [cost.integral for cost in ocp.costs if not _zero(cost.integral)]
+    integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     guesses = {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns}
     function = ocp.expression_function([integrand], "integrand")
@@ -158,9 +158,9 @@ def _parameters(ocp: Statement, horizon: Horizon) -> None:
 
 def _algebraic(ocp: Statement, horizon: Horizon) -> None:
     """Add algebraic states at the grid points where a term asks for them there, or a step does."""
-    model = ocp.model
+    model = horizon.model
     z = model.arguments[1]
-    asks = [c.expression for c in ocp.constraints]
+    asks = [c.expression for c in ocp.constraints if c.at != "unknowns"]
     asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
     used = bool(model.size("algebraic")) and (
         not isinstance(ocp.method, Collocation)
@@ -205,7 +205,8 @@ def _equations(horizon: Horizon) -> None:
     own = horizon.P[: model.size("parameter"), :]
     columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
     (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
-    horizon.constrain("equations at grid points", rows, horizon.stages(points=True))
+    horizon.constrain("equations at grid points", rows, horizon.stages(points=True),
+                      entries=model.equation_names)  # fmt: skip
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
@@ -267,21 +268,17 @@ def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
     rows, used = [], 0
     for cost in ocp.costs:
         value = kind(0)
-        if not _zero(cost.integral):
+        if not cost.integral.is_zero():
             value = value + integrals[used]
             used += 1
-        if not _zero(cost.sum):
+        if not cost.sum.is_zero():
             function = ocp.expression_function([cost.sum], "cost")
             (parts,) = each(function, kind, [h.X[:, : h.N], h.Z[:, : h.N], h.U,
                                              h.P[:, : h.N], h.T[:, : h.N]])  # fmt: skip
             value = value + ca.sum2(parts)
         for k, part in ((0, cost.start), (h.N, cost.end)):
-            if not _zero(part):
+            if not part.is_zero():
                 function = ocp.expression_function([part], "cost")
                 value = value + function.call([column[:, k] for column in points], True, False)[0]
         rows.append(value)
     return ca.vertcat(kind(0, 1), *rows)
-
-
-def _zero(expression: Any) -> bool:
-    return bool(ca.SX(expression).is_zero())

@@ -79,8 +79,7 @@ class MultipleShooting(_Shooting):
             horizon.assembly.kind,
             [horizon.X[:, :-1], *_columns(horizon)],
         )[:2]
-        horizon.constrain("dynamics", horizon.X[:, 1:] - ends, horizon.stages(),
-                          scale=horizon.model.limits("state", "scale"))  # fmt: skip
+        _move(horizon, "dynamics", horizon.X[:, 1:] - ends)
         _limit_between(horizon, *_shot(self.step, horizon, self.inner))
         return ca.sum2(integrals)
 
@@ -176,15 +175,14 @@ class Collocation:
             [horizon.X[:, :-1], inside, ca.reshape(Z, nz * degree, N), horizon.X[:, 1:],
              *_columns(horizon)[1:]],
         )  # fmt: skip
-        scale = model.limits("state", "scale")
         if self.points == "legendre":
-            horizon.constrain("continuity", gaps, horizon.stages(), scale=scale)
-        stages = np.repeat(horizon.stages(), degree).tolist()
-        horizon.constrain("dynamics", ca.reshape(defects, nx, N * degree), stages, scale=scale,
-                          stride=degree)  # fmt: skip
+            _move(horizon, "continuity", gaps)
+        _move(horizon, "dynamics", ca.reshape(defects, nx, N * degree), degree)
         if nz:
+            stages = np.repeat(horizon.stages(), degree).tolist()
             equations = ca.reshape(equations, nz, N * degree)
-            horizon.constrain("equations", equations, stages, stride=degree)
+            horizon.constrain("equations", equations, stages, stride=degree,
+                              entries=model.equation_names)  # fmt: skip
         if inner or nz:
             horizon.inside = X, Z
         self._between(horizon, X, Z, inner)
@@ -247,6 +245,15 @@ def within(method: Method, *, algebraic: bool) -> dict[str, Array]:
     own = points_of(method) if isinstance(method, Collocation) else np.zeros(0)
     inner = inner_points(getattr(method, "inner", 0))
     return {"inside": own if algebraic else np.append(own[own < 1.0], inner), "between": inner}
+
+
+def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:
+    """Add the rows of a gap of each state, so many columns an interval, that are to be zero."""
+    horizon.constrain(
+        name, gaps, np.repeat(horizon.stages(), stride).tolist(), stride=stride,
+        scale=horizon.model.limits("state", "scale"),
+        entries=horizon.model.entry_names("state"),
+    )  # fmt: skip
 
 
 def _columns(horizon: Horizon) -> list[Any]:

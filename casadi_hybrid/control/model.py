@@ -23,6 +23,7 @@ from casadi_hybrid.control.signals import (
     numbers,
     places,
 )
+from casadi_hybrid.problem.expressions import labels
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,10 @@ class Model:
         """Where each of a kind stands in the column of all of them."""
         return places(self.signals[kind])
 
+    def entry_names(self, kind: str) -> list[str]:
+        """The entries of all of a kind, one below the other."""
+        return [entry for s in self.signals[kind].values() for entry in labels(s.name, s.size)]
+
     @property
     def unknowns(self) -> dict[str, Signal]:
         """States, algebraic states and controls by name."""
@@ -218,8 +223,8 @@ class Model:
     @property
     def equation_names(self) -> list[str]:
         """The rows of the equations, one below the other."""
-        return [f"{name}[{i}]" if rows.numel() > 1 else name
-                for name, rows in self._equations.items() for i in range(rows.numel())]  # fmt: skip
+        return [entry for name, rows in self._equations.items()
+                for entry in labels(name, rows.numel())]  # fmt: skip
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
@@ -243,8 +248,8 @@ class Model:
         return other
 
     def unlimited(self, names: Collection[str]) -> Model:
-        """Return the same model, with the same symbols, without the limits of these states."""
-        sizes = {name: np.full(self.signals["state"][name].size, np.inf) for name in names}
+        """Return the same model, with the same symbols, without the limits of these."""
+        sizes = {name: np.full(self.unknowns[name].size, np.inf) for name in names}
         return self.limited({name: (-none, none) for name, none in sizes.items()})
 
     def given_controls(self) -> Model:

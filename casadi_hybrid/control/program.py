@@ -27,12 +27,14 @@ class Block:
         scale: what its entries are divided by in the program.
         stride: number of its columns that belong to one interval of a trajectory; 0 for what is
             no trajectory.
+        entries: what its rows are of, in their names; none where they have numbers.
     """
 
     where: np.ndarray
     shape: tuple[int, int]
     scale: Array
     stride: int = 1
+    entries: tuple[str, ...] = ()
 
     @cached_property
     def after(self) -> np.ndarray:
@@ -42,6 +44,12 @@ class Block:
         columns = self.where.reshape(self.shape, order="F")
         later = np.hstack((columns[:, self.stride :], columns[:, -self.stride :]))
         return np.asarray(later.ravel(order="F"))
+
+    def label(self, name: str, row: int) -> str:
+        """Return the name of a row of the block that has this name."""
+        if self.entries:
+            return f"{name} of {self.entries[row]}"
+        return f"{name}[{row}]" if self.shape[0] > 1 else name
 
     def read(self, stacked: Any, *, dual: bool = False) -> Array:
         """Return the matrix in physical units; of multipliers (``dual``) per physical unit."""
@@ -109,7 +117,10 @@ class Program:
 
     @property
     def constraint_names(self) -> list[str]:
-        """A name for every row of g, such as ``dynamics[2,17]``."""
+        """A name for every row of g, as ``path[2]``, or ``dynamics of x[2,1]`` with the interval.
+
+        The number after it counts the points of a collocation in the interval.
+        """
         return _entries(self.constraints, self.m)
 
     @property
@@ -125,8 +136,8 @@ class Program:
                 rows, columns = block.shape
                 for j, place in enumerate(block.where if columns > 1 else ()):
                     at = times[min(self.stages[key][place], times.size - 1)]
-                    entry = f"[{j % rows}]" if rows > 1 else ""
-                    found[place] = f"{name}{entry} at {at:.4g} {time_unit}".rstrip()
+                    label = block.label(name, j % rows)
+                    found[place] = f"{label} at {at:.4g} {time_unit}".rstrip()
         return names
 
     def sides(self, x: Array, g: Array) -> Iterator[tuple[str, Array, Array, Array, Any]]:
@@ -237,8 +248,10 @@ def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:
     for name, block in blocks.items():
         rows, columns = block.shape
         for j, place in enumerate(block.where):
-            row = f"{j % rows}," if rows > 1 else ""
-            names[place] = f"{name}[{row}{j // rows}]" if rows * columns > 1 else name
+            label, at = block.label(name, j % rows), str(j // rows)
+            if block.entries and block.stride > 1:
+                at = "{},{}".format(*divmod(j // rows, block.stride))
+            names[place] = f"{label}[{at}]".replace("][", ",") if rows * columns > 1 else label
     return names
 
 

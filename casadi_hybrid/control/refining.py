@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
@@ -127,6 +128,9 @@ def refine(
     obstacle: the one before is kept, and once its intervals are halved instead. Of all meshes the
     best is returned.
 
+    ``sum=`` costs, :meth:`OptimalControl.moves` and prices of soft limits count once an interval or
+    a point, so that a finer mesh states another problem: a warning and ``status`` name them.
+
     Args:
         ocp: the problem on its first mesh; it stays as it is.
         x0, time, guess, **parameters: of each solve, see :meth:`OptimalControl.solve`; a reference
@@ -167,8 +171,8 @@ def refine(
     if ocp.model.discrete:
         raise InputError(f"{ocp.model.name} is discrete; refinement is for models with rates")
     positive(tolerance, "tolerance")
-    for name, value in (("most", most), ("rounds", rounds)):
-        count(value, name, at_least=1)
+    count(most, "most", at_least=1)
+    count(rounds, "rounds", at_least=1)
     fractions, now = ocp.fractions, ocp
     done: list[Round] = []
     last = best = None
@@ -194,12 +198,23 @@ def refine(
         if reason and last is not new:
             old = last.ocp.fractions
             mesh = np.union1d(old, (old[:-1] + old[1:]) / 2)
-        status = _why(best, done, reason, lost, tolerance, mesh.size - 1, most, rounds)
-        if status:
-            kept = best or last
-            met = best is not None and best.round.worst <= tolerance
-            return Refined(kept.ocp, kept.solution, tuple(done), status, met)
-        guess, now = last.solution, ocp.on_mesh(mesh)
+        met = best is not None and best.round.worst <= tolerance
+        # A finer mesh may be what it lacks: a coarse one can be infeasible where limits are tight.
+        if met and not reason:
+            stop = "The error and the violation are within the tolerance"
+        elif lost >= _TRIES:
+            tried = " and ".join(str(one.intervals) for one in done[-lost:])
+            stop = f"On {tried} intervals {reason}"
+        elif len(done) >= rounds:
+            stop = f"The tolerance is not met after {rounds} rounds. Give more, rounds=, or inner=."
+        elif mesh.size - 1 > most:
+            stop = f"The tolerance is not met: the next mesh would have {mesh.size - 1} intervals."
+        else:
+            guess, now = last.solution, ocp.on_mesh(mesh)
+            continue
+        kept = best or last
+        status = _status(ocp, stop, best, met and not reason)
+        return Refined(kept.ocp, kept.solution, tuple(done), status, met)
 
 
 def _measured(ocp: OptimalControl, solution: Solution, n: int, integrator: str | None) -> _Mesh:
@@ -213,35 +228,34 @@ def _measured(ocp: OptimalControl, solution: Solution, n: int, integrator: str |
     return _Mesh(ocp, solution, error, beyond, one)
 
 
-def _why(
-    best: _Mesh | None,
-    done: list[Round],
-    reason: str,
-    lost: int,
-    tolerance: float,
-    following: int,
-    most: int,
-    rounds: int,
-) -> str:
-    """Why to stop after this round; empty where there is another."""
-    if not reason and best is not None and best.round.worst <= tolerance:
-        return (
-            "The error and the violation are within the tolerance with "
-            f"{best.round.intervals} intervals."
-        )
-    # A finer mesh may be what it lacks: a coarse one can be infeasible where limits are tight.
-    if lost >= _TRIES:
-        stop = f"On {' and '.join(str(one.intervals) for one in done[-lost:])} intervals {reason}"
-    elif len(done) >= rounds:
-        stop = f"The tolerance is not met after {rounds} rounds. Give more, rounds=…, or inner=…."
-    elif following > most:
-        stop = f"The tolerance is not met: the next mesh would have {following} intervals."
-    else:
-        return ""
+def _status(ocp: OptimalControl, stop: str, best: _Mesh | None, met: bool) -> str:
+    """Why it stopped, at which mesh, and what that changes in the problem, with a warning."""
     if best is None:
         return stop
-    text = f"{stop} The best mesh has {best.round.intervals} intervals."
-    return " ".join(filter(None, (text, warning(best.solution.exceeded, best.ocp.method))))
+    said = [f"{stop} with {best.round.intervals} intervals."]
+    if not met:
+        at = f"The best mesh has {best.round.intervals} intervals."
+        said = [stop, at, warning(best.solution.exceeded, best.ocp.method)]
+    if best.ocp.intervals > ocp.intervals and (changed := _by_mesh(ocp)):
+        warn(f"refine of {ocp.name}: {changed}")
+        said.append(changed)
+    return " ".join(filter(None, said))
+
+
+def _by_mesh(ocp: OptimalControl) -> str:
+    """Which terms mean something else on a finer mesh, and what to state instead; else nothing."""
+    before = ca.vertcat(ca.SX(0, 1), *map(ocp.previous, ocp.lagged.values()))
+    terms = [(c.name, c.sum, "give integral=") for c in ocp.costs if not c.sum.is_zero()]
+    excess = "price a control that is its excess by integral="
+    terms += [(c.name, c.expression, excess if c.soft else "")
+              for c in ocp.constraints if c.place == "path"]  # fmt: skip
+    moved = "make the control a state and its rate the control"
+    found = {name: moved if ca.depends_on(of, before) else remedy for name, of, remedy in terms}
+    said = "; ".join(f"{name} ({remedy})" for name, remedy in found.items() if remedy)
+    return said and (
+        "The finer mesh changed the problem, for sums, moves and prices of soft limits count once "
+        f"an interval or a point: {said}."
+    )
 
 
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:

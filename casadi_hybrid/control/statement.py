@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.basics.inputs import count, one_of, positive
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import (
@@ -27,7 +27,9 @@ from casadi_hybrid.control.signals import (
     spread,
 )
 from casadi_hybrid.control.steps import Free
-from casadi_hybrid.control.terms import Constraint, Cost, Soft
+from casadi_hybrid.control.terms import AT, Constraint, Cost, Soft
+
+_COMPARISONS = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE
 
 
 class Statement:
@@ -45,7 +47,7 @@ class Statement:
         cycles: states that end as they began.
         freed: parameters of the model that the solver chooses.
         guesses: by name.
-        softened: states whose limits are soft.
+        softened: states and algebraic states whose limits are soft.
         lagged: of what :meth:`previous` returned, by name, the control's name.
         slewed: constraints that limit moves of controls.
         closed: whether the program exists, so that nothing may be added.
@@ -291,6 +293,7 @@ class Statement:
         method; ``at`` asks for fewer, see :class:`Constraint`. One limit alone may be an
         expression: it is subtracted, and zero limits the difference.
         """
+        one_of(at, f"at of {name!r}", AT)
         self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
 
     def at_start(
@@ -324,16 +327,17 @@ class Statement:
         self._constrain(name, "end", expression, lower, upper, equal, scale, soft, unit)
 
     def soften(self, name: str, soft: Soft | float) -> None:
-        """Make the declared limits of a state soft: they may be exceeded at a price.
+        """Make the declared limits of a state or algebraic state soft: exceeded at a price.
 
         They hold where hard limits do.
         """
-        signal = known(name, self.model.signals["state"], "state")
+        states = self.model.signals["state"] | self.model.signals["algebraic"]
+        signal = known(name, states, "state or algebraic state")
         if not np.isfinite([signal.lower, signal.upper]).any():
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
-        label = f"limits of {name}"
-        self._constrain(label, "path", self.model.symbol(name), signal.lower, signal.upper,
-                        None, signal.scale, soft, signal.unit)  # fmt: skip
+        at = "inside" if name in self.model.signals["state"] else "unknowns"
+        self._constrain(f"limits of {name}", "path", self.model.symbol(name), signal.lower,
+                        signal.upper, None, signal.scale, soft, signal.unit, at)  # fmt: skip
         self.softened.append(name)
 
     def free(
@@ -450,6 +454,11 @@ class Statement:
         if len(sides) == 1 and isinstance(sides[0], ca.SX) and not sides[0].is_constant():
             expression, rest = expression - sides[0], tuple(0 if s is sides[0] else s for s in rest)
         expression = ca.vec(self._expression(expression, repr(name)))
+        if any(entry.is_op(of) for entry in expression.elements() for of in _COMPARISONS):
+            raise InputError(
+                f"{name!r} is the comparison {expression}; give its left side as the expression, "
+                "and the limit by lower=, upper= or equal="
+            )
         self.constraints.append(Constraint.of(name, place, expression, *rest))
 
     def _declare(self, signal: Signal, value: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.control.signals import Array, pair_of, sizes
 
 AT = ("points", "ends", "inside", "intervals")
@@ -27,10 +26,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Soft:
-    """What a violation s ≥ 0 of a limit costs: linear·s + quadratic·s², one s an entry and time.
+    """What a violation s ≥ 0 of a limit costs: linear·s + quadratic·s², one s an entry and point.
 
-    Where ``linear`` is above the multipliers that the hard limit would have, the limit holds
-    whenever it can.
+    A sum over all points at which the limit holds, no integral: a mesh or method with more of them
+    makes it dearer. Where ``linear`` is above the multipliers that the hard limit would have, the
+    limit holds whenever it can.
 
     Attributes:
         linear, quadratic: weights.
@@ -82,7 +82,7 @@ class Constraint:
             ``inner`` points of the method, and at the end of an interval where held controls make
             a second value; at all grid ``points`` 0 … N alone; or at both ``ends`` of each interval
             (with the control that is held on it); or once for each of the ``intervals``, at its
-            beginning.
+            beginning. That of an algebraic state's own limits: where it is among the ``unknowns``.
         unit: of the expression, for messages.
     """
 
@@ -117,11 +117,7 @@ class Constraint:
                 raise InputError(f"{name!r} has equal and a limit; give one or the other")
             lower = upper = equal
         elif lower is None and upper is None:
-            raise InputError(
-                f"{name!r} has no limit; give lower, upper or equal (a comparison "
-                "in the expression is none)"
-            )
+            raise InputError(f"{name!r} has no limit; give lower, upper or equal")
         least, most = pair_of(name, size, (lower, upper))
-        one_of(at, f"at of {name!r}", AT)
         typical, price = sizes(name, size, scale), Soft.of(soft, f"soft of {name!r}")
         return cls(name, place, expression, least, most, typical, price, at, unit)

@@ -342,15 +342,19 @@ class Fused:
             if bad.size:
                 row, column = (int(ind[bad[0]]) for ind in self._packing.sparsity[i].get_triplet())
                 function, entry = self._describe(label, row, column)
-                value, place = float(part[bad[0]]), self._place(x)
+                value, place = float(part[bad[0]]), self._place(x, label, row)
                 raise EvaluationError(function, entry, value, place, x.copy())
 
-    def _place(self, x: Vector) -> str:
-        """``a = 1, b = 2`` for the first entries, and how many there are more."""
-        names = self._names.variable_names
-        pairs = zip(names[:_SHOWN], x[:_SHOWN], strict=True)
-        text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
-        left = len(names) - _SHOWN
+    def _place(self, x: Vector, label: str = "", row: int = 0) -> str:
+        """``a = 1, b = 2`` for some entries, the row's own first, and how many there are more."""
+        names, shown = self._names.variable_names, list(range(min(_SHOWN, x.size)))
+        if label in ("h", "jac_h") and x.size > _SHOWN and "jac_h" in self._packing.labels:
+            pattern = self._packing.sparsity[self._packing.labels.index("jac_h")]
+            rows, columns = pattern.get_triplet()
+            own = [column for of, column in zip(rows, columns, strict=True) if of == row]
+            shown = list(dict.fromkeys([*own, *shown]))[:_SHOWN]
+        text = ", ".join(f"{names[i]} = {x[i]:.6g}" for i in shown)
+        left = len(names) - len(shown)
         return f"{text} and {left} more" if left > 0 else text
 
     def _describe(self, label: str, row: int, column: int) -> tuple[str, str]:

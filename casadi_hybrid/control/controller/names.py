@@ -104,7 +104,7 @@ _SIDES = "lower", "upper"
 class LimitsInC:
     """The limits that a problem declares: a side of each a member of a structure, with values."""
 
-    def __init__(self, limits: Limits, units: dict[str, str]) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
         now = {
             (name, side): np.full(value.size, np.nan) if limits.follows(name, side) else value
@@ -112,7 +112,7 @@ class LimitsInC:
             for side, value in zip(_SIDES, limits.now(name), strict=True)
             if np.isfinite(getattr(declared, side)).any()
         }
-        rows = [(f"{name} {side}", value.size, 1, units.get(name, ""), "limit")
+        rows = [(f"{name} {side}", value.size, 1, limits.declared[name].unit, "limit")
                 for (name, side), value in now.items()]  # fmt: skip
         self.members: list[Quantity] = quantities(rows, "limit")
         self.values: Array = np.concatenate([*now.values(), np.zeros(0)])

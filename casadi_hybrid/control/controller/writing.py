@@ -74,11 +74,6 @@ class Law:
         """The prefix of the part that counts where one does."""
         return next(iter(self.parts))
 
-    @property
-    def units(self) -> dict[str, str]:
-        """Of what has limits, by name."""
-        return {name: declared.unit for name, declared in self.limits.declared.items()}
-
 
 def export_law(
     solver: Any,
@@ -138,7 +133,7 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
     outputs = quantities(
         [(name, s.size, 1, s.unit, "control") for name, s in controls.items()], "control"
     )
-    limits = LimitsInC(law.limits, law.units)
+    limits = LimitsInC(law.limits)
     place = {quantity.name: quantity for quantity in inputs}
     many = total(outputs)
     N = ocp.intervals if law.shifted else 1
@@ -164,6 +159,10 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
     if not law.shifted:
         later = np.arange(program.n), np.arange(program.m)
     soft_words = law.softened.words(written.name, program) if law.softened else {}
+    # For each unknown that a measured state begins which violation is that of its limits.
+    violation = {label: k for k, label in enumerate(soft_words.get("violated_names", ()))}
+    measured = [q.name for q in inputs for _ in range(q.count)]
+    exceeded = [violation.get(measured[of], -1) for _, of, _ in starts]
     words: dict[str, Any] = {
         "NAME": written.name, "UPPER": upper, "softened": eased is not None,
         "hard": eased is None, "delay": False, "warm_only": written.cold is None,
@@ -187,7 +186,7 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
         "from": table(places or [-1]),
         "start_x": table([s[0] for s in starts]), "start_of": table([s[1] for s in starts]),
         "start_scale": table([float(s[2]) for s in starts]),
-        "start_violated": table(_exceeded(starts, inputs, law, soft_words)),
+        "start_violated": table(exceeded),
         "control_x": table(control_x), "control_scale": table(scales.tolist()),
         **{f"control_{side}": table(limits.of_controls(controls, side))
            for side in ("lower", "upper")},
@@ -241,17 +240,6 @@ def _memory(
     rows.append(("plan, limits, controls", 8 * (numbers + 1) + 8 * ((integers + 1) // 2)))
     rows.append((f"`sizeof({written.name}_controller)`", sum(size for _, size in rows)))
     return rows
-
-
-def _exceeded(
-    starts: Sequence[Any], inputs: Sequence[Quantity], law: Law, words: Mapping[str, Any]
-) -> list[int]:
-    """For each unknown that a measured state begins which violation is that of its limits."""
-    if law.softened is None:
-        return []
-    at = {name: k for k, name in enumerate(words["violated_names"])}
-    names = [q.name for q in inputs for _ in range(q.count)]
-    return [at.get(names[of], -1) for _, of, _ in starts]
 
 
 def _inputs(law: Law) -> list[Quantity]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.estimation.arrival import Gaussian, Place
 from casadi_hybrid.control.estimation.estimator import Estimator, Record
-from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import Integrator, RungeKutta
 
 
 class EKF(Estimator):
@@ -21,9 +17,8 @@ class EKF(Estimator):
 
     A step predicts, then takes the measurement, by the formulas of
     :mod:`casadi_hybrid.control.estimation.arrival`, linearized at the mean; a measurement that was
-    lost leaves the prediction. It takes the arguments of :class:`MHE`, so
-    that one can stand in for the other in :func:`simulate`; where limits do not matter and the
-    model is nearly linear over a period it comes close to it, at a small part of the work.
+    lost leaves the prediction. It takes the arguments of :class:`MHE` and can stand in for it in
+    :func:`simulate`: nearly as good where no limit matters and a period is nearly linear, cheaper.
 
     Args:
         model: of the plant, its parameters as the estimator believes them; without algebraic
@@ -41,6 +36,7 @@ class EKF(Estimator):
     Source: A. H. Jazwinski, "Stochastic processes and filtering theory", Academic Press (1970).
 
     Example:
+        >>> from casadi_hybrid.control import Model
         >>> model = Model("drift")
         >>> x = model.state("position")
         >>> model.rates(position=0)
@@ -49,24 +45,7 @@ class EKF(Estimator):
         [0.5, 0.666667, 0.75]
     """
 
-    def __init__(
-        self,
-        model: Model,
-        period: float,
-        *,
-        noise: Any,
-        prior: Any,
-        process: Any = None,
-        outputs: Sequence[str] | None = None,
-        x0: Any = None,
-        u0: Any = None,
-        free: Mapping[str, Any] | None = None,
-        step: RungeKutta | Integrator | None = None,
-    ) -> None:
-        if isinstance(model, Model) and model.size("algebraic"):
-            raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
-        super().__init__(model, period, noise=noise, prior=prior, process=process,
-                         outputs=outputs, x0=x0, u0=u0, free=free, step=step)  # fmt: skip
+    _of_daes = False
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first. See :meth:`Estimator.reset`."""
@@ -83,10 +62,7 @@ class EKF(Estimator):
         """Take a measurement, and return the estimate of the state now.
 
         Args:
-            y: measured now, a column or by name; None, or NaN entries, for what was lost.
-            u: control over the period that ends now, a column or by name; None for the one before.
-                The first step has no such period: there u is what the sensors see.
-            time: now; by default one period after the step before, at first 0.
+            y, u, time: as of :meth:`MHE.step`, where there is no delay.
 
         Raises:
             InputError: for numbers that do not fit; the estimator stays as it was.

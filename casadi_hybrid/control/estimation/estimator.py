@@ -74,6 +74,8 @@ class Estimator:
             them, but for the last: ``del mhe.records[:-1]``.
     """
 
+    _of_daes = True
+
     def __init__(
         self,
         model: Model,
@@ -81,25 +83,27 @@ class Estimator:
         *,
         noise: Any,
         prior: Any,
-        process: Any,
-        outputs: Sequence[str] | None,
-        x0: Any,
-        u0: Any,
-        free: Mapping[str, Any] | None,
-        step: RungeKutta | Integrator | None,
+        process: Any = None,
+        outputs: Sequence[str] | None = None,
+        x0: Any = None,
+        u0: Any = None,
+        free: Mapping[str, Any] | None = None,
+        step: RungeKutta | Integrator | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
+        if model.size("algebraic") and not self._of_daes:
+            raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
         self.model, self.period = model, positive(period, "period")
         self.sensors = Sensors(model, outputs)
         states, n = model.places("state"), model.size("state")
         self._noise = covariance(noise, self.sensors.places, "noise")
+        for what, given, of in (("noise", noise, self.sensors.places), ("prior", prior, states)):
+            missing = [name for name in of if isinstance(given, Mapping) and name not in given]
+            if missing:
+                raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
-        missing = [name for name in states if name not in prior] if isinstance(
-            prior, Mapping) else []  # fmt: skip
-        if missing:
-            raise InputError(f"prior lacks {', '.join(map(repr, missing))}")
         self._unknowns = _unknowns(model, free)
         # Covariances of ξ: the states, below them the free parameters.
         self._prior, drift = (

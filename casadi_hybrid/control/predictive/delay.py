@@ -31,8 +31,7 @@ class Delay:
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
         step = float(ocp.length * ocp.fractions[1])
-        whole = isinstance(delay, int | np.integer) and not isinstance(delay, bool)
-        if whole:
+        if isinstance(delay, int | np.integer) and not isinstance(delay, bool):
             self.seconds = count(delay, "delay") * (period or step)
         else:
             self.seconds = positive(delay, "delay")

@@ -23,16 +23,11 @@ class Limits:
 
     def __init__(self, ocp: Statement, prefixes: Iterable[str] = ("",)) -> None:
         self._model, self._prefixes = ocp.model, list(prefixes)
-        kinds = ("state", "algebraic", "control")
         self.declared: dict[str, Any] = {
             **{constraint.name: constraint for constraint in ocp.constraints},
             **ocp.model.unknowns,
         }
         self._changed: dict[str, Sides] = {}
-        self._sides: dict[str, Sides] = {
-            kind: (ocp.model.limits(kind, "lower"), ocp.model.limits(kind, "upper"))
-            for kind in kinds
-        }
 
     def change(self, given: Mapping[str, Any]) -> None:
         """Take pairs by name; see :meth:`MPC.limits`."""
@@ -71,9 +66,7 @@ class Limits:
 
     def of(self, kind: str, program: Program) -> Sides:
         """Return lower and upper of all of a kind as a program has them, one below the other."""
-        if not program.limits:
-            return self._sides[kind]
-        lower, upper = (side.copy() for side in self._sides[kind])
+        lower, upper = (self._model.limits(kind, side) for side in ("lower", "upper"))
         for name, where in self._model.places(kind).items():
             of = [program.limits.get(f"{prefix}{name}") for prefix in self._prefixes]
             if pairs := [pair for pair in of if pair is not None]:  # of scenarios the tightest

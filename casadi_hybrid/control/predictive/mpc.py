@@ -67,9 +67,9 @@ class MPC:
             plan; under a deadline a warning then asks for a choice.
         soften: what exceeding a limit costs in the softened problem, in units of its scale: a
             weight or a :class:`Soft`. That problem is solved where the measured state is outside
-            its limits or the solver finds no feasible point: limits of states and all constraints
-            are soft there, those of controls are not, and those of moves cost 100 times as much, so
-            that they give way last. None: it is never solved.
+            its limits or the solver finds no feasible point: limits of states, algebraic or not,
+            and all constraints are soft there, those of controls are not, and those of moves cost
+            100 times as much, so that they give way last. None: it is never solved.
         tolerance: the largest violation of a plan that is used, in scaled units. A measured state
             that exceeds its limits by no more than that counts as at them.
         period: from one step to the next where the time is not given; the first interval of the
@@ -221,7 +221,9 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
-        parameters = {**self._before(), **parameters}
+        if self.applied is not None:  # for a problem that asks for it
+            before = {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
+            parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
         answer = Answer(reason=flaw)
@@ -353,12 +355,6 @@ class MPC:
         last = self._latest
         length = self._one.length if last is None else last.duration
         return self._time + (self._period or length * float(self._one.fractions[1]))
-
-    def _before(self) -> dict[str, Any]:
-        """The controls applied last, for a problem that asks for them."""
-        if self.applied is None:
-            return {}
-        return {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
 
     def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
         """What a step asks, and what is wrong with its numbers, if anything is."""

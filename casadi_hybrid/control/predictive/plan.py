@@ -125,7 +125,7 @@ class Plan:
         if free is not None:
             length = max(free.lower, min(free.upper, self.duration - (time - self.time)))
         old, new = self.times, time + length * self.ocp.fractions
-        middle, N = (new[:-1] + new[1:]) / 2, self.ocp.intervals
+        N = self.ocp.intervals
 
         def read(stacked: Array, blocks: Mapping[str, Block], smooth: bool) -> Array:
             moved = stacked.copy()
@@ -135,9 +135,13 @@ class Plan:
                     continue
                 values = stacked[block.where].reshape(block.shape, order="F")
                 if columns == N and stride == 1:  # one for each interval
-                    values = values[:, _interval(old, middle)]
+                    k = np.searchsorted(old, (new[:-1] + new[1:]) / 2, side="right") - 1
+                    values = values[:, np.clip(k, 0, old.size - 2)]
                 else:
-                    here, there = (self._points(times, stride) for times in (old, new))
+                    here, there = old, new
+                    if stride > 1:
+                        taus = points_of(self.ocp.method)[:stride]
+                        here, there = between(old, taus), between(new, taus)
                     if smooth:
                         values = np.stack([np.interp(there, here, row) for row in values])
                     else:
@@ -155,17 +159,6 @@ class Plan:
             block = program.variables["duration"]
             start["x0"][block.where] = length / block.scale.ravel()
         return start
-
-    def _points(self, times: Array, stride: int) -> Array:
-        """The times of the columns of a block that has them at points."""
-        if stride == 1:
-            return times
-        return between(times, points_of(self.ocp.method)[:stride])
-
-
-def _interval(edges: Array, times: Array) -> Array:
-    """Between which edges times lie."""
-    return np.clip(np.searchsorted(edges, times, side="right") - 1, 0, edges.size - 2)
 
 
 def beginning(

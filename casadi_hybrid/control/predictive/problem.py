@@ -59,9 +59,9 @@ def refuse(problem: Problem) -> None:
 
 
 def softened(problem: Problem, soft: Soft) -> Problem:
-    """Return the problem with limits of states and all constraints soft, priced by their scale.
+    """Return the problem with all limits but those of controls soft, priced by their scale.
 
-    Limits of controls stay hard, and those of their moves give way where others do not suffice;
+    Those stay hard, and those of their moves give way where others do not suffice;
     constraints that are soft already keep their price. In scenarios it counts with the weight of
     each, as all costs do.
     """
@@ -82,7 +82,7 @@ def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
         else replace(c, soft=_priced(soft, c.scale, _DEARER if c.name in ocp.slewed else 1.0))
         for c in ocp.constraints
     ]
-    for name, signal in ocp.model.signals["state"].items():
+    for name, signal in (ocp.model.signals["state"] | ocp.model.signals["algebraic"]).items():
         limited = np.isfinite(np.append(signal.lower, signal.upper)).any()
         if limited and name not in ocp.softened:
             other.soften(name, _priced(soft, signal.scale))
@@ -116,14 +116,14 @@ def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
 
 
 def prices(problem: Problem) -> set[str]:
-    """Return the names of states and constraints whose limits may be exceeded at a price."""
+    """Return the names of what has limits that may be exceeded at a price."""
     ocp = nominal(problem)
     return {*ocp.softened, *(c.name for c in ocp.constraints if c.soft)}
 
 
 def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:
-    """Return the violations as words, with the units of states."""
-    states: Mapping[str, Any] = ocp.model.signals["state"]
+    """Return the violations as words, with the units of states and algebraic states."""
+    states: Mapping[str, Any] = ocp.model.unknowns
     units = {name: states[name].unit if name in states else "" for name in amounts}
     return ", ".join(f"{name} by {in_unit(amounts[name], unit)}" for name, unit in units.items())
 

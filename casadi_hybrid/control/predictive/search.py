@@ -126,7 +126,9 @@ class Search:
             start = self._start(asked, warm)
             left = asked.until - asked.reserve - clock.perf_counter()
             if left <= 0.0:
-                return Found(reason=_late(asked.parameters), told=told)
+                slow = ", ".join(name for name, v in asked.parameters.items() if callable(v))
+                what = f"; a step asks {slow} at every grid point" if slow else ""
+                return Found(reason=f"no time was left for the solver{what}", told=told)
             arguments = {**asked.program.arguments, **start}
             result = self._solver.within(left, asked.iterations if warm else None, **arguments)
         except SolveError:
@@ -196,12 +198,6 @@ class Search:
 
 def _finite(*arrays: Array) -> bool:
     return all(bool(np.isfinite(array).all()) for array in arrays)
-
-
-def _late(parameters: Mapping[str, Any]) -> str:
-    asked = [name for name, value in parameters.items() if callable(value)]
-    what = f"; a step asks {', '.join(asked)} at every grid point" if asked else ""
-    return f"no time was left for the solver{what}"
 
 
 def _why(result: Result) -> str:

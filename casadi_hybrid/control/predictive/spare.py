@@ -54,7 +54,10 @@ class Spare:
         said = []
         if self._fallback is not None:
             try:
-                return self._asked(self._fallback(state, time)), FALLBACK, ""
+                found = self._model.vector("control", self._fallback(state, time), "its answer")
+                if not np.isfinite(found).all():
+                    raise InputError("its answer is not finite")
+                return found, FALLBACK, ""
             except Exception as error:  # noqa: BLE001, the loop goes on without it
                 said.append(f"the fallback failed: {type(error).__name__}: {error}")
         return self.default, DEFAULT, "; ".join([*said, f"applied: {self.said}"])
@@ -69,7 +72,6 @@ class Spare:
         }
         values = {name: program.parameters[name].read(program.p)[:, 0]
                   for name in model.signals["parameter"] if name in program.parameters}  # fmt: skip
-        scale = model.limits("control", "scale")
         self.settled = True
         try:
             rest = steady(model, guess=guess, parameters=values, time=float(plan.times[-1]))
@@ -78,11 +80,9 @@ class Spare:
             self.flaw = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
             return
         found = np.concatenate([np.ravel(rest[name]) for name in model.signals["control"]])
-        if (np.abs(found - self.default) <= _REST * scale).all():
-            self.said = f"{self._words()}, at which {model.name} rests"
-            return
-        self.flaw = f"{model.name} does not rest at {self._words()}"
-        self.default = found
+        if (np.abs(found - self.default) > _REST * model.limits("control", "scale")).any():
+            self.flaw = f"{model.name} does not rest at {self._words()}"
+            self.default = found
         self.said = f"{self._words()}, at which {model.name} rests"
 
     def _words(self) -> str:
@@ -107,13 +107,6 @@ class Spare:
                     f"be within its limits, {self._lower[where]} to {self._upper[where]}"
                 )
         return chosen
-
-    def _asked(self, value: Any) -> Array:
-        """The controls that a fallback returned."""
-        control: Array = self._model.vector("control", value, "its answer")
-        if not np.isfinite(control).all():
-            raise InputError("its answer is not finite")
-        return control
 
 
 def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:

@@ -144,11 +144,15 @@ class Export:
 
 def check_name(name: str) -> str:
     """The name, where it can be one of C and of files."""
-    if not _NAME.fullmatch(name) or name.lower() in _TAKEN or keyword.iskeyword(name):
+    flaw = ""
+    if not _NAME.fullmatch(name):
+        flaw = "but has to be letters, digits and single _ between them, a letter first, no hybrid_"
+    elif name.lower() in _TAKEN or keyword.iskeyword(name):
+        flaw = "which C, one of its libraries, CMake or the core has already"
+    if flaw:
         raise InputError(
-            f"name is {name!r}; names of C, files and a target of CMake have it: letters, digits "
-            "and single _ between them, a letter first, no word of C, of its library or of CMake, "
-            "and not hybrid_…, as the core's names"
+            f"name is {name!r}, {flaw}: names of C, files and a target of CMake have it. Give "
+            "another, name=…, to the export or the problem, as OptimalControl(…, name=…)"
         )
     return name
 
