@@ -8,7 +8,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
@@ -17,9 +16,6 @@ from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import lagrange, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
-
-SOFT = "soft limits"
-"""What a solution calls the price of its soft limits, among its costs by name."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +82,6 @@ def lay_phase(
         start: the time at which it begins, in the program's symbols; a parameter by default.
         weight: of its costs in the program's.
     """
-    if any(cost.name == SOFT for cost in ocp.costs):
-        raise InputError(
-            f"{ocp.name} has a cost {SOFT!r}, as solutions call the price of soft limits; give the "
-            "cost another name"
-        )
     before, assembly.cost = assembly.cost, assembly.kind(0)
     unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]

@@ -13,12 +13,13 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.laying import SOFT, Laid
+from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
 from casadi_hybrid.control.signals import Array, Named, known, plain
 from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.control.terms import SOFT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

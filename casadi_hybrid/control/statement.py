@@ -27,7 +27,7 @@ from casadi_hybrid.control.signals import (
     spread,
 )
 from casadi_hybrid.control.steps import Free
-from casadi_hybrid.control.terms import AT, Constraint, Cost, Soft
+from casadi_hybrid.control.terms import AT, SOFT, Constraint, Cost, Soft
 
 _COMPARISONS = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE
 
@@ -260,7 +260,7 @@ class Statement:
                 f"the first argument is the cost's name, got {name!r}. The call is "
                 'minimize("effort", integral=expression), or sum=, start=, end='
             )
-        if any(cost.name == name for cost in self.costs):
+        if name in (SOFT, *(cost.name for cost in self.costs)):
             raise InputError(f"{self.name} has a cost {name!r} already; give each its own name")
         parts = {"integral": integral, "sum": sum, "start": start, "end": end}
         if all(part is None for part in parts.values()):

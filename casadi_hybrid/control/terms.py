@@ -11,6 +11,8 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Array, pair_of, sizes
 
 AT = ("points", "ends", "inside", "intervals")
+SOFT = "soft limits"
+"""What a solution calls the price of its soft limits, among its costs by name."""
 
 
 @dataclass(frozen=True)
