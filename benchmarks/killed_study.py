@@ -53,7 +53,7 @@ def command(
     seeds = str(-(-instances // len(conditions)))
     study = ["study", "--shapes", "3x5", "--radii", "1", "--conditions", *conditions]
     study += ["--seeds", seeds, "--rules", *rules, "--budget", "40"]
-    start = [sys.executable, "-m", "casadi_hybrid.cli", *study, "--output", str(folder)]
+    start = [sys.executable, "-m", "casadi_hybrid", *study, "--output", str(folder)]
     return start + CARRIERS[carrier]
 
 

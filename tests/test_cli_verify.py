@@ -305,6 +305,6 @@ def test_a_shell_completes(line, some, tmp_path):
         "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line,
         "COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "words"),
     }  # fmt: skip
-    command = [sys.executable, "-m", "casadi_hybrid.cli"]
+    command = [sys.executable, "-m", "casadi_hybrid"]
     subprocess.run(command, env=os.environ | asked, check=False)
     assert {word.strip() for word in (tmp_path / "words").read_text().splitlines()} == some
