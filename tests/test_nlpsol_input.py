@@ -255,11 +255,6 @@ class Distance(ca.Callback):
         return [ca.sumsqr(x - p), x[0]]
 
 
-def test_foreign_code_without_derivatives_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"'distance' has no derivative 'nlp_grad_f'.*enable_fd"):
-        nlpsol("s", "hybrid", Distance({}))
-
-
 def test_foreign_code_with_differences_is_a_problem() -> None:
     graph = Distance({"enable_fd": True})
     found = nlpsol("s", "hybrid", graph, {"tol": 1e-4, "residual_tol": 1e-4})(p=[1, 2], ubg=0.5)
@@ -275,6 +270,7 @@ def test_foreign_code_with_differences_is_a_problem() -> None:
         (None, "nlp must be a dictionary .*; got NoneType"),
         ({**NLP, "x": ca.MX.sym("X", 4)[:2], "p": []}, r"not of expressions.*ca\.vertcat"),
         ({**NLP, "g": np.array([None])}, "g must be a SX expression like x, got ndarray"),
+        (Distance({}), r"'distance' has no derivative 'nlp_grad_f'.*enable_fd"),
     ],
 )
 def test_other_forms_are_refused(nlp: Any, message: str) -> None:

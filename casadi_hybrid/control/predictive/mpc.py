@@ -86,7 +86,6 @@ class MPC:
         applied: the controls applied last, which :meth:`OptimalControl.moves` and ``previous``
             speak of; None, for their guesses, before the first step. Set them where others hold the
             plant until then; :func:`simulate` does so by its ``u0``.
-        control_names: of the controls, in the order of :attr:`Step.control`.
 
     Raises:
         InputError: for what does not fit, by the argument's name.
@@ -154,11 +153,6 @@ class MPC:
         limit = "" if self.deadline is None else f", deadline {self.deadline:g} s"
         said = self._spare.said or "not decided before it is needed, or default= says it"
         return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {said}>"
-
-    @property
-    def control_names(self) -> list[str]:
-        """Names of the controls, in their order."""
-        return list(self._places)
 
     def reset(self) -> None:
         """Forget plans, times and records; the next step begins as the first.
