@@ -108,8 +108,12 @@ OF_A_PROBLEM = {
     "parameter named as a constraint": (
         lambda o: (o.path("a", 1, upper=2), o.parameter("a")), "'a' already"),
     "constraint of none": (lambda o: o.path("a", 1), "'a' has no limit"),
-    "constraint a comparison": (
-        lambda o: o.path("a", o.model.symbol("x") <= 1, upper=1), "'a' is the comparison"),
+    **{f"comparison in {name}": (call, f"{name} is the comparison") for name, call in {
+        "'a'": lambda o: o.path("a", o.model.symbol("x") <= 1, upper=1),
+        "limit of 'a'": lambda o: o.path("a", 1, upper=o.model.symbol("x") <= 1),
+        "final 'x'": lambda o: o.final(x=o.model.symbol("x") <= 1),
+        "sum of 'a'": lambda o: o.minimize("a", sum=ca.logic_not(o.model.symbol("x"))),
+        "the rate of 'x'": lambda o: o.model.rates(x=o.model.symbol("x") == 1)}.items()},
     "equal and limit": (lambda o: o.at_end("a", 1, equal=1, upper=2), "'a' has equal and a limit"),
     "constraint crossed": (
         lambda o: o.at_start("a", 1, lower=2, upper=1), "lower of 'a' is 2, above"),
@@ -129,7 +133,6 @@ OF_A_PROBLEM = {
     "guess": (lambda o: o.guess(y=1), "there is no state, control or free one 'y'"),
     "parameter twice": (lambda o: (o.parameter("k"), o.parameter("k")), "cart has 'k' already"),
     "parameter named as an argument": (lambda o: o.reference("x0"), "'x0' already"),
-    "parameter named as a state": (lambda o: o.parameter("x"), "'x' already"),
     "closed": (lambda o: (o.program, o.minimize("a", end=1)), "cart is closed: its program"),
 }  # fmt: skip
 OF_A_SOLVE = {
@@ -168,7 +171,6 @@ AS_IT_IS_MADE = {
         "collocation is for rates"),
     "no model": (lambda: OptimalControl("m", duration=1, intervals=1), "model must be a Model"),
     "duration": (lambda: problem(duration=0), "duration must be a positive number"),
-    "duration a text": (lambda: problem(duration="long"), "duration must be a positive number"),
     "duration a tuple": (lambda: problem(duration=(1, 0.2, 3)), "or Free\\(guess, lower, upper\\)"),
     "intervals": (lambda: problem(intervals=0), "intervals must be a whole number, at least 1"),
     "method": (lambda: problem(method="radau"), "method must be"),

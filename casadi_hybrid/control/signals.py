@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, in_a_sentence, suggest
 from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.problem.expressions import no_comparison
 
 Array = NDArray[np.float64]
 Guess = Any
@@ -323,7 +324,7 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
     strange = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
     if strange:
         raise InputError(f"{what} has {strange[0]!r}, which {unknown}")
-    return value
+    return no_comparison(value, what)
 
 
 def lagrange(nodes: Array, s: Array) -> Array:
