@@ -148,6 +148,11 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
     limits: dict[str, tuple[Any, Any]] = {}
     for key, given in value.items():
         label, part = f"{name}[{key!r}]", given
+        pair = bounded and isinstance(part, tuple) and len(part) == 2
+        if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in part):
+            raise InputError(
+                f"{label} is a pair; write (lower, expression, upper), with None for no limit"
+            )
         if isinstance(part, tuple) and len(part) == 3:
             ends_are_numbers = not any(isinstance(end, ca.SX | ca.MX) for end in part[::2])
             if bounded and not ends_are_numbers:
