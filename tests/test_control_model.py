@@ -69,7 +69,6 @@ OF_A_MODEL = {
         lambda m: m.state("y", 3, lower=[0, 1]), "lower of 'y' has 2 entries; give one"),
     "limit NaN": (lambda m: m.state("y", upper=np.nan), "upper of 'y' has a NaN"),
     "limit no number": (lambda m: m.state("y", upper="a"), "must be numbers, got 'a'"),
-    "limit None": (lambda m: m.state("y", upper=None), "must be numbers, got None"),
     "limit a symbol": (
         lambda m: m.state("y", upper=m.symbol("x")),
         "upper of 'y' has 'x', which is no parameter of cart; declare it before, or limit"),
@@ -133,11 +132,13 @@ OF_A_PROBLEM = {
     "guess": (lambda o: o.guess(y=1), "there is no state, control or free one 'y'"),
     "parameter twice": (lambda o: (o.parameter("k"), o.parameter("k")), "cart has 'k' already"),
     "parameter named as an argument": (lambda o: o.reference("x0"), "'x0' already"),
+    "model closed": (lambda o: (o.program, o.model.rates(x=0)), "cart is closed: a program of it"),
     "closed": (lambda o: (o.program, o.minimize("a", end=1)), "cart is closed: its program"),
 }  # fmt: skip
 OF_A_SOLVE = {
     "x0 of a free state": (lambda o: o.solve({"v": 1}), "leaves free at the start"),
     "x0 of a stranger": (lambda o: o.solve({"w": 1}), "there is no state 'w'"),
+    "a state as a parameter": (lambda o: o.solve(x=1), "'x' is a state; its initial value is x0="),
     "x0 of three": (lambda o: o.solve([1, 2, 3]), "x0 has 3 entries"),
     "x0 infinite": (lambda o: o.solve([np.inf, 0]), "initial 'x' is infinite"),
     "cost soft limits": (lambda o: o.minimize("soft limits", end=1), "already"),
@@ -177,7 +178,6 @@ AS_IT_IS_MADE = {
     "method not made": (lambda: problem(method=Collocation), "method must be"),
     "options": (lambda: problem(solver="ipopt"), "solver must be a dictionary by name, got str"),
     "mesh": (lambda: problem(mesh=[0, 0.5, 0.4, 0.6, 1]), "increasing numbers from 0 to 1"),
-    "mesh of three": (lambda: problem(mesh=[0, 0.5, 1]), "mesh must be 5 increasing"),
     "soft without weight": (Soft, "not both 0"),
     "soft most": (lambda: Soft(1.0, most=0.0), "most must be a positive number"),
 }  # fmt: skip

@@ -95,7 +95,6 @@ def make(**changes: Any) -> Problem:
 # what is wrong: (arguments, words the message must have; the first names the argument)
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "x is text": ({"x": "x"}, ["x must be", "str"]),
-    "x is None": ({"x": None}, ["x must be", "NoneType"]),
     "x is a list": ({"x": [x]}, ["x must be", "list"]),
     "x is an array": ({"x": np.ones(2)}, ["x must be", "ndarray"]),
     "x is an expression": ({"x": x + 1}, ["x must be", "symbols"]),

@@ -483,7 +483,10 @@ class Statement:
 
     def _open(self) -> None:
         if self.closed:
-            raise InputError(f"{self.name} is closed: its program exists. State all before that")
+            raise InputError(
+                f"{self.name} is closed: its program exists. State all before that, or state more "
+                "in what reopened() returns; other numbers are arguments of solve(x0, …)"
+            )
 
 
 def moved_to(value: Any, size: int, old: Any, new: Any, *, held: bool = False) -> Any:

@@ -84,9 +84,8 @@ def no_comparison(value: Symbol, name: str) -> Symbol:
             no_comparison(value.dep(i), name)
         if part.op() in _LOGIC:
             raise InputError(
-                f"{name} is the comparison {part}, which is 0 or 1; for left == right give left - "
-                "right, for a limit one side as the expression and the limit beside it; where 0 "
-                "or 1 is meant give ca.if_else(…, 1, 0)"
+                f"{name} is the comparison {part}, 0 or 1; give a - b for a == b, for a limit one "
+                "side and the limit beside it, ca.if_else(…, 1, 0) where 0 or 1 is meant"
             )
     return value
 
@@ -150,9 +149,7 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
         label, part = f"{name}[{key!r}]", given
         pair = bounded and isinstance(part, tuple) and len(part) == 2
         if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in part):
-            raise InputError(
-                f"{label} is a pair; write (lower, expression, upper), with None for no limit"
-            )
+            raise InputError(f"{label} is a pair; write (lower, expression, upper), None for none")
         if isinstance(part, tuple) and len(part) == 3:
             ends_are_numbers = not any(isinstance(end, ca.SX | ca.MX) for end in part[::2])
             if bounded and not ends_are_numbers:
