@@ -359,6 +359,7 @@ def test_summary_of_monte_carlo():
         ({"dropout": 1.5}, "dropout"),
         ({"delay": -1}, "delay"),
         ({"push": {9: [0, 0]}}, "push has the step 9"),
+        ({"push": {1: [0]}}, r"push\[1\] has 1 entries; "),
         ({"push": [0, 1]}, "push must be a dictionary by name, got list"),
         ({"cost": ca.SX.sym("strange")}, "cost 'cost' must be an expression"),
         ({"limits": {"x": 3}}, "must be a pair"),
@@ -382,7 +383,7 @@ def test_arguments_are_refused_by_name(arguments, message):
 def test_a_run_says_what_happened_where_it_is_printed():
     model = Model("tank", time_unit="min")
     level = model.state("level", 2, lower=[0.0, -1.0], scale=[10.0, 0.1], unit="m")
-    flow = model.control("flow", upper=3.0, scale=2.0, unit="l/min")
+    flow = model.control("flow", lower=None, upper=3.0, scale=2.0, unit="l/min")
     model.next(level=level + ca.vertcat(flow, -0.25))
     plant = Plant(model, 0.5)
     run = simulate(plant, lambda time, x: [2.0 + 4.0 * time], steps=3, x0=[1.0, -0.5])

@@ -69,7 +69,6 @@ OF_A_MODEL = {
         lambda m: m.state("y", 3, lower=[0, 1]), "lower of 'y' has 2 entries; give one"),
     "limit NaN": (lambda m: m.state("y", upper=np.nan), "upper of 'y' has a NaN"),
     "limit no number": (lambda m: m.state("y", upper="a"), "must be numbers, got 'a'"),
-    "limit None": (lambda m: m.state("y", upper=None), "must be numbers, got None"),
     "limit a symbol": (
         lambda m: m.state("y", upper=m.symbol("x")),
         "upper of 'y' has 'x', which is no parameter of cart; declare it before, or limit"),
@@ -108,8 +107,12 @@ OF_A_PROBLEM = {
     "parameter named as a constraint": (
         lambda o: (o.path("a", 1, upper=2), o.parameter("a")), "'a' already"),
     "constraint of none": (lambda o: o.path("a", 1), "'a' has no limit"),
-    "constraint a comparison": (
-        lambda o: o.path("a", o.model.symbol("x") <= 1, upper=1), "'a' is the comparison"),
+    **{f"comparison in {name}": (call, f"{name} is the comparison") for name, call in {
+        "'a'": lambda o: o.path("a", o.model.symbol("x") <= 1, upper=1),
+        "limit of 'a'": lambda o: o.path("a", 1, upper=o.model.symbol("x") <= 1),
+        "final 'x'": lambda o: o.final(x=o.model.symbol("x") <= 1),
+        "sum of 'a'": lambda o: o.minimize("a", sum=ca.logic_not(o.model.symbol("x"))),
+        "the rate of 'x'": lambda o: o.model.rates(x=o.model.symbol("x") == 1)}.items()},
     "equal and limit": (lambda o: o.at_end("a", 1, equal=1, upper=2), "'a' has equal and a limit"),
     "constraint crossed": (
         lambda o: o.at_start("a", 1, lower=2, upper=1), "lower of 'a' is 2, above"),
@@ -129,12 +132,13 @@ OF_A_PROBLEM = {
     "guess": (lambda o: o.guess(y=1), "there is no state, control or free one 'y'"),
     "parameter twice": (lambda o: (o.parameter("k"), o.parameter("k")), "cart has 'k' already"),
     "parameter named as an argument": (lambda o: o.reference("x0"), "'x0' already"),
-    "parameter named as a state": (lambda o: o.parameter("x"), "'x' already"),
+    "model closed": (lambda o: (o.program, o.model.rates(x=0)), "cart is closed: a program of it"),
     "closed": (lambda o: (o.program, o.minimize("a", end=1)), "cart is closed: its program"),
 }  # fmt: skip
 OF_A_SOLVE = {
     "x0 of a free state": (lambda o: o.solve({"v": 1}), "leaves free at the start"),
     "x0 of a stranger": (lambda o: o.solve({"w": 1}), "there is no state 'w'"),
+    "a state as a parameter": (lambda o: o.solve(x=1), "'x' is a state; its initial value is x0="),
     "x0 of three": (lambda o: o.solve([1, 2, 3]), "x0 has 3 entries"),
     "x0 infinite": (lambda o: o.solve([np.inf, 0]), "initial 'x' is infinite"),
     "cost soft limits": (lambda o: o.minimize("soft limits", end=1), "already"),
@@ -168,14 +172,12 @@ AS_IT_IS_MADE = {
         "collocation is for rates"),
     "no model": (lambda: OptimalControl("m", duration=1, intervals=1), "model must be a Model"),
     "duration": (lambda: problem(duration=0), "duration must be a positive number"),
-    "duration a text": (lambda: problem(duration="long"), "duration must be a positive number"),
     "duration a tuple": (lambda: problem(duration=(1, 0.2, 3)), "or Free\\(guess, lower, upper\\)"),
     "intervals": (lambda: problem(intervals=0), "intervals must be a whole number, at least 1"),
     "method": (lambda: problem(method="radau"), "method must be"),
     "method not made": (lambda: problem(method=Collocation), "method must be"),
     "options": (lambda: problem(solver="ipopt"), "solver must be a dictionary by name, got str"),
     "mesh": (lambda: problem(mesh=[0, 0.5, 0.4, 0.6, 1]), "increasing numbers from 0 to 1"),
-    "mesh of three": (lambda: problem(mesh=[0, 0.5, 1]), "mesh must be 5 increasing"),
     "soft without weight": (Soft, "not both 0"),
     "soft most": (lambda: Soft(1.0, most=0.0), "most must be a positive number"),
 }  # fmt: skip

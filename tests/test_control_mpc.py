@@ -520,7 +520,7 @@ def test_every_step_leaves_a_record():
         (({"x": 1.0},), "x lacks 'v'"),
         (({"x": 1.0, "V": 0.0},), "no state 'V'; did you mean 'v'"),
         (("x",), "x must be numbers, got 'x'"),
-        (([1.0, 0.0], "soon"), "time must be a number"),
+        (([1.0, 0.0], "soon"), "time must be a finite number"),
         (([1.0, 0.0], np.nan), "time must be a finite number"),
     ],
 )

@@ -56,6 +56,7 @@ class Model:
 
     Attributes:
         discrete: whether :meth:`next` said how it moves.
+        closed: whether a program of it exists, so that outputs alone may be added.
 
     Raises:
         InputError: for a name used twice, bad limits, free symbols, a missing rate: by the
@@ -83,7 +84,7 @@ class Model:
         self._rates: dict[str, Any] = {}
         self._equations: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
-        self.discrete = False
+        self.discrete = self.closed = False
 
     def __repr__(self) -> str:
         """What it has, by kind and name."""
@@ -178,10 +179,10 @@ class Model:
     def equations(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say what is zero, by a name of one's own: the algebraic part of a DAE."""
         for name, value in {**by_name(equations, "equations"), **named}.items():
+            self._forget()
             if name in self._equations:
                 raise InputError(f"equations has {name!r} already")
             self._equations[name] = ca.vec(self._expression(value, f"equations[{name!r}]"))
-        self._forget()
 
     def output(self, name: str, value: Any, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare an output, what a sensor would show; return the expression."""
@@ -190,7 +191,7 @@ class Model:
         signal = Signal.of(name, int(value.numel()), scale=scale, unit=unit)
         self.signals["output"][name] = signal
         self._outputs[name] = value
-        self._forget()
+        self.__dict__.pop("moves", None)
         return value
 
     def size(self, kind: str) -> int:
@@ -262,7 +263,7 @@ class Model:
                          for kind, signals in self.signals.items()}  # fmt: skip
         other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
-        other._symbols, other.discrete = dict(self._symbols), False
+        other._symbols, other.discrete, other.closed = dict(self._symbols), False, False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
         other._forget()
         return other
@@ -357,9 +358,9 @@ class Model:
         if kind == "parameter" and signal.name in ("x0", "guess"):
             raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
         self._new(signal.name)
+        self._forget()
         self.signals[kind][signal.name] = signal
         self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
-        self._forget()
         return self._symbols[signal.name]
 
     def _signal(self, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any) -> Any:
@@ -385,6 +386,7 @@ class Model:
             raise InputError(f"{self.name} has {name!r} already; give each its own name")
 
     def _move(self, named: Mapping[str, Any], *, discrete: bool) -> None:
+        self._forget()
         if self._rates and discrete != self.discrete:
             raise InputError(f"{self.name} has rates(…) and next(…); it is either or")
         for name, given in named.items():
@@ -396,12 +398,13 @@ class Model:
                 )
             self._rates[name] = value
         self.discrete = discrete
-        self._forget()
 
     def _expression(self, value: Any, what: str) -> Any:
         unknown = f"{self.name} does not know; declare it first"
         return expression(value, what, self.arguments, unknown)
 
     def _forget(self) -> None:
+        if self.closed:
+            raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
         self.__dict__.pop("moves", None)
         self.__dict__.pop("limiting", None)

@@ -66,7 +66,7 @@ class OptimalControl(Statement):
     def laid(self) -> Laid:
         """The program with the functions that read it, made at the first use."""
         laid = lay_out(self)
-        self.closed = True
+        self.closed = self.model.closed = True
         return laid
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, in_a_sentence, suggest
 from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.problem.expressions import no_comparison
 
 Array = NDArray[np.float64]
 Guess = Any
@@ -158,7 +159,7 @@ def moment(time: Any) -> float:
     try:
         given = float(time)
     except (TypeError, ValueError):
-        raise InputError(f"time must be a number, got {time!r}") from None
+        given = np.nan
     if not np.isfinite(given):
         raise InputError(f"time must be a finite number, got {time!r}")
     return given
@@ -196,11 +197,9 @@ def finite(value: Any, size: int, what: str) -> Array:
 
 
 def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
-    """Return limits as columns, the lower nowhere above the upper."""
-    least, most = (
-        column(lower, size, f"lower of {name!r}"),
-        column(upper, size, f"upper of {name!r}"),
-    )
+    """Return limits, None for none, as columns, the lower nowhere above the upper."""
+    least = column(-np.inf if lower is None else lower, size, f"lower of {name!r}")
+    most = column(np.inf if upper is None else upper, size, f"upper of {name!r}")
     if (least > most).any():
         at = int(np.argmax(least > most))
         raise NumberError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
@@ -221,10 +220,7 @@ def pair_of(name: str, size: int, pair: Any) -> tuple[Array, Array]:
     """Return limits given as a pair (lower, upper), in which None is no limit, as columns."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputError(f"limits of {name!r} must be a pair (lower, upper), got {pair!r}")
-    lower, upper = pair
-    return sides(
-        name, size, -np.inf if lower is None else lower, np.inf if upper is None else upper
-    )
+    return sides(name, size, *pair)
 
 
 def sizes(name: str, size: int, scale: Any) -> Array:
@@ -323,7 +319,7 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
     strange = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
     if strange:
         raise InputError(f"{what} has {strange[0]!r}, which {unknown}")
-    return value
+    return no_comparison(value, what)
 
 
 def lagrange(nodes: Array, s: Array) -> Array:

@@ -95,6 +95,8 @@ def _parameters(
                 f"{name!r} is of nlpsol; here limits belong to quantities (lower=, upper=) and to "
                 f"path(…). Numbers of a solve: {', '.join(['x0', 'time', 'guess', *signals])}"
             )
+        if name in ocp.model.signals["state"]:
+            raise InputError(f"{name!r} is a state; its initial value is x0={{{name!r}: …}}")
         signal = known(name, signals, "parameter")
         if name in ocp.freed:
             raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")

@@ -29,8 +29,6 @@ from casadi_hybrid.control.signals import (
 from casadi_hybrid.control.steps import Free
 from casadi_hybrid.control.terms import AT, SOFT, Constraint, Cost, Soft
 
-_COMPARISONS = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE
-
 
 class Statement:
     """The declarations of an optimal control problem; see :class:`OptimalControl`.
@@ -452,13 +450,11 @@ class Statement:
             )
         sides = [side for side in rest[:3] if side is not None]
         if len(sides) == 1 and isinstance(sides[0], ca.SX) and not sides[0].is_constant():
-            expression, rest = expression - sides[0], tuple(0 if s is sides[0] else s for s in rest)
-        expression = ca.vec(self._expression(expression, repr(name)))
-        if any(entry.is_op(of) for entry in expression.elements() for of in _COMPARISONS):
-            raise InputError(
-                f"{name!r} is the comparison {expression}; give its left side as the expression, "
-                "and the limit by lower=, upper= or equal="
+            rest = tuple(0 if s is sides[0] else s for s in rest)
+            expression = self._expression(expression, repr(name)) - self._expression(
+                sides[0], f"limit of {name!r}"
             )
+        expression = ca.vec(self._expression(expression, repr(name)))
         self.constraints.append(Constraint.of(name, place, expression, *rest))
 
     def _declare(self, signal: Signal, value: Any) -> Any:
@@ -487,7 +483,10 @@ class Statement:
 
     def _open(self) -> None:
         if self.closed:
-            raise InputError(f"{self.name} is closed: its program exists. State all before that")
+            raise InputError(
+                f"{self.name} is closed: its program exists. State all before that, or state more "
+                "in what reopened() returns; other numbers are arguments of solve(x0, …)"
+            )
 
 
 def moved_to(value: Any, size: int, old: Any, new: Any, *, held: bool = False) -> Any:

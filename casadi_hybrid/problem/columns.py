@@ -32,8 +32,8 @@ def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
         return changed, shapes
     x, kind = nlp["x"], type(nlp["x"])
     p = changed.get("p", kind.sym("p", 0))
-    f = check_expression(changed.get("f", 0), "f", kind)
-    g = check_expression(changed.get("g", kind(0, 1)), "g", kind)
+    f = check_expression(changed.get("f", 0), "f", kind, logic=True)
+    g = check_expression(changed.get("g", kind(0, 1)), "g", kind, logic=True)
     for label, expression in (("f", f), ("g", g)):
         no_free_symbols(expression, label, x, p)
     column_x, column_p = kind.sym("x", x.numel()), kind.sym("p", p.numel())

@@ -12,6 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 
 Symbol: TypeAlias = Any  # ca.SX or ca.MX; which of the two is checked where it comes in
 Blocks: TypeAlias = dict[str, slice]
+_LOGIC = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,10 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
     return value
 
 
-def check_expression(value: Any, name: str, kind: Any) -> Symbol:
-    """Return a dense column expression of the given kind, or refuse it by name."""
+def check_expression(value: Any, name: str, kind: Any, *, logic: bool = False) -> Symbol:
+    """Return a dense column of the kind, or refuse it by name; a comparison but for ``logic``."""
+    if isinstance(value, Stack):
+        return value.column
     if isinstance(value, int | float | ca.DM):
         value = kind(value)
     if isinstance(value, list | tuple):
@@ -70,7 +73,21 @@ def check_expression(value: Any, name: str, kind: Any) -> Symbol:
         raise InputError(
             f"{name} has shape {value.shape}; a dense vector is needed, such as ca.vec({name})"
         )
-    return full(value)
+    return full(value if logic else no_comparison(value, name))
+
+
+def no_comparison(value: Symbol, name: str) -> Symbol:
+    """Return an expression; refuse one of which an entry is a comparison or logic."""
+    stacked = isinstance(value, ca.MX) and value.is_op(ca.OP_VERTCAT)
+    for part in value.nonzeros() if isinstance(value, ca.SX) else [value]:
+        for i in range(value.n_dep() if stacked else 0):
+            no_comparison(value.dep(i), name)
+        if part.op() in _LOGIC:
+            raise InputError(
+                f"{name} is the comparison {part}, 0 or 1; give a - b for a == b, for a limit one "
+                "side and the limit beside it, ca.if_else(…, 1, 0) where 0 or 1 is meant"
+            )
+    return value
 
 
 def full(value: Symbol) -> Symbol:
@@ -130,6 +147,9 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
     limits: dict[str, tuple[Any, Any]] = {}
     for key, given in value.items():
         label, part = f"{name}[{key!r}]", given
+        pair = bounded and isinstance(part, tuple) and len(part) == 2
+        if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in part):
+            raise InputError(f"{label} is a pair; write (lower, expression, upper), None for none")
         if isinstance(part, tuple) and len(part) == 3:
             ends_are_numbers = not any(isinstance(end, ca.SX | ca.MX) for end in part[::2])
             if bounded and not ends_are_numbers:
@@ -145,7 +165,7 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
         parts[str(key)] = check_expression(part, label, kind)
     rows = [part for part in parts.values() if part.numel()]
     column = kind(ca.vertcat(*rows)) if rows else kind(0, 1)
-    return Stack(check_expression(column, name, kind), *_named(parts), limits)
+    return Stack(full(column), *_named(parts), limits)
 
 
 def _named(parts: Mapping[str, Symbol]) -> tuple[list[str], Blocks]:

@@ -199,8 +199,8 @@ class Problem:
         kind = type(x)
         problem = cls(
             x=x,
-            f=nlp.get("f", 0),
-            g=check_expression(nlp.get("g", kind(0, 1)), "g", kind),
+            f=Stack(check_expression(nlp.get("f", 0), "f", kind, logic=True)),
+            g=Stack(check_expression(nlp.get("g", kind(0, 1)), "g", kind, logic=True)),
             p=check_symbols(nlp["p"], "p", kind=kind, empty=True) if "p" in nlp else None,
             constraint_names=constraint_names,
             variable_names=check_names(variable_names, x.numel(), "variable_names", "x"),

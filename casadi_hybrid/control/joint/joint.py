@@ -153,7 +153,7 @@ class Joint:
         models = {f"{label}/": part.model for label, part in self.parts.items()}
         program = following(assembly.build(), models)
         for part in self.parts.values():
-            part.closed = True
+            part.closed = part.model.closed = True
         return {
             label: read(self.parts[label], assembly, program, horizon, costs)
             for label, (horizon, costs) in horizons.items()

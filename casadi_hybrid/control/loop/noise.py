@@ -28,10 +28,8 @@ def covariance(value: Any, places: Places, what: str) -> Array:
             where = known(name, places, f"entry of {what}")
             deviations[where] = column(number, where.stop - where.start, f"{what}[{name!r}]")
         return _squared(deviations, what)
-    if value is None:
-        return np.zeros((size, size))
     if np.ndim(value) < 2:
-        return _squared(column(value, size, what), what)
+        return _squared(column(0.0 if value is None else value, size, what), what)
     return matrix(value, size, what)
 
 

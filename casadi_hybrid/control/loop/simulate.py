@@ -186,10 +186,10 @@ def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Arra
     size = wiring.x0.size
 
     def numbers(value: Any, what: str) -> Array:
-        if isinstance(value, Mapping):
-            if wiring.model is None:
-                raise InputError(f"{what} must be a column; the plant is a plain function")
+        if wiring.model is not None:
             return np.asarray(wiring.model.vector("state", value, what, np.zeros(size)))
+        if isinstance(value, Mapping) or np.size(value) != size:
+            raise InputError(f"{what} must be a column of {size}; the plant is a plain function")
         return column(value, size, what)
 
     table: dict[int, Array] = {}
