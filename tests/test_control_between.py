@@ -113,6 +113,7 @@ def test_limits_of_algebraic_states_hold_at_inner_points() -> None:
         ocp.minimize("end", end=-x, integral=0.01 * u**2)
         solution = ocp.solve()
         assert solution.success
+        assert len(solution.plot(["z", "x"]).axes) == 2
         inner = solution.at(np.array([1, 2, 4, 5]) / 6)
         assert inner["z"].max() < 0.4 + 1e-6
         assert inner["z"] == pytest.approx(inner["x"] * (1 - inner["x"]), abs=0.02)

@@ -177,8 +177,8 @@ class Dense:
 
     def _algebraic(self, k: Whole, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
         model = self.ocp.model
-        if not model.size("algebraic"):
-            return np.zeros((0, s.size))
+        if not (s.size and model.size("algebraic")):
+            return np.zeros((model.size("algebraic"), s.size))
         if self._collocated:
             return self._interpolated(self._at_nodes[1], lagrange, k, s)
         near = self.Z[:, k] + s * np.diff(self.Z)[:, k]
