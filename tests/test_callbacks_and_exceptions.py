@@ -213,7 +213,6 @@ def test_an_integrator_that_fails_is_reported_by_its_name(kind: Any, x0: float) 
     solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": -flow(x0=x + p)["xf"]})
     with pytest.raises(RuntimeError, match="flow") as caught:
         solver(x0=x0)
-    assert "gradient_p" not in str(caught.value)
     assert "The best point is in" in caught.value.__notes__[0]
 
 

@@ -108,9 +108,8 @@ class SingleShooting(_Shooting):
         step = _step(self.step, horizon.model).function(horizon.model, horizon.integrand)
         states, integrals = [horizon.X], []
         for k in range(horizon.N):
-            after, integral = step.call(
-                [states[-1], *(column[:, k] for column in _columns(horizon))], False, False
-            )[:2]
+            at = [states[-1], *(column[:, k] for column in _columns(horizon))]
+            after, integral = step.call(at, False, False)[:2]
             states.append(after)
             integrals.append(integral)
         horizon.X = ca.horzcat(*states)

@@ -224,9 +224,7 @@ class Dense:
         columns = [self.X[:, k], self.Z[:, k], self.U[:, k], v, own, *times]
         return np.asarray(function.map(k.size).call(columns)[0].full())
 
-    @cached_property
-    def _root(self) -> ca.Function:
-        return self.ocp.model.moves.algebraic
+    _root = cached_property(lambda self: self.ocp.model.moves.algebraic)
 
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:
