@@ -238,7 +238,7 @@ class Runner:
         lost = core.python is not None
         if run.raised is not None or watch is not None or lost:
             _settle(run, lost)
-        if lost:
+        if lost and run.raised is None:  # else who asked is given no lam_p
             found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
             with suppress(*() if run.result.success else (RuntimeError,)):
                 slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
