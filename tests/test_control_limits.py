@@ -72,8 +72,8 @@ def test_a_limit_of_scenarios_follows_the_parameter_of_each():
 
 def slopes_are_differences(solve, name, now, of):
     """By a parameter that ``solve`` takes, of the objective and of a trajectory of a part."""
-    one, two = solve(now + 1e-4), solve(now - 1e-4)
-    slope, moved = of(solve(now)).sensitivity(name), (of(one)["v"] - of(two)["v"]) / 2e-4
+    one, two = of(solve(now + 1e-4)), of(solve(now - 1e-4))
+    slope, moved = of(solve(now)).sensitivity(name), (one["v"] - two["v"]) / 2e-4
     assert slope.objective == pytest.approx((one.objective - two.objective) / 2e-4, rel=1e-3)
     np.testing.assert_allclose(slope["v"], moved, atol=1e-2 * np.abs(moved).max())
 

@@ -297,12 +297,13 @@ def test_ipopt_finds_the_same(make: Any) -> None:
         assert ours[name] == pytest.approx(theirs[name], abs=1e-4), name
 
 
-def test_a_parameter_that_is_free_is_identified() -> None:
+@pytest.mark.parametrize("method", [Collocation(4), SingleShooting(RungeKutta(2))], ids=str)
+def test_a_parameter_that_is_free_is_identified(method: Any) -> None:
     """x' = −k x through x(1) = e^−1.7."""
     model = Model("decay")
     x, k = model.state("x"), model.parameter("k", 1.0)
     model.rates(x=-k * x)
-    ocp = OptimalControl(model, duration=1.0, intervals=5, method=Collocation(4))
+    ocp = OptimalControl(model, duration=1.0, intervals=5, method=method)
     ocp.initial(x=1)
     ocp.free("k", lower=0, upper=5, guess=1.0)
     ocp.minimize("misfit", end=(x - np.exp(-1.7)) ** 2)

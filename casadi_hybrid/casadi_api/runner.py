@@ -6,6 +6,7 @@ import ctypes as ct
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -237,9 +238,11 @@ class Runner:
         lost = core.python is not None
         if run.raised is not None or watch is not None or lost:
             _settle(run, lost)
-        if lost:
-            slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
-            found["lam_p"] = -ca.densify(slope)
+        if lost and run.raised is None:  # else who asked is given no lam_p
+            found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
+            with suppress(*() if run.result.success else (RuntimeError,)):
+                slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
+                found["lam_p"] = -ca.densify(slope)
         outputs = {
             "x": found["x"], "f": found["f"], "g": found["g"],
             "lam_x": found["lam_x"], "lam_g": found["lam_g"], "lam_p": found["lam_p"],
@@ -370,6 +373,8 @@ def _settle(run: Run, lost: bool) -> None:
         run.raised = sessions.halted(run.result, run.raised)
     elif lost and not run.result.success and run.result.error is not None:
         run.raised = run.result.error.__cause__  # None where it gave NaN
+        if run.raised is not None:
+            run.raised.add_note(f"{run.result.error}. The best point is in the solver's result.")
 
 
 def _copied(target: Vector, value: Any) -> bool:

@@ -106,17 +106,16 @@ class SingleShooting(_Shooting):
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         step = _step(self.step, horizon.model).function(horizon.model, horizon.integrand)
-        states, total = [horizon.X], ca.DM.zeros(horizon.integrand.numel_out(0))
+        states, integrals = [horizon.X], []
         for k in range(horizon.N):
-            after, integral = step.call(
-                [states[-1], *(column[:, k] for column in _columns(horizon))], False, False
-            )[:2]
+            at = [states[-1], *(column[:, k] for column in _columns(horizon))]
+            after, integral = step.call(at, False, False)[:2]
             states.append(after)
-            total = total + integral
+            integrals.append(integral)
         horizon.X = ca.horzcat(*states)
         horizon.limit("state", horizon.X[:, 1:], "", horizon.stages(points=True)[1:])
         _limit_between(horizon, *_shot(self.step, horizon, self.inner))
-        return total
+        return ca.sum2(ca.horzcat(*integrals))
 
 
 @dataclass(frozen=True)

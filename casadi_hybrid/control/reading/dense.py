@@ -177,8 +177,8 @@ class Dense:
 
     def _algebraic(self, k: Whole, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
         model = self.ocp.model
-        if not model.size("algebraic"):
-            return np.zeros((0, s.size))
+        if not (s.size and model.size("algebraic")):
+            return np.zeros((model.size("algebraic"), s.size))
         if self._collocated:
             return self._interpolated(self._at_nodes[1], lagrange, k, s)
         near = self.Z[:, k] + s * np.diff(self.Z)[:, k]
@@ -224,9 +224,7 @@ class Dense:
         columns = [self.X[:, k], self.Z[:, k], self.U[:, k], v, own, *times]
         return np.asarray(function.map(k.size).call(columns)[0].full())
 
-    @cached_property
-    def _root(self) -> ca.Function:
-        return self.ocp.model.moves.algebraic
+    _root = cached_property(lambda self: self.ocp.model.moves.algebraic)
 
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:

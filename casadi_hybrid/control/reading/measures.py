@@ -178,11 +178,13 @@ def warning(found: Sequence[Excess], method: object) -> str:
     inner = 2 * getattr(method, "inner", 0) or 4
     finer = re.sub(r"(step=RungeKutta\(steps=1\), )?inner=\d+", f"inner={inner}", repr(method))
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    said = f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}."
+    if hasattr(getattr(method, "step", None), "root"):  # the window of an estimator has no other
+        return said
     return (
-        f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for a finer "
-        "mesh, refine(ocp, tolerance=…), which keeps to this trajectory, or for inner points, "
-        f"{finer}, in a solve that begins here, guess=found, and may end on another; past an "
-        "obstacle begin with a guess that goes around it."
+        f"{said} Ask for a finer mesh, refine(ocp, tolerance=…), which keeps to this trajectory, "
+        f"or for inner points, {finer}, in a solve that begins here, guess=found, and may end on "
+        "another; past an obstacle begin with a guess that goes around it."
     )
 
 

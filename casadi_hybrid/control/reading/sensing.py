@@ -26,7 +26,7 @@ class Slopes(ByName):
     Attributes:
         of: the parameter, ``"initial angle"`` of an initial state.
         rows: by name, entries × times × entries of the parameter.
-        objective, duration: their derivatives, a number an entry of the parameter.
+        objective, duration: their derivatives, of a part its own, a number an entry of ``of``.
         units: by name, such as ``"rad/kg"``.
         single: whether the parameter has one entry.
     """
@@ -86,7 +86,8 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     per = {**solution.units, "time": model.time_unit}.get(name.removeprefix("initial "), "")
     units = {label: f"{solution.units[label] or 1}/{per or 1}".removesuffix("/1") for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
-    totals = [of_f, duration_by_x]  # the multipliers are exact where x is not
+    joint = sum(block.where.size for block in program.variables.values()) < program.n
+    totals = [by_x if joint else of_f, duration_by_x]  # multipliers are exact where x is not
     if np.isclose(solution.objective, solution.duration) and np.allclose(by_x, duration_by_x):
         totals[1] = totals[0]
     single = block.where.size == 1
