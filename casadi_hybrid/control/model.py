@@ -56,7 +56,7 @@ class Model:
 
     Attributes:
         discrete: whether :meth:`next` said how it moves.
-        closed: whether a program of it exists, so that outputs alone may be added.
+        closed: whether a program of it exists, so that parameters and outputs alone may be added.
 
     Raises:
         InputError: for a name used twice, bad limits, free symbols, a missing rate: by the
@@ -358,7 +358,7 @@ class Model:
         if kind == "parameter" and signal.name in ("x0", "guess"):
             raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
         self._new(signal.name)
-        self._forget()
+        self._forget(kind)
         self.signals[kind][signal.name] = signal
         self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
         return self._symbols[signal.name]
@@ -403,8 +403,8 @@ class Model:
         unknown = f"{self.name} does not know; declare it first"
         return expression(value, what, self.arguments, unknown)
 
-    def _forget(self) -> None:
-        if self.closed:
+    def _forget(self, kind: str = "") -> None:
+        if self.closed and kind != "parameter":
             raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
         self.__dict__.pop("moves", None)
         self.__dict__.pop("limiting", None)

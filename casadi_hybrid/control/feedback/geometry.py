@@ -42,6 +42,11 @@ class Geometry:
     lift: Matrix
     inside: Matrix
 
+    @property
+    def least_norm(self) -> Matrix:
+        """B†, n×m: the lift of the least norm."""
+        return _least_norm(self.B)
+
     def moved(self, sensitivity: Matrix) -> Matrix:
         """T, m×m: the optimal inputs move by −E T w where a plant of that sensitivity moves by w.
 

@@ -330,14 +330,13 @@ static void keep_unfinished(@NAME@_controller *controller) {
     const int nearer = controller->left == 0.0 || left < 0.9 * controller->left;
     controller->left = 0.0;
 @if clock@
-    if (found->stop != @UPPER@_SOFTENED_STOP_ITERATION_LIMIT &&
-        found->stop != @UPPER@_SOFTENED_STOP_TIME_LIMIT)
+    if (!nearer || (found->stop != @UPPER@_SOFTENED_STOP_ITERATION_LIMIT &&
+                    found->stop != @UPPER@_SOFTENED_STOP_TIME_LIMIT))
         return;
 @end@
 @if warm_only@
-    if (found->status != @UPPER@_SOFTENED_LIMIT) return;
+    if (!nearer || found->status != @UPPER@_SOFTENED_LIMIT) return;
 @end@
-    if (!nearer) return;
     take_eased(controller);
     controller->begun = 2; /* the point is a start for both problems */
     controller->left = left;
