@@ -13,7 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.cli.own import lacking_told, stated_at
+from casadi_hybrid.cli.own import lacking_named, stated_at
 from casadi_hybrid.engine.export.export import Export, check_name
 from casadi_hybrid.engine.export.layout import CLOSE
 from casadi_hybrid.engine.export.measure import measure
@@ -113,7 +113,7 @@ def export(arguments: argparse.Namespace) -> Export:
     if isinstance(solver, MPC | OptimalControl):
         if loop:
             raise InputError("the loop of a controller is its own; give no list of changes")
-        with lacking_told(own):
+        with lacking_named(own):
             return solver.export(arguments.out, name=name, **options)
     if not isinstance(solver, Mapping | Problem | NlpSolver):
         raise InputError(

@@ -81,7 +81,7 @@ def read(place: str) -> Own:
 
 def _controlled(name: str, ocp: Any, numbers: Mapping[str, Any], answer: Any) -> Own:
     """An optimal control problem with the numbers of one solve; its limits may follow them."""
-    with lacking_told(name):
+    with lacking_named(name):
         program = ocp.numbers(**{str(word): value for word, value in numbers.items()})
     none = {"x": program.x0, "lam_x": program.x0, "lam_g": program.lbg, "f": 0.0}
     begun = ocp.solution(program, none, {})
@@ -92,7 +92,7 @@ def _controlled(name: str, ocp: Any, numbers: Mapping[str, Any], answer: Any) ->
 
 
 @contextmanager
-def lacking_told(own: str) -> Iterator[None]:
+def lacking_named(own: str) -> Iterator[None]:
     """Say of a reference that was not given how the file of a problem gives it."""
     from casadi_hybrid.control.signals import LackingError  # noqa: PLC0415 - only for this
 

@@ -188,8 +188,7 @@ def monte_carlo(
     """
     if not callable(run_one):
         raise InputError(f"run_one must be a function of the seed, got {type(run_one).__name__}")
-    seeds = seeds if np.iterable(seeds) else range(count(seeds, "seeds"))
-    chosen = [int(seed) for seed in seeds]
+    chosen = list(map(int, seeds if np.iterable(seeds) else range(count(seeds, "seeds"))))
     if not chosen or len(set(chosen)) < len(chosen):
         raise InputError("seeds must be different numbers, at least one")
     workers = count(workers, "workers", at_least=1)

@@ -117,8 +117,7 @@ def simulate(
     pushed = _pusher(push, wiring, steps)
     numbers = {} if callable(parameters) else by_name(parameters, "parameters")
     given = parameters if callable(parameters) else lambda time: numbers
-    takes = getattr(estimator, "takes", ())
-    known = {name: value for name, value in numbers.items() if name in takes}
+    known = {name: v for name, v in numbers.items() if name in getattr(estimator, "takes", ())}
     record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):

@@ -182,8 +182,8 @@ class Dense:
         if self._collocated:
             return self._interpolated(self._at_nodes[1], lagrange, k, s)
         near = self.Z[:, k] + s * np.diff(self.Z)[:, k]
-        own = p[: model.size("parameter")]
-        return np.hstack([np.asarray(self._root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
+        own, root = p[: model.size("parameter")], model.moves.algebraic
+        return np.hstack([np.asarray(root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
                           for j in range(s.size)])  # fmt: skip
 
     @cached_property
@@ -223,8 +223,6 @@ class Dense:
         times = [self.times[k][None], *(part[None] for part in rest)]
         columns = [self.X[:, k], self.Z[:, k], self.U[:, k], v, own, *times]
         return np.asarray(function.map(k.size).call(columns)[0].full())
-
-    _root = cached_property(lambda self: self.ocp.model.moves.algebraic)
 
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:

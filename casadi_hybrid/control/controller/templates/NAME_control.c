@@ -325,8 +325,7 @@ static void take_eased(@NAME@_controller *controller) {
 /* Lets a softened solve that a limit has ended go on in the next step, if it comes nearer. */
 static void keep_unfinished(@NAME@_controller *controller) {
     const @NAME@_softened_out *found = &controller->softened_out;
-    const double left =
-        fmax(found->feasibility, fmax(found->stationarity, found->complementarity));
+    const double left = fmax(found->feasibility, fmax(found->stationarity, found->complementarity));
     const int nearer = controller->left == 0.0 || left < 0.9 * controller->left;
     controller->left = 0.0;
 @if clock@
@@ -413,17 +412,17 @@ static int plan(@NAME@_controller *controller, int far) {
         controller->strained = !tried || eased;
 @if clock@
         if (!tried && out->stop != @UPPER@_STOP_ITERATION_LIMIT &&
-            out->stop != @UPPER@_STOP_TIME_LIMIT)
-            tried = 2, eased = ease(controller, left(in, began, most));
+            out->stop != @UPPER@_STOP_TIME_LIMIT) {
+            eased = ease(controller, left(in, began, most));
+            if (!eased) keep_unfinished(controller);
+        }
 @end@
 @if warm_only@
-        if (!tried && out->status != @UPPER@_LIMIT)
-            tried = 2, eased = ease(controller, most);
-@end@
-        if (tried == 2 && !eased) {
-            keep_unfinished(controller);
-            return @UPPER@_BY_LAST_PLAN;
+        if (!tried && out->status != @UPPER@_LIMIT) {
+            eased = ease(controller, most);
+            if (!eased) keep_unfinished(controller);
         }
+@end@
         if (eased) {
             take_eased(controller);
             return @UPPER@_BY_SOFTENED;
