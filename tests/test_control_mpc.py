@@ -389,7 +389,7 @@ def test_a_problem_that_took_all_the_time_is_not_asked_again_before_the_softened
     mpc.step([0.9, 0.0])
     hard = mpc._answers.search.run
     late = Found(
-        reason="the deadline came before the solution", told={"warm": True, "iterations": 0}
+        reason="the deadline came before the solution", report={"warm": True, "iterations": 0}
     )
     mpc._answers.search.run = lambda *_, **__: late
     assert mpc.step([1.2, 0.0]).status == "last plan"
@@ -406,8 +406,8 @@ def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_near
     plan = mpc._plan
 
     def unfinished(left):
-        told = {"feasibility": left, "stationarity": 0.0, "complementarity": 0.0}
-        return Found(dataclasses.replace(plan, x=plan.x + left), lasting=True, told=told)
+        report = {"feasibility": left, "stationarity": 0.0, "complementarity": 0.0}
+        return Found(dataclasses.replace(plan, x=plan.x + left), lasting=True, report=report)
 
     course = (1e18, True), (2.0, True), (1.99, True), (3.0, True), (1.9, False), (np.nan, False)
     for left, lasts in course:

@@ -102,16 +102,16 @@ def export_law(
     written: Export = solver.export(
         folder, name, loop=loop, loops=loops, cold=cold, **law.program.arguments
     )
-    eased, files, at = None, list(written.files), written.folder
+    relaxed, files, at = None, list(written.files), written.folder
     if law.softened is not None:
-        eased, more = law.softened.write(at, name, loops=loops, cold=cold)
+        relaxed, more = law.softened.write(at, name, loops=loops, cold=cold)
         files += more
     if law.ahead is not None:
         files.append(law.ahead.write(at, name))
     if law.program.following is not None:
         files.append(write_function(law.program.following.function, at, f"{name}_follow"))
-    words = _words(law, written, eased)
-    rows = _memory(law, written, eased, words)
+    words = _words(law, written, relaxed)
+    rows = _memory(law, written, relaxed, words)
     words["memory_table"] = listing([(what, str(size)) for what, size in rows])
     for template in ("NAME_control.h", "NAME_control.c", "cortex-m7.cmake"):
         files.append(template.replace("NAME", name))
@@ -125,7 +125,7 @@ def export_law(
     return replace(written, files=tuple(sorted(files)), controller=rows[-1][1])
 
 
-def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
+def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     """What the templates ask for."""
     ocp, program, upper = law.ocp, law.program, written.name.upper()
     states, controls = ocp.model.signals["state"], ocp.model.signals["control"]
@@ -164,8 +164,8 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
     measured = [q.name for q in inputs for _ in range(q.count)]
     exceeded = [violation.get(measured[of], -1) for _, of, _ in starts]
     words: dict[str, Any] = {
-        "NAME": written.name, "UPPER": upper, "softened": eased is not None,
-        "hard": eased is None, "delay": False, "warm_only": written.cold is None,
+        "NAME": written.name, "UPPER": upper, "softened": relaxed is not None,
+        "hard": relaxed is None, "delay": False, "warm_only": written.cold is None,
         "state_count": len(starts) // len(law.parts),
         "time_from": f"v[{place['time'].at}]" if "time" in place else "0.0",
         "interval": f"{ocp.length * float(ocp.fractions[1]):g}",
@@ -221,16 +221,16 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
 
 
 def _memory(
-    law: Law, written: Export, eased: Export | None, words: Mapping[str, Any]
+    law: Law, written: Export, relaxed: Export | None, words: Mapping[str, Any]
 ) -> list[tuple[str, int]]:
     """Of a controller on this machine: doubles, and whole numbers rounded up to eight bytes."""
     memories, numbers = [written.memory], words["plan_places"] + words["outputs"] + 1
     numbers += words["limit_count"]
     integers = 2
     rows = [("input and output of the solver", written.input + written.output)]
-    if eased is not None:
-        memories.append(eased.memory)
-        rows.append(("of the softened one", eased.input + eased.output))
+    if relaxed is not None:
+        memories.append(relaxed.memory)
+        rows.append(("of the softened one", relaxed.input + relaxed.output))
         numbers += words["violations"] + 1
         integers += 2
     if law.ahead is not None:

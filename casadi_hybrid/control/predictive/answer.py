@@ -31,12 +31,12 @@ class Answer:
     violated: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """For the record: of the last solve, with the iterations of all."""
         if not self.all_found:
             return {"warm": False, "iterations": 0}
-        total = sum(found.told["iterations"] for found in self.all_found)
-        return {**self.all_found[-1].told, "iterations": total}
+        total = sum(found.report["iterations"] for found in self.all_found)
+        return {**self.all_found[-1].report, "iterations": total}
 
 
 class Answers:
@@ -68,39 +68,39 @@ class Answers:
 
     def to(self, question: Question) -> Answer:
         """The answer to a step's question."""
-        eased = Answer()
+        relaxed = Answer()
         if self._soft is not None and (question.far or self._strained):
             why = "a step before no plan was found that keeps all limits"
             if question.far:
                 far = said(question.far, nominal(self.search.problem))
                 why = f"the state is outside its limits ({far})"
-            eased = self._softened(question, why)
-            over = eased.violated.keys() - prices(self.search.problem)
+            relaxed = self._softened(question, why)
+            over = relaxed.violated.keys() - prices(self.search.problem)
             if over or question.far:
-                if eased.status:
+                if relaxed.status:
                     self._strained = not over <= question.far.keys()
-                return eased
-        return self._kept(question, eased)
+                return relaxed
+        return self._kept(question, relaxed)
 
-    def _kept(self, question: Question, eased: Answer) -> Answer:
+    def _kept(self, question: Question, relaxed: Answer) -> Answer:
         """By a plan that keeps all limits; else the softened answer, which may be there."""
-        near = eased.all_found[0].plan if eased.status else question.before
+        near = relaxed.all_found[0].plan if relaxed.status else question.before
         found = self.search.run(replace(question, before=near))
         # Where there is no feasible point one within the tolerance is any, the best of none.
         given_up = found.infeasible and self._soft is not None
         if found.usable and not given_up:
             self._strained = False
             status = words.SOLVED if found.solved else words.FEASIBLE
-            return Answer([*eased.all_found, found], status, found.reason)
+            return Answer([*relaxed.all_found, found], status, found.reason)
         # A few iterations say nothing. Where neither problem has come to a plan they take turns.
-        in_vain = bool(eased.all_found) and not eased.status
+        in_vain = bool(relaxed.all_found) and not relaxed.status
         self._strained = not in_vain and (found.infeasible or question.iterations is None)
-        if given_up and not eased.all_found:
-            eased = self._softened(question, found.reason)
-        if eased.status:
-            return replace(eased, all_found=[found, *eased.all_found])
+        if given_up and not relaxed.all_found:
+            relaxed = self._softened(question, found.reason)
+        if relaxed.status:
+            return replace(relaxed, all_found=[found, *relaxed.all_found])
         status = words.FEASIBLE if found.usable else ""
-        return Answer([*eased.all_found, found], status, eased.reason or found.reason)
+        return Answer([*relaxed.all_found, found], status, relaxed.reason or found.reason)
 
     def _softened(self, question: Question, why: str) -> Answer:
         """By a plan that may exceed limits, and says by how much."""

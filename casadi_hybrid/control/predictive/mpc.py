@@ -251,7 +251,7 @@ class MPC:
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
         record = Record(time=at, status=status, reason=reason, seconds=now - began,
-                        **answer.told)  # fmt: skip
+                        **answer.report)  # fmt: skip
         self.records.append(record)
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})

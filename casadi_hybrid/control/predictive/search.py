@@ -65,7 +65,7 @@ class Found:
         infeasible: whether the solver says that there is no feasible point.
         lasting: whether the next solve should begin there.
         reason: what is wrong with it, in words.
-        told: fields of the record.
+        report: fields of the record.
         stats: of the solution.
     """
 
@@ -75,14 +75,14 @@ class Found:
     infeasible: bool = False
     lasting: bool = False
     reason: str = ""
-    told: Mapping[str, Any] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def left(self) -> float:
         """The largest residual of the KKT conditions at the point."""
         residuals = ("feasibility", "stationarity", "complementarity")
-        return max(float(self.told[name]) for name in residuals)
+        return max(float(self.report[name]) for name in residuals)
 
     @property
     def stuck(self) -> bool:
@@ -121,21 +121,21 @@ class Search:
     def run(self, asked: Question) -> Found:
         """Solve, from an earlier plan where there is one that lasts until now."""
         warm = asked.before is not None and asked.before.covers(asked.at)
-        told: dict[str, Any] = {"warm": warm, "iterations": 0}
+        report: dict[str, Any] = {"warm": warm, "iterations": 0}
         try:
             start = self._start(asked, warm)
             left = asked.until - asked.reserve - clock.perf_counter()
             if left <= 0.0:
                 slow = ", ".join(name for name, v in asked.parameters.items() if callable(v))
                 what = f"; a step asks {slow} at every grid point" if slow else ""
-                return Found(reason=f"no time was left for the solver{what}", told=told)
+                return Found(reason=f"no time was left for the solver{what}", report=report)
             arguments = {**asked.program.arguments, **start}
             result = self._solver.within(left, asked.iterations if warm else None, **arguments)
         except SolveError:
-            return Found(reason="the deadline came before there was a point", told=told)
+            return Found(reason="the deadline came before there was a point", report=report)
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
-            return Found(reason=_failure(error), told=told)
-        return self._judged(asked, result, told)
+            return Found(reason=_failure(error), report=report)
+        return self._judged(asked, result, report)
 
     def _start(self, asked: Question, warm: bool) -> dict[str, Array]:
         if not warm or asked.before is None or asked.state is None:
@@ -145,17 +145,17 @@ class Search:
         start = plan.moved(asked.at)
         return {**start, "x0": plan.begun(start["x0"], asked.state)}
 
-    def _judged(self, asked: Question, result: Result, told: dict[str, Any]) -> Found:
+    def _judged(self, asked: Question, result: Result, report: dict[str, Any]) -> Found:
         residuals, x = result.residuals, np.array(result.x)
         said = {name: getattr(result, name) for name in ("iterations", "engine", "kernel")}
-        told |= {
+        report |= {
             **said, "objective": float(result.f), "feasibility": residuals.feasibility,
             "stationarity": residuals.stationarity, "complementarity": residuals.complementarity,
         }  # fmt: skip
         reasons = [] if result.success else [_why(result)]
         if not _finite(x, result.lam_x, result.lam_g):
             reason = "; ".join([*reasons, "its point is not finite"])
-            return Found(infeasible=result.infeasible, reason=reason, told=told)
+            return Found(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
         plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f))
         usable = False
@@ -163,14 +163,14 @@ class Search:
             try:
                 g = self._rows(x, asked.program.p)
             except Exception as error:  # noqa: BLE001
-                return Found(infeasible=result.infeasible, reason=_failure(error), told=told)
-            told |= self._checked(asked.program, x, g)
-            usable = told["violation"] <= self.tolerance
+                return Found(infeasible=result.infeasible, reason=_failure(error), report=report)
+            report |= self._checked(asked.program, x, g)
+            usable = report["violation"] <= self.tolerance
             if result.stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
                 usable = False  # of another measurement
                 reasons.append("no step was found")
             elif not usable:
-                reasons.append(f"its point violates the problem by {told['violation']:.1e}")
+                reasons.append(f"its point violates the problem by {report['violation']:.1e}")
         else:
             reasons.append("no time was left to check its point")
         stats = {
@@ -180,7 +180,7 @@ class Search:
         }  # fmt: skip
         return Found(
             plan, usable, usable and result.success, result.infeasible,
-            usable or result.success or result.stop in _LIMITS, "; ".join(reasons), told, stats,
+            usable or result.success or result.stop in _LIMITS, "; ".join(reasons), report, stats,
         )  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
         search.used_once(until) for search in (answers.search, answers.aid) if search is not None
     ]
     flaws = []
-    if not np.isfinite(first.told.get("feasibility", np.nan)):
+    if not np.isfinite(first.report.get("feasibility", np.nan)):
         flaws.append(
             f"it could not prepare itself at its declared start ({first.reason}); call prepare(x) "
             "before the loop"

@@ -110,7 +110,7 @@ class Lists(Form):
     """They are lists that C reads, with many parts side by side.
 
     Args:
-        worth: the part of the time of CasADi's interpreter that they may take.
+        share: the part of the time of CasADi's interpreter that they may take.
 
     Raises:
         UntranslatedError: where they would take more.
@@ -122,11 +122,11 @@ class Lists(Form):
         second: ca.Function | None,
         assemblies: Assemblies | None = None,
         *,
-        worth: float = _WORTH,
+        share: float = _WORTH,
     ) -> None:
         super().__init__(first, second, assemblies)
         alone = _INSTRUCTION * instructions_of(first, second, assemblies)
-        if sum(staged.duration for staged in self.staged) > worth * alone:
+        if sum(staged.duration for staged in self.staged) > share * alone:
             raise UntranslatedError("too little of the functions repeats")
 
 

@@ -146,7 +146,7 @@ static void move_on(@NAME@_controller *controller) {
     if (solved) in->of_solution = 1;
     if (controller->age >= 0) controller->age++;
 @if softened@
-    if (controller->eased) {
+    if (controller->relaxed) {
         @NAME@_softened_in *soft = &controller->softened_in;
         const @NAME@_softened_out *found = &controller->softened_out;
         shift(soft->x0, found->x, soft_after_x, @UPPER@_SOFTENED_N_X);
@@ -267,7 +267,7 @@ static void hand_over(double *to, const int *here, const double *v, const int *t
 }
 
 /* Solves the softened problem from the start of the other one; returns whether there is a plan. */
-static int ease(@NAME@_controller *controller, double seconds) {
+static int relax(@NAME@_controller *controller, double seconds) {
     const @NAME@_in *in = &controller->in;
     @NAME@_softened_in *soft = &controller->softened_in;
     @NAME@_softened_out *found = &controller->softened_out;
@@ -318,7 +318,7 @@ static void take_eased(@NAME@_controller *controller) {
 @end@
     out->steps += found->steps;
     out->factors += found->factors;
-    controller->eased = 1;
+    controller->relaxed = 1;
     controller->left = 0.0;
 }
 
@@ -365,7 +365,7 @@ static int plan(@NAME@_controller *controller, int far) {
     int usable;
 @if softened@
     const int given = in->of_solution;
-    int tried = 0, eased = 0;
+    int tried = 0, relaxed = 0;
 @if clock@
     const double began = in->now ? in->now() : 0.0, most = in->max_time;
 @end@
@@ -373,13 +373,13 @@ static int plan(@NAME@_controller *controller, int far) {
     const double most = 0.0;
 @end@
     memset(controller->violated, 0, sizeof controller->violated);
-    controller->eased = 0;
+    controller->relaxed = 0;
     out->steps = out->factors = 0;
     if (far || controller->strained) {
         tried = 1;
-        eased = ease(controller, most);
+        relaxed = relax(controller, most);
         if (far || exceeds(controller, 0)) {
-            if (!eased) {
+            if (!relaxed) {
                 keep_unfinished(controller);
                 return @UPPER@_BY_LAST_PLAN;
             }
@@ -387,7 +387,7 @@ static int plan(@NAME@_controller *controller, int far) {
             take_eased(controller);
             return @UPPER@_BY_SOFTENED;
         }
-        if (eased) { /* no limit is exceeded there: the other problem is solved from it */
+        if (relaxed) { /* no limit is exceeded there: the other problem is solved from it */
             hand_over(in->x0, hard_x, controller->softened_out.x, soft_x, @common_x@);
             hand_over(in->lam_x0, hard_x, controller->softened_out.lam_x, soft_x, @common_x@);
             hand_over(in->lam_g0, hard_g, controller->softened_out.lam_g, soft_g, @common_g@);
@@ -409,21 +409,21 @@ static int plan(@NAME@_controller *controller, int far) {
     in->max_time = most;
 @end@
     if (!usable) {
-        controller->strained = !tried || eased;
+        controller->strained = !tried || relaxed;
 @if clock@
         if (!tried && out->stop != @UPPER@_STOP_ITERATION_LIMIT &&
             out->stop != @UPPER@_STOP_TIME_LIMIT) {
-            eased = ease(controller, left(in, began, most));
-            if (!eased) keep_unfinished(controller);
+            relaxed = relax(controller, left(in, began, most));
+            if (!relaxed) keep_unfinished(controller);
         }
 @end@
 @if warm_only@
         if (!tried && out->status != @UPPER@_LIMIT) {
-            eased = ease(controller, most);
-            if (!eased) keep_unfinished(controller);
+            relaxed = relax(controller, most);
+            if (!relaxed) keep_unfinished(controller);
         }
 @end@
-        if (eased) {
+        if (relaxed) {
             take_eased(controller);
             return @UPPER@_BY_SOFTENED;
         }

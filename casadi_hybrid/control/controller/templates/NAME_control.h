@@ -110,7 +110,7 @@ typedef struct {
     int (*fallback)(const @NAME@_inputs *inputs, @NAME@_outputs *outputs);
     int age, begun; /* intervals since the plan; -1 where there is none */
 @if softened@
-    int strained, eased; /* limits could not be kept the step before; the last plan exceeds them */
+    int strained, relaxed; /* limits could not be kept the step before; the last plan exceeds them */
     double left; /* the largest residual of a softened solve that goes on, or 0 */
 @end@
 } @NAME@_controller;
