@@ -28,9 +28,8 @@ class Pattern:
     @classmethod
     def of(cls, sparsity: ca.Sparsity) -> Pattern:
         """Return the pattern of a CasADi sparsity."""
-        rows, cols = sparsity.get_triplet()
-        shape = (sparsity.size1(), sparsity.size2())
-        return cls(shape, np.array(rows, dtype=np.intp), np.array(cols, dtype=np.intp))
+        cols = np.repeat(np.arange(sparsity.size2()), np.diff(sparsity.colind()))
+        return cls(sparsity.shape, np.array(sparsity.row(), dtype=np.intp), cols)
 
     @classmethod
     def ordered(cls, shape: tuple[int, int], rows: Any, cols: Any) -> tuple[Pattern, Index]:

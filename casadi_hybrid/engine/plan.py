@@ -156,11 +156,12 @@ def _sizes(problem: Problem) -> Vector:
 
     Not at the start of a solve: what was solved first would decide the last bits of all others.
     """
+    if not problem.m:
+        return np.zeros(0)
     first = Buffered(problem.functions.first)
     values = first.out[first.parts[3]]
-    if values.size:
-        with suppress(RuntimeError):  # of a function of the problem that raises
-            first(*((37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)))
+    with suppress(RuntimeError):  # of a function of the problem that raises
+        first(*((37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)))
     return np.where(np.isfinite(values), values, 1.0)
 
 
