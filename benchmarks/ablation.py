@@ -91,7 +91,7 @@ def constants() -> Iterator[Break]:
             value = float(number) * factor
             whole = number.isdigit()
             new = str(max(1, int(value))) if whole else repr(value)
-            if new != number:
+            if new != number and not (name.endswith("GROWTH") and value <= 1):  # no growth, no end
                 yield change(f"{name} x {factor:g}", "constants.h", line + "\n",
                              f"#define {name} {new}\n")  # fmt: skip
 
