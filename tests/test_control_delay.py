@@ -52,7 +52,7 @@ def test_with_it_the_late_loop_is_the_punctual_one_later():
     late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=3)
     # Until the first control acts simulate applies the guess.
     start = late["y"][3]
-    punctual = simulate(plant, MPC(ocp), steps=STEPS, x0=[start])
+    punctual = simulate(plant, MPC(ocp, delay=0), steps=STEPS, x0=[start])
     np.testing.assert_allclose(late["y"][3:], punctual["y"], atol=1e-5)
     blind = simulate(plant, MPC(ocp), steps=STEPS + 3, x0=[0.8], delay=3)
     assert np.abs(blind["y"][-5:]).max() > 10 * np.abs(late["y"][-5:]).max()
@@ -134,8 +134,3 @@ def test_no_number_raises():
 def test_a_delay_that_does_not_fit_is_refused(delay, said):
     with pytest.raises(InputError, match=said):
         MPC(counter(), delay=delay)
-
-
-def test_no_delay_is_none():
-    ocp = counter()
-    assert MPC(ocp, delay=0).step([0.8])["v"] == MPC(ocp).step([0.8])["v"]

@@ -1,11 +1,13 @@
 """Moving-horizon estimation, held against a Kalman filter and a least-squares fit by hand."""
 
+from contextlib import nullcontext
+
 import casadi as ca
 import numpy as np
 import pytest
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control import EKF, MHE, Model, Plant, RungeKutta, simulate
+from casadi_hybrid.control import EKF, MHE, MPC, Model, OptimalControl, Plant, RungeKutta, simulate
 from casadi_hybrid.control.reading import measures
 
 A = np.array([[1.0, 0.1], [-0.2, 0.95]])
@@ -142,10 +144,9 @@ def drift(**limits):
 
 
 def test_limits_of_states_are_kept():
-    mhe = MHE(drift(lower=0.0), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
-    assert mhe.step([-1.0])[0] == pytest.approx(0.0, abs=1e-6)
-    free = MHE(drift(lower=0.0), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
-    assert free.step([0.1])[0] == pytest.approx(0.3, abs=1e-6)
+    for measured, kept in ((-1.0, 0.0), (0.1, 0.3)):
+        mhe = MHE(drift(lower=0.0), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
+        assert mhe.step([measured])[0] == pytest.approx(kept, abs=1e-6)
 
 
 @pytest.mark.parametrize(("arrival", "expected"), [("fixed", 7 / 9), ("none", 1.0)])
@@ -167,8 +168,7 @@ def test_a_window_that_is_not_solved_leaves_a_prediction():
     model.rates(angle=speed, speed=-9.81 * ca.sin(angle))
     mhe = MHE(model, 0.1, 3, outputs=["angle"], noise=0.01, process=0.01, prior=1.0,
               solver={"max_iter": 0})  # fmt: skip
-    first = mhe.step([-2.0])
-    second = mhe.step([-2.0])
+    first, second = (mhe.step([-2.0]) for _ in range(2))
     assert not any(record.success for record in mhe.records)
     assert np.array_equal(first, [0.8, 0.0])
     assert np.allclose(second, Plant(model, 0.1, step=RungeKutta()).step(first, []))
@@ -249,7 +249,7 @@ def test_references_run_along_with_the_window():
         ({"outputs": "y"}, "outputs must be a list"),
         ({"free": {"c": {"std": 1}}}, "no parameter 'c'"),
         ({"free": ["b"]}, "free must be a dictionary by name, got list"),
-        ({"free": {"b": {"guess": 1}}}, "lacks 'std'"),
+        ({"free": {"b": {"guess": 1}}}, "must be a dictionary with 'std'"),
         ({"free": {"b": {"std": 1, "lowr": 1}}}, "did you mean 'lower'"),
         ({"process": {"z": 1}}, "no entry of process 'z'"),
         ({"x0": [1.0]}, "x0 has 1 entries"),
@@ -274,6 +274,7 @@ def test_a_bad_step_leaves_the_estimator_as_it_was(made, asked):
         (([1.0], 0.0), "y must have 2 finite entries"),
         ((measured[1], [1.0, 2.0]), "u has 2"),
         ((measured[1], inputs[0], 9.0), "one period after the step before is 3"),
+        ((measured[1], inputs[0], np.nan), "time must be a finite number"),
     ):
         with pytest.raises(InputError, match=message):
             one.step(*arguments)
@@ -295,15 +296,6 @@ def test_a_wild_measurement_is_forgotten_when_it_leaves_the_window():
 
 
 @pytest.mark.parametrize("made", [MHE, EKF])
-def test_a_time_that_is_no_number_is_refused(made):
-    estimator = made(drift(), 1.0, noise=0.1, prior=1.0)
-    for _ in range(2):
-        with pytest.raises(InputError, match="time must be a finite number"):
-            estimator.step([1.0], [], time=np.nan)
-        estimator.step([1.0], [])
-
-
-@pytest.mark.parametrize("made", [MHE, EKF])
 def test_records_may_be_deleted_but_for_the_last(made):
     one, other = (made(drift(), 1.0, noise=0.1, prior=1.0) for _ in range(2))
     other.prepare([5.0])
@@ -319,3 +311,29 @@ def test_a_window_has_the_limits_that_its_parameters_give():
     mhe = MHE(model, 0.1, window=3, noise=0.05, prior=1.0, process=0.1)
     for now in (0.5, 1.5, 1.0):
         assert mhe.step([2.0], [0.0], cap=now) == pytest.approx([now], abs=1e-6)
+
+
+def cart(names="xv"):
+    """Of the states with these names the second is the rate of the first."""
+    model = Model("cart")
+    _, speed = [model.state(name) for name in names]
+    model.rates(**dict(zip(names, (speed, model.control("force")), strict=True)))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("measured", "names", "sees", "said"),
+    [
+        ("vx", "xv", "", "plant measures v, x and the controller takes x, v; give .* outputs="),
+        ("v", "xv", "x", "plant measures v and the estimator takes x; give both .* outputs="),
+        ("x", "vx", "x", "estimator finds x, v and the controller takes v, x; declare the same"),
+        ("vx", "pq", "", ""),
+    ],
+)
+def test_a_column_goes_to_a_part_that_takes_these_names(measured, names, sees, said):
+    ocp = OptimalControl(cart(names), duration=1.0, intervals=5)
+    ocp.initial()
+    ocp.minimize("effort", integral=ocp.model.symbol("force") ** 2)
+    mhe = MHE(cart(), 0.1, outputs=[*sees], noise=0.1, prior=0.1) if sees else None
+    with pytest.raises(InputError, match=said) if said else nullcontext():
+        simulate(Plant(cart(), 0.1, outputs=[*measured]), MPC(ocp), mhe, steps=1, x0=[1, 0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -48,6 +48,21 @@ def checked_calls(cls: C) -> C:
         elif not (name.startswith("_") or is_dataclass(cls)):
             setattr(cls, name, checked_call(value))
     return cls
+
+
+def called_as(
+    function: Any, what: str, form: str, args: Sequence[Any], partly: bool = False, /, **named: Any
+) -> None:
+    """Refuse what cannot be called so; ``partly``: with more by name. ``form`` is what to give."""
+    try:
+        signature = inspect.signature(function)
+        (signature.bind_partial if partly else signature.bind)(*args, **named)
+    except TypeError:
+        made = callable(function)
+        got = f"one of {inspect.signature(function)}" if made else type(function).__name__
+        raise InputError(f"{what} must be {form}, got {got}") from None
+    except ValueError:  # not all that is compiled says what it takes
+        return
 
 
 def check_classes(names: Iterable[str], namespace: Mapping[str, Any]) -> None:

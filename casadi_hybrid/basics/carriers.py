@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -111,6 +112,7 @@ class Processes:
 
     deaths: tuple[type[Exception], ...] = (BrokenProcessPool,)
     tries = 2
+    _packed: Any = staticmethod(pickle.dumps)
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -120,6 +122,13 @@ class Processes:
 
         At most ``ahead`` pairs are taken that have not come back.
         """
+        try:
+            self._packed(piece)
+        except Exception as error:  # noqa: BLE001, each library raises its own
+            raise InputError(
+                "the function cannot be sent to other processes; make what it uses, such as a "
+                f"controller and a plant, inside of it ({str(error).partition('. ')[0]})"
+            ) from None
         pending: set[Future[tuple[int, Any, str]]] = set()
         with deaf_children():
             pool = self._executor(min(self.workers, ahead))
@@ -164,6 +173,7 @@ class Joblib(Processes):
         super().__init__(workers)
         self._loky = import_module("joblib.externals.loky")
         self.deaths = (self._loky.BrokenProcessPool,)
+        self._packed = import_module("joblib.externals.loky.backend.reduction").dumps
 
     def _executor(self, workers: int) -> Any:
         return self._loky.get_reusable_executor(
@@ -206,6 +216,7 @@ class Cluster(Processes):
         else:
             self._client = started_deaf(lambda: self._connect(distributed, cluster, workers))
         super().__init__(max(sum(self._client.ncores().values()), 1))
+        self._packed = import_module("distributed.protocol.pickle").dumps
 
     def _connect(self, distributed: Any, cluster: Any, workers: int) -> Any:
         if not isinstance(cluster, str) or not cluster:

@@ -39,13 +39,8 @@ class Gaussian:
 
     def whitening(self, scale: Array) -> Array:
         """Return S with SᵀS = P⁻¹; of P that is nearly singular with its least directions up."""
-        scaled = self.covariance / np.outer(scale, scale)
-        values, vectors = np.linalg.eigh(scaled)
-        if values[0] < LEAST**2:
-            values = np.maximum(values, LEAST**2)
-            return np.asarray((vectors / np.sqrt(values)).T / scale)
-        lower = np.linalg.cholesky(scaled)
-        return np.asarray(np.linalg.solve(lower, np.diag(1.0 / scale)))
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(scale, scale))
+        return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / scale)
 
 
 @dataclass(frozen=True)

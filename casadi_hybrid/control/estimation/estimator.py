@@ -90,12 +90,10 @@ class Estimator:
         free: Mapping[str, Any] | None = None,
         step: RungeKutta | Integrator | None = None,
     ) -> None:
-        if not isinstance(model, Model):
-            raise InputError(f"model must be a Model, got {type(model).__name__}")
+        self.sensors = Sensors(model, outputs)
         if model.size("algebraic") and not self._of_daes:
             raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
         self.model, self.period = model, positive(period, "period")
-        self.sensors = Sensors(model, outputs)
         states, n = model.places("state"), model.size("state")
         self._noise = covariance(noise, self.sensors.places, "noise")
         for what, given, of in (("noise", noise, self.sensors.places), ("prior", prior, states)):
@@ -111,9 +109,8 @@ class Estimator:
         )
         self._prior[:n, :n] = covariance(prior, states, "prior")
         self._process = drift[:n, :n] = covariance(process, states, "process")
-        self._start, self._u0 = first_guess(model, "state"), first_guess(model, "control")
-        if u0 is not None:
-            self._u0 = np.asarray(model.vector("control", u0, "u0"))
+        self._start, rest = first_guess(model, "state"), first_guess(model, "control")
+        self._u0 = rest if u0 is None else np.asarray(model.vector("control", u0, "u0"))
         self._step = step_of(model, step, RungeKutta())
         places = model.places("parameter")
         at = [i for name in self._unknowns for i in range(places[name].start, places[name].stop)]
@@ -184,11 +181,9 @@ class Estimator:
 
     def _now(self, time: float | None) -> float:
         """The time of a step."""
-        if not self.records:
-            return 0.0 if time is None else moment(time)
-        expected = self.records[-1].time + self.period
+        expected = self.records[-1].time + self.period if self.records else 0.0
         now = expected if time is None else moment(time)
-        if abs(now - expected) > 1e-6 * self.period:
+        if self.records and abs(now - expected) > 1e-6 * self.period:
             raise InputError(
                 f"time is {now:g}; one period after the step before is {expected:g}. Call reset() "
                 "to begin anew"
@@ -201,24 +196,19 @@ def _unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknow
     keys = [part.name for part in fields(Unknown)]
     found: dict[str, Unknown] = {}
     for name, entry in by_name(given, "free").items():
-        value = entry
         signal = known(name, model.signals["parameter"], "parameter")
         if signal.varying:
             raise InputError(f"free[{name!r}] is a reference; only a parameter can be free")
-        if isinstance(value, Mapping):
-            for key in value:
-                known(key, dict.fromkeys(keys), f"entry of free[{name!r}],")
-            if "std" not in value:
-                raise InputError(f"free[{name!r}] lacks 'std'. It takes {', '.join(keys)}")
-            value = Unknown(**value)
-        if not isinstance(value, Unknown):
-            raise InputError(f"free[{name!r}] must be a dictionary with 'std', got {value!r}")
+        values = vars(entry) if isinstance(entry, Unknown) else entry
+        for key in values if isinstance(values, Mapping) else ():
+            known(key, dict.fromkeys(keys), f"entry of free[{name!r}],")
+        if not isinstance(values, Mapping) or "std" not in values:
+            raise InputError(f"free[{name!r}] must be a dictionary with 'std', got {entry!r}")
         defaults = {"guess": model.values[name], "scale": signal.scale}
-        numbers = {key: getattr(value, key) for key in keys}
         columns = {
-            key: column(defaults[key] if n is None and key in defaults else n, signal.size,
+            key: column(defaults.get(key) if n is None else n, signal.size,
                         f"free[{name!r}][{key!r}]")
-            for key, n in numbers.items()
+            for key, n in vars(Unknown(**values)).items()
         }  # fmt: skip
         if not (columns["std"] > 0).all() or not (columns["drift"] >= 0).all():
             raise InputError(

@@ -176,9 +176,8 @@ class MHE(Estimator):
         if stats["success"]:
             self._last = (self.solution.x, self.solution.lam_x, self.solution.lam_g)
         else:
-            zero = (np.zeros(program.n), np.zeros(program.m))
-            lam = (multipliers["lam_x0"], multipliers["lam_g0"]) if multipliers else zero
-            self._last = (program.x0, *lam)
+            zero = {"lam_x0": np.zeros(program.n), "lam_g0": np.zeros(program.m)}
+            self._last = (program.x0, *(multipliers or zero).values())
         memory.keep(self.ocp, self._last[0], program.p)
         self._mean = self._filter.estimate(memory.place(self.N, self.model))
         self.records.append(Record(
@@ -202,10 +201,9 @@ class MHE(Estimator):
     ) -> tuple[Program, dict[str, Any]]:
         """The program of the window and where its solver begins: one period after the last."""
         numbers = {**parameters, **memory.references(self.model)}
-        size = self._scale.size
-        numbers[MEAN] = np.zeros(size) if given is None else given.mean
-        weight = np.zeros((size, size)) if given is None else given.whitening(self._scale)
-        numbers[FACTOR] = weight.ravel(order="F")
+        if given is not None:  # declared as zeros, which are no term
+            numbers[MEAN] = given.mean
+            numbers[FACTOR] = given.whitening(self._scale).ravel(order="F")
         start = memory.time - self.N * self.period
         places = self.model.places("state")
         if self._last is None:

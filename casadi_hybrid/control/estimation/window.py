@@ -22,6 +22,8 @@ MEASURED = "measurement"
 WHITENING = "whitening of the measurement"
 MEAN = "mean at arrival"
 FACTOR = "whitening at arrival"
+HELD = " held"
+"""After the name of a control, that of the reference for it over an interval."""
 
 
 class Memory:
@@ -75,7 +77,7 @@ class Memory:
         found = {}
         after = np.hstack((self.before[:, 1:], self.before[:, -1:]))
         for name, where in model.places("control").items():
-            found[name], found[held(name)] = self.before[where], after[where]
+            found[name], found[name + HELD] = self.before[where], after[where]
         found[ACTIVE] = (np.arange(self.N + 1) >= self.N - self.active).astype(float)[None, :]
         found[MEASURED] = np.nan_to_num(self.y)
         found[WHITENING] = np.array([self._whitening(there) for there in np.isfinite(self.y).T]).T
@@ -113,18 +115,15 @@ class Memory:
 class Disturbed:
     """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1.
 
-    G is such that G ω has the covariance of the disturbance where ω has the identity. An interval
-    with a = 0 lies before the first measurement: the state stays what it is.
+    G is such that G ω has the covariance of the disturbance where ω has the identity; ``graphs``
+    is as of :class:`RungeKutta`. An interval with a = 0 lies before the first measurement: the
+    state stays what it is.
     """
 
     model: Model
     inner: Any
     root: Array
-
-    @property
-    def graphs(self) -> Any:
-        """See :class:`RungeKutta`."""
-        return self.inner.graphs
+    graphs: Any
 
     def function(self, window: Model, integrand: ca.Function) -> ca.Function:
         """Return the step of the window's model."""
@@ -135,11 +134,6 @@ class Disturbed:
         after = plain_step(self.inner, model).call([x, z, held, held, p[:own], t, dt])[0]
         noise = ca.mtimes(ca.DM(self.root), w) if w.numel() else ca.DM.zeros(n)
         return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
-
-
-def held(name: str) -> str:
-    """Return the name of the reference for the control over an interval."""
-    return f"{name} held"
 
 
 def window_problem(
@@ -159,11 +153,11 @@ def window_problem(
     """
     window = model.given_controls()  # the step is Disturbed's; its rates are not used
     for name, s in model.signals["control"].items():
-        window.reference(held(name), 0.0, s.size, unit=s.unit)
+        window.reference(name + HELD, 0.0, s.size, unit=s.unit)
     window.reference(ACTIVE, 1.0)
     if root.shape[1]:
         window.control(DISTURBANCE, root.shape[1])
-    disturbed: Any = Disturbed(model, step, root)
+    disturbed: Any = Disturbed(model, step, root, step.graphs)
     ocp = OptimalControl(
         window, duration=intervals * period, intervals=intervals, solver=solver,
         method=MultipleShooting(disturbed), name=f"window of {model.name}",

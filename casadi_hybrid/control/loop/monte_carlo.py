@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_call
+from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.record.cells import Columns
@@ -79,9 +79,6 @@ class Summary(ByName):
 
     trials: tuple[Trial, ...]
 
-    def __repr__(self) -> str:
-        return self.table()
-
     @property
     def rows(self) -> Mapping[str, Array]:  # type: ignore[override]
         """``cost``, ``violation``, ``failed`` and ``steps`` of all trials."""
@@ -122,6 +119,8 @@ class Summary(ByName):
         ended = [f"seed {seed}: {error}" for seed, error in self.errors.items()]
         return "\n".join([aligned(rows, right=True), *ended])
 
+    __repr__ = table
+
     def plot(self, *, title: str = "") -> Any:
         """Draw the share of runs at or below each cost and each violation.
 
@@ -157,8 +156,8 @@ def monte_carlo(
     :func:`simulate` resets controller and estimator.
 
     Args:
-        run_one: seed → :class:`Run`; with more than one worker in a file that does its work under
-            ``if __name__ == "__main__":`` and, where joblib is not installed, at module level.
+        run_one: seed → :class:`Run`; for more than one worker it makes plant and controller, in a
+            file that works under ``if __name__ == "__main__":``, without joblib at module level.
         seeds: the seeds, or how many, from 0.
         workers: processes; one runs in this process.
         cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
@@ -186,8 +185,7 @@ def monte_carlo(
         >>> summary["cost"].count, summary["failed"].worst
         (5, 0.0)
     """
-    if not callable(run_one):
-        raise InputError(f"run_one must be a function of the seed, got {type(run_one).__name__}")
+    called_as(run_one, "run_one", "a function (seed) → Run", (0,))
     chosen = list(map(int, seeds if np.iterable(seeds) else range(count(seeds, "seeds"))))
     if not chosen or len(set(chosen)) < len(chosen):
         raise InputError("seeds must be different numbers, at least one")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.basics.inputs import count, share
 from casadi_hybrid.control.feedback.geometry import covariance as matrix
 from casadi_hybrid.control.loop.table import Places, size_of
 from casadi_hybrid.control.signals import Array, column, known
@@ -22,18 +22,15 @@ def covariance(value: Any, places: Places, what: str) -> Array:
     (names left out have none), or a covariance matrix; None is no noise.
     """
     size = size_of(places)
+    if np.ndim(value) > 1:
+        return matrix(value, size, what)
+    deviations = np.zeros(size)
     if isinstance(value, Mapping):
-        deviations = np.zeros(size)
         for name, number in value.items():
             where = known(name, places, f"entry of {what}")
             deviations[where] = column(number, where.stop - where.start, f"{what}[{name!r}]")
-        return _squared(deviations, what)
-    if np.ndim(value) < 2:
-        return _squared(column(0.0 if value is None else value, size, what), what)
-    return matrix(value, size, what)
-
-
-def _squared(deviations: Array, what: str) -> Array:
+    elif value is not None:
+        deviations = column(value, size, what)
     if not (np.isfinite(deviations) & (deviations >= 0.0)).all():
         raise InputError(f"{what} must be standard deviations, finite and not negative")
     return np.diag(deviations**2)
@@ -66,10 +63,8 @@ class Channel:
     def __init__(
         self, places: Places, noise: Any, dropout: float, delay: int, seeds: list[Any]
     ) -> None:
-        if not isinstance(dropout, int | float) or not 0.0 <= dropout <= 1.0:
-            raise InputError(f"dropout must be a probability from 0 to 1, got {dropout!r}")
         self._root = factor(covariance(noise, places, "noise"))
-        self._dropout = dropout
+        self._dropout = share(dropout, "dropout")
         self._late: deque[Array | None] = deque([None] * count(delay, "measurement_delay"))
         self._noise, self._losses = (np.random.default_rng(seed) for seed in seeds)
 

@@ -12,7 +12,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.table import Places
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column, known, numbers, places_of
+from casadi_hybrid.control.signals import Array, by_name, column, known, numbers, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, plain_step, step_of
 
 
@@ -25,6 +25,8 @@ class Sensors:
     """
 
     def __init__(self, model: Model, outputs: Sequence[str] | None = None) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"model must be a Model, got {type(model).__name__}")
         if isinstance(outputs, str):
             raise InputError(f"outputs must be a list of names, got the text {outputs!r}")
         self.model = model
@@ -43,16 +45,14 @@ class Sensors:
 
     def column(self, y: Any, what: str = "y") -> Array:
         """Return a measurement (a column, by name, or None) as a column; NaN for what was lost."""
+        if y is not None and not isinstance(y, dict):
+            return _numbers(y, self.size, what)
         values = np.full(self.size, np.nan)
-        if y is None:
-            return values
-        if isinstance(y, dict):
-            for name, value in y.items():
-                where = known(name, self.places, "measured quantity")
-                if value is not None:
-                    values[where] = _numbers(value, where.stop - where.start, f"{what}[{name!r}]")
-            return values
-        return _numbers(y, self.size, what)
+        for name, value in by_name(y, what).items():
+            where = known(name, self.places, "measured quantity")
+            if value is not None:
+                values[where] = _numbers(value, where.stop - where.start, f"{what}[{name!r}]")
+        return values
 
 
 def _numbers(value: Any, size: int, what: str) -> Array:
@@ -99,8 +99,6 @@ class Plant:
         parameters: Mapping[str, Any] | None = None,
         outputs: Sequence[str] | None = None,
     ) -> None:
-        if not isinstance(model, Model):
-            raise InputError(f"model must be a Model, got {type(model).__name__}")
         self.model = model
         self.period = positive(period, "period")
         self.sensors = Sensors(model, outputs)
@@ -136,8 +134,7 @@ class Plant:
             time: at the beginning.
             period: another one than the plant's, which does not matter to a discrete model.
         """
-        x, u, p = self._arguments(x, u, time)
-        z = self._solved(x, u, p, time)
+        x, z, u, p = self._arguments(x, u, time)
         return np.array(self._step(x, z, u, u, p, time, period or self.period)[0]).ravel()
 
     def motion(self, x0: Any, controls: Any, time: float = 0.0) -> Array:
@@ -174,18 +171,15 @@ class Plant:
 
     def evaluate(self, function: ca.Function, x: Any, u: Any, time: float = 0.0) -> Array:
         """Return a function (x, z, u, p, t) with the plant's algebraic states and parameters."""
-        x, u, p = self._arguments(x, u, time)
-        return np.array(function(x, self._solved(x, u, p, time), u, p, time)).ravel()
+        return np.array(function(*self._arguments(x, u, time), time)).ravel()
 
-    def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array]:
+    def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array, Array]:
         x = self.model.vector("state", x, "x")
         u = self.model.vector("control", u, "u")
-        return x, u, self.model.numbers(self.parameters, time)
-
-    def _solved(self, x: Array, u: Array, p: Array, time: float) -> Array:
+        p = self.model.numbers(self.parameters, time)
         if self._algebraic is not None:
             self._z = np.array(self._algebraic(self._z, x, u, p, time)).ravel()
-        return self._z
+        return x, self._z, u, p
 
 
 def first_guess(model: Model, kind: str) -> Array:

@@ -13,15 +13,16 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, last_line
-from casadi_hybrid.basics.inputs import positive
+from casadi_hybrid.basics.calls import called_as
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import has_method, positive, real_array, sized
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Places, Table, size_of
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.paths import judged
 from casadi_hybrid.control.reading.measures import Limits
-from casadi_hybrid.control.signals import Array, Signal, column, known, pair_of, places
+from casadi_hybrid.control.signals import Array, Signal, column, expression, known, pair_of, places
 
 Move = Callable[[Array, Array, float], Array]
 
@@ -34,7 +35,7 @@ class Wiring:
         states, outputs, measured: rows of each name.
         controls: the same; None of a function until the first control tells its size.
         move, show, measure: the state one period later, all outputs, what the sensors show.
-        control: a control as a column, from a column or by name.
+        control, state: a control, a change of the state, as columns, also from names.
         u0: the control before any was computed; None where it is not known.
         model: of a :class:`Plant`.
     """
@@ -48,6 +49,7 @@ class Wiring:
     show: Move
     measure: Move
     control: Callable[[Any, str], Array]
+    state: Callable[[Any, str], Array]
     x0: Array
     u0: Array | None
     model: Any = None
@@ -56,45 +58,38 @@ class Wiring:
 def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
     """Return the wiring of a plant."""
     if isinstance(plant, Plant):
-        return _of_plant(plant, period, x0, u0)
-    if not callable(plant):
-        raise InputError(
-            f"plant must be a Plant or a function (x, u) → next x, got {type(plant).__name__}"
-        )
+        model, own = plant.model, plant.period
+        if period is not None and not np.isclose(period, own, rtol=1e-12, atol=0.0):
+            raise InputError(f"period is {period:g}, the plant's is {own:g}; leave it out")
+        return Wiring(
+            period=own, states=model.places("state"), outputs=model.places("output"),
+            measured=plant.sensors.places, controls=model.places("control"), move=plant.step,
+            show=plant.outputs, measure=plant.measure,
+            control=partial(model.vector, "control"),
+            state=partial(model.vector, "state", default=np.zeros(model.size("state"))),
+            x0=np.asarray(model.vector("state", x0, "x0")),
+            u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
+            model=model,
+        )  # fmt: skip
+    called_as(plant, "plant", "a Plant or a function (x, u) → next x", (x0, u0))
     if period is None:
         raise InputError("period is needed where the plant is a function")
     start = column(x0, np.size(x0), "x0")
     rows = {"x": slice(0, start.size)}
     before = None if u0 is None else column(u0, np.size(u0), "u0")
 
-    def move(x: Array, u: Array, time: float) -> Array:
-        after = np.array(plant(x, u), dtype=float).ravel()
-        if after.size != start.size:
-            raise InputError(
-                f"plant returned {after.size} entries; the state has {start.size}, as x0"
-            )
-        return after
+    def state(value: Any, what: str) -> Array:
+        found = real_array(value, what).flatten()
+        if found.size != start.size:
+            raise InputError(f"{what} has {found.size} entries; the state has {start.size}, as x0")
+        return found
 
     return Wiring(
         period=positive(period, "period"), states=rows, outputs={}, measured=rows,
-        controls=None if before is None else {"u": slice(0, before.size)}, move=move,
+        controls=None if before is None else {"u": slice(0, before.size)},
+        move=lambda x, u, time: state(plant(x, u), "what the plant returned"), state=state,
         show=lambda x, u, time: np.zeros(0), measure=lambda x, u, time: x,
         control=lambda value, what: column(value, np.size(value), what), x0=start, u0=before,
-    )  # fmt: skip
-
-
-def _of_plant(plant: Plant, period: float | None, x0: Any, u0: Any) -> Wiring:
-    model = plant.model
-    if period is not None and not np.isclose(period, plant.period, rtol=1e-12, atol=0.0):
-        raise InputError(f"period is {period:g}, the plant's is {plant.period:g}; leave it out")
-    return Wiring(
-        period=plant.period, states=model.places("state"), outputs=model.places("output"),
-        measured=plant.sensors.places, controls=model.places("control"), move=plant.step,
-        show=plant.outputs, measure=plant.measure,
-        control=lambda value, what: np.asarray(model.vector("control", value, what)),
-        x0=np.asarray(model.vector("state", x0, "x0")),
-        u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
-        model=model,
     )  # fmt: skip
 
 
@@ -113,49 +108,56 @@ def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
     return found
 
 
-def estimated(estimator: Any, wiring: Wiring) -> dict[str, Signal]:
-    """Return the parameters that an estimator finds; its sensors must be the plant's."""
-    if estimator is not None and not hasattr(estimator, "step"):
-        raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
-    seen, taken = wiring.measured, getattr(getattr(estimator, "sensors", None), "places", {})
-    alike = (list(taken) == list(seen) if set(taken) == set(seen)
-             else size_of(taken) == size_of(seen))  # fmt: skip
-    if taken and not alike:
-        raise InputError(
-            f"the plant measures {', '.join(seen)} and the estimator takes {', '.join(taken)}; "
-            "give both the same outputs="
-        )
-    model = getattr(estimator, "model", None)
-    known = model.signals["parameter"] if isinstance(model, Model) else {}
-    return {name: known[name] for name in getattr(estimator, "parameters", ()) if name in known}
+def check_links(wiring: Wiring, controller: Any, estimator: Any) -> None:
+    """Refuse parts whose period, names or their order are not those of the part before.
+
+    Columns have no names: where the model of who takes one knows any name in it, all must agree.
+    """
+    if estimator is not None:
+        has_method(estimator, "estimator", "step")
+        form = "an object with step(y, u, time=) → x"
+        called_as(estimator.step, "estimator", form, (None, None), True, time=0.0)
+    finds: Any = getattr(estimator, "model", None)
+    follows: Any = getattr(getattr(controller, "ocp", None), "model", None)
+    found, wanted = ([*model.signals["state"]] if isinstance(model, Model) else []
+                     for model in (finds, follows))  # fmt: skip
+    own, its = wiring.period, getattr(estimator, "period", wiring.period)
+    if found and abs(its - own) > 1e-6 * own:
+        raise InputError(f"the plant's period is {own:g}, the estimator's {its:g}; make them equal")
+    taken = [*getattr(getattr(estimator, "sensors", None), "names", ())] if found else []
+    seen = [*wiring.measured] if wiring.model else []
+    last = ("plant measures", seen, f"give the plant outputs={wanted}, or add an estimator")
+    if estimator is not None:
+        last = ("estimator finds", found, "declare the same states in both models, in one order")
+    for giver, given, remedy, taker, names, model in (
+        ("plant measures", seen, "give both the same outputs=[…]", "estimator", taken, finds),
+        (*last, "controller", wanted, follows),
+    ):
+        known = names and [*model.unknowns, *model.signals["output"]]
+        if given != names and not set(given).isdisjoint(known):
+            handed, needed = ", ".join(given), ", ".join(names)
+            raise InputError(f"the {giver} {handed} and the {taker} takes {needed}; {remedy}")
 
 
 def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
     """Return the costs of a step by name, each a function (x, u, time) → number."""
-    if cost is None:
-        return {}
-    named = dict(cost) if isinstance(cost, Mapping) else {"cost": cost}
     found: dict[str, Any] = {}
-    for name, value in named.items():
-        if callable(value) and not isinstance(value, ca.SX):
+    one = {} if cost is None else {"cost": cost}
+    for name, value in (cost if isinstance(cost, Mapping) else one).items():
+        if not isinstance(plant, Plant) or (callable(value) and not isinstance(value, ca.SX)):
+            form = "a function (x, u, time) → number"
+            called_as(value, f"cost {name!r}", form, (None, None, 0.0))
             found[name] = value
             continue
-        if not isinstance(plant, Plant):
-            raise InputError(f"cost {name!r} must be a function (x, u, time) → number")
-        try:
-            function = ca.Function("cost", plant.model.arguments, [ca.SX(value)])
-        except (NotImplementedError, RuntimeError) as error:
-            raise InputError(
-                f"cost {name!r} must be an expression of the plant's model: {last_line(error)}"
-            ) from None
+        inputs = plant.model.arguments
+        said = expression(value, f"cost {name!r}", inputs, "is no symbol of the plant's model")
+        function = ca.Function("cost", inputs, [said])
         if function.numel_out(0) != 1:
             raise InputError(f"cost {name!r} must be a scalar, it has {function.numel_out(0)}")
         found[name] = partial(plant.evaluate, function)
     return found
 
 
-NOT_ASKED = "no measurement yet"
-COMPUTED = "computed"
 WITHOUT_PLAN = ("last plan", "fallback", "default")
 """What a predictive controller calls a step whose solver found no plan to act on."""
 
@@ -164,12 +166,12 @@ class Recorder:
     """The steps of a loop, and what they are measured by; limits as of :func:`limits_of`."""
 
     def __init__(self, plant: Any, wiring: Wiring, limits: Any, cost: Any, estimator: Any) -> None:
-        self.wiring, self.costs = wiring, costs_of(plant, cost)
+        self.wiring, self.estimator, self.costs = wiring, estimator, costs_of(plant, cost)
         self.limits, self.fixed = limits_of(plant, limits), limits or {}
-        self.moving: Any = None
-        if isinstance(plant, Plant) and plant.model.limiting[0]:
-            self.moving = lambda t: plant.model.limits_by(plant.model.numbers(plant.parameters, t))
-        self.estimator, self.free = estimator, estimated(estimator, wiring)
+        self.plant = plant
+        found, model = getattr(estimator, "parameters", ()), getattr(estimator, "model", None)
+        theirs = model.signals["parameter"] if isinstance(model, Model) else {}
+        self.free = {name: theirs[name] for name in found if name in theirs}
         own = plant.model.signals["parameter"] if isinstance(plant, Plant) else {}
         self.true = {name: plant.parameters[name] for name, signal in self.free.items()
                      if name in own and own[name].size == signal.size}  # fmt: skip
@@ -183,7 +185,8 @@ class Recorder:
         shown = self.wiring.show(x, before, time)
         found = [self.estimator.parameters[name] for name in self.free]
         rest["estimate"] = None if self.estimator is None else np.hstack([heard, *found])
-        costs = {name: np.ravel(cost(x, applied, time))[0] for name, cost in self.costs.items()}
+        costs = {name: sized(cost(x, applied, time), 1, f"cost {name!r} at time {time:g}")[0]
+                 for name, cost in self.costs.items()}  # fmt: skip
         self._steps.append({"time": time, "x": x, "applied": applied, "outputs": shown, **rest,
                             "costs": costs})  # fmt: skip
 
@@ -212,11 +215,10 @@ class Recorder:
         unseen = [name for model in filter(None, models)
                   for name, signal in model.signals["algebraic"].items() if name not in self.fixed
                   and np.isfinite([signal.lower, signal.upper]).any()]  # fmt: skip
-        if self.moving:  # the plant's, where the controller says no other ones
-            own = [self.moving(t) for t in times]
-            changed = [
-                {**mine, **at} for mine, at in zip(own, changed or [{}] * len(own), strict=True)
-            ]
+        if wiring.model and wiring.model.limiting[0]:  # where the controller says no other ones
+            each = (wiring.model.numbers(self.plant.parameters, t) for t in times)
+            own = map(wiring.model.limits_by, each)
+            changed = [a | b for a, b in zip(own, changed or [{}] * times.size, strict=True)]
         return Run(
             states=states,
             outputs=Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times),
@@ -264,7 +266,7 @@ def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
 
 
 def _status(answer: Any) -> str:
-    return NOT_ASKED if answer is None else str(getattr(answer, "status", COMPUTED))
+    return "no measurement yet" if answer is None else str(getattr(answer, "status", "computed"))
 
 
 def _succeeded(answer: Any) -> bool:

@@ -79,7 +79,7 @@ class Run(ByName):
     deadline: float | None = None
 
     def __str__(self) -> str:
-        """How many steps of each status, between what all was, what it cost, what was exceeded."""
+        """How many steps of each status, and why without success; ranges, costs, what exceeds."""
         counts, end = Counter(self.status), in_unit(self.times[-1], self.time_unit)
         said = f"largest violation {self.violation:.3g} of the scale: {self.worst}"
         if not self.worst:
@@ -87,9 +87,12 @@ class Run(ByName):
         rest = f"not checked, for the record does not determine them: {', '.join(self.unchecked)}"
         late, longest = (self.seconds > (self.deadline or np.inf)).sum(), 1e3 * self.seconds.max()
         timed = f"longest step {longest:.1f} ms, estimator included; over the deadline: {late}"
+        lost = (step for step, good in zip(self.steps, self.success, strict=False) if not good)
+        reasons = Counter(filter(None, (getattr(step, "reason", "") for step in lost)))
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
+            *(f"{count} without success: {why}" for why, count in reasons.most_common(1)),
             f"states: {self._ranges(self.states)}",
             f"controls: {self._ranges(self.controls)}",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_call
+from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder, Wiring, wire
+from casadi_hybrid.control.loop.record import Recorder, Wiring, check_links, wire
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.signals import Array, by_name, column
+from casadi_hybrid.control.signals import Array, by_name
 
 
 @checked_call
@@ -109,14 +109,14 @@ def simulate(
             f"the controller's deadline is {deadline:g} s, the period of the loop "
             f"{wiring.period:g} s: a step may take longer than a period. It is in seconds"
         )
-    ask = _asker(controller)
+    check_links(wiring, controller, estimator)
     of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
     rng = np.random.default_rng(of_process)
     pushed = _pusher(push, wiring, steps)
     numbers = {} if callable(parameters) else by_name(parameters, "parameters")
-    given = parameters if callable(parameters) else lambda time: numbers
+    ask = _asker(controller, parameters, numbers)
     known = {name: v for name, v in numbers.items() if name in getattr(estimator, "takes", ())}
     record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
@@ -140,7 +140,7 @@ def simulate(
             heard = np.array(heard, dtype=float).ravel()
         answer, command = None, None
         if heard is not None:
-            answer = ask(heard, t, given(t))
+            answer = ask(heard, t)
             said = getattr(answer, "control", answer)
             command = wiring.control(said, f"the control of step {k}")
         seconds = clock.perf_counter() - began
@@ -160,16 +160,26 @@ def simulate(
     return replace(record.run(x, time), deadline=deadline)
 
 
-def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
-    """One call (x, time, parameters) for both kinds of controllers."""
+def _asker(
+    controller: Any, parameters: Any, numbers: Mapping[str, Any]
+) -> Callable[[Array, float], Any]:
+    """One call (x, time) for both kinds of controllers, with all that they are given by name."""
+    later, form = callable(parameters), "a function (time) → dictionary by name"
+    if later:
+        called_as(parameters, "parameters", form, (0.0,))
+
+    def given(t: float) -> Mapping[str, Any]:
+        found = parameters(t) if later else numbers
+        if not isinstance(found, Mapping):
+            raise InputError(f"parameters must be {form}; at {t:g} it returned {found!r}")
+        return found
+
+    kind = "a function (time, x, **parameters) → control, or have step(x, time=, **parameters)"
     if hasattr(controller, "step"):
-        return lambda x, t, given: controller.step(x, time=t, **given)
-    if callable(controller):
-        return lambda x, t, given: controller(t, x, **given)
-    raise InputError(
-        "controller must have step(x, time=) or be a function (time, x) → control, got "
-        f"{type(controller).__name__}"
-    )
+        called_as(controller.step, "controller", kind, (None,), later, **{"time": 0.0, **numbers})
+        return lambda x, t: controller.step(x, time=t, **given(t))
+    called_as(controller, "controller", kind, (0.0, None), later, **numbers)
+    return lambda x, t: controller(t, x, **given(t))
 
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
@@ -182,23 +192,16 @@ def _applied(due: Array | None, before: Array | None, command: Array | None) -> 
 
 def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
     """The function (k, time, x) → x pushed."""
-    size = wiring.x0.size
-
-    def numbers(value: Any, what: str) -> Array:
-        if wiring.model is not None:
-            return np.asarray(wiring.model.vector("state", value, what, np.zeros(size)))
-        if isinstance(value, Mapping) or np.size(value) != size:
-            raise InputError(f"{what} must be a column of {size}; the plant is a plain function")
-        return column(value, size, what)
-
+    if callable(push):
+        called_as(push, "push", "a function (k, time, x) → column or None", (0, 0.0, None))
     table: dict[int, Array] = {}
     for k, value in ({} if callable(push) else by_name(push, "push")).items():
         if not isinstance(k, int | np.integer) or not 0 <= k < steps:
             raise InputError(f"push has the step {k!r}; steps count from 0 to {steps - 1}")
-        table[int(k)] = numbers(value, f"push[{k}]")
+        table[int(k)] = wiring.state(value, f"push[{k}]")
 
     def pushed(k: int, t: float, x: Array) -> Array:
         value = push(k, t, x) if callable(push) else table.get(k)
-        return x if value is None else x + numbers(value, f"push at step {k}")
+        return x if value is None else x + wiring.state(value, f"push at step {k}")
 
     return pushed
