@@ -219,7 +219,7 @@ def test_a_verifier_judges_a_refined_solution_on_its_own_mesh() -> None:
     assert report.f == pytest.approx(fine.solution.objective)
     off = replace(fine.solution, x=fine.solution.x + 1e-3)
     assert not verify(ocp, off, ipopt=False).accepted
-    with pytest.raises(InputError, match="not laid out as 'detour' on its mesh"):
+    with pytest.raises(InputError, match="not laid out as 'detour': other"):
         verify(detour(MultipleShooting(inner=2)), fine.solution)
 
 

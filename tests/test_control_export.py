@@ -373,6 +373,8 @@ def test_a_problem_alone_is_exported_by_name_too(tmp_path):
         assert line[0] == 0
         assert line[2] == pytest.approx(before, abs=2e-5)
         np.testing.assert_allclose(line[3:], found["place"], atol=1e-5)
+    header = (tmp_path / "c" / "the_cart_control.h").read_text()
+    assert "duration is free and no period follows" in header
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
@@ -383,24 +385,29 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     held = OptimalControl(model, duration=1.0, intervals=5, method=Collocation(2))
     held.initial(x=1)
     held.minimize("x", integral=x**2)
-    with pytest.raises(InputError, match=r"has algebraic states.*no prediction over a delay in C"):
-        MPC(held, delay=1).export(tmp_path)
-    with pytest.raises(InputError, match=r"period is 0\.2, an interval 0\.1"):
-        MPC(cart(), period=0.2).export(tmp_path)
-    with pytest.raises(InputError, match=r"free duration or uneven intervals.*ocp.export"):
-        MPC(cart(duration=Free(1.0, 0.5, 2.0))).export(tmp_path)
-    ocp = cart()
-    del ocp.fixed["place"]
-    with pytest.raises(InputError, match="leaves place free at the start"):
-        ocp.export(tmp_path)
+    loose, free = cart(), cart(duration=Free(1.0, 0.5, 2.0))
+    del loose.fixed["place"]
     model = Model("twice")
     model.rates({"a b": model.state("a b"), "a_b": model.state("a_b")})
     model.control("u")
     twice = OptimalControl(model, duration=1.0, intervals=2)
     twice.initial()
     twice.minimize("u", sum=model.symbol("u") ** 2)
-    with pytest.raises(InputError, match="'a_b' and 'a b' are both 'a_b' in C"):
-        MPC(twice).export(tmp_path)
+    (file := tmp_path / "file").write_text("")
+    for call, words in (
+        (
+            lambda: MPC(held, delay=1).export(tmp_path),
+            "has algebraic .*no prediction over a delay in",
+        ),
+        (lambda: MPC(cart(), period=0.2).export(tmp_path), r"period is 0\.2, an interval 0\.1"),
+        (lambda: MPC(free).export(tmp_path), "free duration or uneven intervals.*ocp.export"),
+        (lambda: loose.export(tmp_path), "leaves place free at the start"),
+        (lambda: MPC(twice).export(tmp_path), "'a_b' and 'a b' are both 'a_b' in C"),
+        (lambda: cart().export(file, [0.1, 0]), "folder must be a folder, but .* is a file"),
+        (lambda: MPC(cart()).export(tmp_path, x0=[0.1, 0]), "is x=, not x0="),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
 
 
 PLANT = """

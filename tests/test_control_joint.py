@@ -1,5 +1,7 @@
 """Phases one after the other and scenarios side by side, held against programs in one piece."""
 
+from typing import Any
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -172,29 +174,29 @@ def test_parameters_of_a_solve_reach_the_parts() -> None:
 
 
 def test_refusals_name_what_is_wrong() -> None:
-    with pytest.raises(InputError, match="no parameter 'kk'; did you mean 'k'"):
-        Scenarios(steered(), {"a": {"kk": 1.0}})
-    with pytest.raises(InputError, match="weights must be 2 positive numbers"):
-        Scenarios(steered(), {"a": {}, "b": {}}, weights=[1, -1])
-    with pytest.raises(InputError, match="shared must be an integer from 1 to 10"):
-        Scenarios(steered(), {"a": {}}, shared=11)
-    with pytest.raises(InputError, match="scenarios must be a dictionary by name, got list"):
-        Scenarios(steered(), [{"k": 1.0}])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="scenario 'a' must be a dictionary by name, got list"):
-        Scenarios(steered(), {"a": [1.0]})  # type: ignore[dict-item]
-    with pytest.raises(InputError, match="at least one part"):
-        Phases({})
-    joint = Scenarios(steered(), {"a": {}, "b": {"k": 0.5}})
-    with pytest.raises(InputError, match="no part of first order has a parameter 'c'"):
-        joint.solve(x0=0.0, c=1.0)
+    def of(given: Any, **more: Any) -> Scenarios:
+        return Scenarios(steered(), given, **more)
+
     other = Model("other")
     y = other.state("y")
     other.rates(y=-y)
     one, two = effort(cart(), 1.0, 4), OptimalControl(other, duration=1.0, intervals=4)
-    with pytest.raises(InputError, match="no state connects 'one' and 'two'"):
-        Phases({"one": one, "two": two}).solve()
-    with pytest.raises(InputError, match="'one' is the first phase"):
-        Phases({"one": one, "two": two}).jump("one", x=0)
+    legs = Phases({"one": one, "two": two})
+    for call, words in (
+        (lambda: of({"a": {"kk": 1.0}}), "no parameter 'kk'; did you mean 'k'"),
+        (lambda: of({"a": {}, "b": {}}, weights=[1, -1]), "weights must be 2 positive numbers"),
+        (lambda: of({"a": {}}, shared=11), "shared must be an integer from 1 to 10"),
+        (lambda: of([{"k": 1.0}]), "scenarios must be a dictionary by name, got list"),
+        (lambda: of({"a": [1.0]}), "scenario 'a' must be a dictionary by name, got list"),
+        (lambda: Phases({}), "at least one part"),
+        (lambda: of({"a": {}}).solve(0.0, c=1.0), "no part of first order has a parameter 'c'"),
+        (lambda: of({"a": {}}).solve(), "x of first order has no number at the start"),
+        (legs.solve, "no state connects 'one' and 'two'"),
+        (lambda: legs.jump("one", x=0), "'one' is the first phase"),
+        (lambda: legs.jump("two", y=y), "'y' at the start of 'two', in symbols of 'one', has 'y'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
 
 
 def two_legs() -> Phases:
@@ -227,8 +229,14 @@ def test_a_joint_solution_is_saved_and_read_again(tmp_path) -> None:
     np.testing.assert_array_equal(told["back/twice"], 2 * found["back"]["x"])
     np.testing.assert_array_equal(told["back/times"], found["back"].times)
     assert told.units["back/twice"] == "m"
-    with pytest.raises(InputError, match="laid out otherwise"):
+    with pytest.raises(InputError, match="not laid out as"):
         Solution.load(path, Scenarios(phases.parts["out"], {"a": {}, "b": {"drag": 0.3}}))
+    phases = two_legs()
+    phases.parts["back"].minimize("more", end=phases.parts["back"].model.symbol("v") ** 2)
+    with pytest.raises(
+        InputError, match=r"does not solve this problem: the objective is [\d.]+, it"
+    ):
+        Solution.load(path, phases)
 
 
 def test_a_joint_solution_is_drawn_with_a_colour_a_part(tmp_path) -> None:

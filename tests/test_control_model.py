@@ -14,8 +14,10 @@ from casadi_hybrid.control import (
     Model,
     MultipleShooting,
     OptimalControl,
+    Plant,
     RungeKutta,
     SingleShooting,
+    steady,
 )
 from casadi_hybrid.control.signals import matrix
 from casadi_hybrid.control.terms import Soft
@@ -74,6 +76,9 @@ OF_A_MODEL = {
         "upper of 'y' has 'x', which is no parameter of cart; declare it before, or limit"),
     "value of a parameter": (
         lambda m: m.parameter("y", None), "value of 'y' must be numbers, got None"),
+    "matrix": (lambda m: m.parameter("P", [[0, 1], [2, 3]]), r"\(2, 2\); give 4 numbers; A"),
+    "another's symbol": (
+        lambda m: m.rates(x=integrator()[1]), "has 'x', which is another model's or problem's by"),
     "rates in a list": (lambda m: m.rates([0, 0]), "rates must be a dictionary by name"),
     "scale": (lambda m: m.state("y", scale=0), "scale of 'y' must be positive"),
     "unit": (lambda m: m.state("y", unit=2.0), "the typical size is called scale"),
@@ -117,7 +122,7 @@ OF_A_PROBLEM = {
     "constraint crossed": (
         lambda o: o.at_start("a", 1, lower=2, upper=1), "lower of 'a' is 2, above"),
     "at": (lambda o: o.path("a", 1, upper=2, at="middle"), "at of 'a' must be one of"),
-    "soft": (lambda o: o.path("a", 1, upper=2, soft="x"), "soft of 'a' must be a Soft"),
+    "soft": (lambda o: o.path("a", 1, upper=2, soft=-1), "a positive linear weight or None"),
     "soft without price": (
         lambda o: o.path("a", 1, upper=2, soft=True), "soft of 'a' must be a Soft"),
     "soften": (lambda o: o.soften("y", 1), "no state or algebraic state 'y'"),
@@ -136,6 +141,8 @@ OF_A_PROBLEM = {
     "closed": (lambda o: (o.program, o.minimize("a", end=1)), "cart is closed: its program"),
 }  # fmt: skip
 OF_A_SOLVE = {
+    "no start": (lambda o: (o.initial(v=None), o.solve()), "v of cart has no number at the start"),
+    "no start in part": (lambda o: (o.initial(v=None), o.solve({"x": 0})), "solve.* {'v': …}, or"),
     "x0 of a free state": (lambda o: o.solve({"v": 1}), "leaves free at the start"),
     "x0 of a stranger": (lambda o: o.solve({"w": 1}), "there is no state 'w'"),
     "a state as a parameter": (lambda o: o.solve(x=1), "'x' is a state; its initial value is x0="),
@@ -157,6 +164,9 @@ OF_A_SOLVE = {
 AS_IT_IS_MADE = {
     "no name": (lambda: Model(""), "name must be a non-empty text"),
     "Runge-Kutta steps": (lambda: RungeKutta(0), "steps must be a whole number, at least 1"),
+    "step": (lambda: MultipleShooting(RungeKutta), "step must be RungeKutta.* got <class"),
+    "plant": (lambda: Plant(discrete(), 1, step="rk"), "step must be RungeKutta.* got 'rk'"),
+    "steady": (lambda: steady(problem()), "model must be a Model, got OptimalControl"),
     "plugin": (lambda: Integrator("rk"), "plugin must be one of 'cvodes', 'idas', got 'rk'"),
     "degree": (lambda: Collocation(0), "degree must be an integer from 1 to 9"),
     "points": (lambda: Collocation(3, "lobatto"), "points must be one of 'radau', 'legendre'"),
@@ -253,7 +263,7 @@ def test_a_start_or_an_end_outside_of_limits_is_said_first(method: Any) -> None:
     ocp.final(x=9)
     ocp.final(x=1)
     ocp.minimize("effort", integral=model.symbol("u") ** 2)
-    head, first, *rest = str(ocp.solve()).splitlines()
+    head, first, *rest = str(ocp.solve({"y": 0})).splitlines()
     assert head.startswith("Not solved in ")
     assert first.startswith("x is given as -2 m at the start, 1 m below its limit -1 m; x is given")
     assert first.endswith("1 m at the end, 0.5 m above its limit 0.5 m: change that, or the limit.")

@@ -305,8 +305,9 @@ def test_a_parameter_that_is_free_is_identified(method: Any) -> None:
     model.rates(x=-k * x)
     ocp = OptimalControl(model, duration=1.0, intervals=5, method=method)
     ocp.initial(x=1)
-    ocp.free("k", lower=0, upper=5, guess=1.0)
+    ocp.free("k", lower=0, upper=5)  # begins as declared
     ocp.minimize("misfit", end=(x - np.exp(-1.7)) ** 2)
+    assert ocp.program.unpack(ocp.program.x0)["k"] == 1.0
     assert ocp.solve()["k"][0] == pytest.approx(1.7, abs=1e-3)
 
 

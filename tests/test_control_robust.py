@@ -21,7 +21,7 @@ DT = 0.1
 RATES = {"nominal": {}, "slow": {"k": 0.5}, "fast": {"k": 1.5}}
 
 
-def tank(*, intervals=12, duration=None, soft=None, **more):
+def tank(*, intervals=12, duration=None, soft=None, goal=1.0, **more):
     """A level to be brought to 1 under a limit of 1.05, with an outflow that nobody knows."""
     model = Model("tank")
     x = model.state("level", upper=1.05, unit="m")
@@ -30,7 +30,7 @@ def tank(*, intervals=12, duration=None, soft=None, **more):
     k = model.parameter("k", 1.0)
     model.rates(level=v - k * x, flow=u)
     ocp = OptimalControl(model, duration=duration or DT * intervals, intervals=intervals, **more)
-    goal = ocp.reference("goal", 1.0)
+    goal = ocp.reference("goal", goal)
     ocp.initial()
     ocp.minimize("error", integral=10 * (x - goal) ** 2 + 0.01 * u**2, end=(x - goal) ** 2)
     if soft is not None:
@@ -125,12 +125,19 @@ def test_parameters_reach_all_scenarios_or_one():
     assert step["valve"] == pytest.approx(by_hand.controls[0, 0], abs=1e-4)
     assert step.plan["fast"]["k"] == pytest.approx(1.2)
     assert step.plan["slow"]["goal"] == pytest.approx(0.5)
+    mixed = mpc.step([0.2, 0.0], k=0.9).plan  # what a scenario states for itself stays
+    assert [mixed[name]["k"][0] for name in RATES] == [0.9, 0.5, 1.5]
     wrong = mpc.step([0.2, 0.0], fast={"k": np.nan})
     assert wrong.status == "last plan"
     assert wrong.reason == "the parameter fast: k has nan"
 
 
 def test_numbers_that_are_none_and_a_deadline_end_in_a_status():
+    goals = {name: {"goal": lambda t: 1 / (t < 2)} for name in RATES}
+    own = MPC(Scenarios(tank(goal=None), goals), default=0, deadline=60.0)
+    assert [own.step([0.0, 0.0], t).status for t in (0, 3)] == ["solved", "default"]
+    with pytest.raises(InputError, match=r"every part .* states 'goal' .* nominal=\{'goal': …\}"):
+        own.step([0.0, 0.0], goal=1.0)
     mpc = MPC(Scenarios(tank(), RATES), deadline=60.0)
     assert mpc.prepare([0.0, 0.0])["nominal"].success
     assert mpc.step([0.0, 0.0]).record.warm
@@ -138,20 +145,17 @@ def test_numbers_that_are_none_and_a_deadline_end_in_a_status():
 
 
 def test_what_is_no_robust_controller_is_refused():
-    with pytest.raises(InputError, match="OptimalControl or Scenarios, got Phases"):
-        MPC(Phases({"a": tank()}))
-    loose = tank()
+    loose, free, mpc = tank(), tank(duration=Free(1.0)), MPC(Scenarios(tank(), RATES))
     loose.fixed.pop("flow")
-    with pytest.raises(InputError, match="tank leaves flow free at the start"):
-        MPC(Scenarios(loose, RATES))
-    free = tank(duration=Free(1.0))
-    with pytest.raises(InputError, match=r"duration of tank is free.*give the problem a fixed"):
-        MPC(Scenarios(free, RATES))
-    mpc = MPC(Scenarios(tank(), RATES))
-    with pytest.raises(InputError, match="x has 1 entries"):
-        mpc.step([1.0])
-    with pytest.raises(InputError, match=r"no part of tank has a parameter 'gaol'.*goal"):
-        mpc.step([0.0, 0.0], gaol=1.0)
+    for call, words in (
+        (lambda: MPC(Phases({"a": tank()})), "OptimalControl or Scenarios, got Phases"),
+        (lambda: MPC(Scenarios(loose, RATES)), "tank leaves flow free at the start"),
+        (lambda: MPC(Scenarios(free, RATES)), "duration of tank is free.*give the problem a fixed"),
+        (lambda: mpc.step([1.0]), "x has 1 entries"),
+        (lambda: mpc.step([0.0, 0.0], gaol=1.0), "no part of tank has a parameter 'gaol'.*goal"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
     assert mpc.records == []
 
 

@@ -26,6 +26,7 @@ from casadi_hybrid.control import (
     Soft,
     Solution,
 )
+from casadi_hybrid.control.ocp import solved
 from casadi_hybrid.verify import verify
 
 METHODS = {
@@ -40,14 +41,16 @@ METHODS = {
 MESH = [0.0, 0.1, 0.3, 0.35, 0.5, 0.7, 1.0]
 
 
-def swing(method: Any, *, linear: bool = False, length: float = 1.0) -> OptimalControl:
+def swing(
+    method: Any, *, linear: bool = False, length: float = 1.0, low: float = -2, g: float = 9.81
+) -> OptimalControl:
     model = Model("swing")
-    angle = model.state("angle", scale=2.0, unit="rad", lower=-2)
+    angle = model.state("angle", scale=2.0, unit="rad", lower=low)
     rate = model.state("rate", unit="rad/s")
     torque = model.control("torque", lower=-0.9, upper=0.9, unit="N m", linear=linear)
     rope = model.parameter("rope", length)
     wind = model.reference("wind", lambda t: 0.3 * np.sin(3 * t))
-    model.rates(angle=rate, rate=-9.81 / rope * ca.sin(angle) + torque + wind * model.time)
+    model.rates(angle=rate, rate=-g / rope * ca.sin(angle) + torque + wind * model.time)
     model.output("height", -rope * ca.cos(angle), unit="m")
     ocp = OptimalControl(model, duration=1.2, intervals=6, method=method, mesh=MESH)
     ocp.initial(angle=1, rate=0)
@@ -354,8 +357,25 @@ def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
     assert light["height"].tolist() == swung["height"].tolist()
     assert light.units["torque"] == "N m"
     assert light.stats["return_status"] == swung.stats["return_status"]
-    with pytest.raises(InputError, match="laid out otherwise"):
+    with pytest.raises(InputError, match="not laid out as"):
         Solution.load(path, swing(MultipleShooting()))
+    for changed, words in (
+        ({"low": -1.9}, r"the lower limit of angle\[0\] \(in 2 rad\) is -0.95, it was -1$"),
+        (
+            {"g": 9.0},
+            r"does not solve this problem: dynamics of rate\[5,1\] is off by 0.2",
+        ),
+    ):
+        with pytest.raises(InputError, match=words):
+            Solution.load(path, swing(Collocation(), **changed))
+    early = swing(Collocation())
+    early.options["max_iter"] = 1
+    program = early.numbers().with_limits(
+        "torque", early.limitable["torque"], *np.array([[-0.5], [0.5]])
+    )
+    stopped = early.solution(program, *solved(early.solver, program, {}))
+    again = Solution.load(stopped.save(tmp_path / "early"), swing(Collocation()))
+    assert (again.success, again.violation().largest) == (False, stopped.violation().largest)
     other = tmp_path / "other.npz"
     other.write_text("no archive")
     with pytest.raises(InputError, match="holds no saved solution"):

@@ -359,6 +359,8 @@ class NlpSolver(Signature):
         )
 
         folder = pathlib.Path(folder)
+        if folder.is_file():
+            raise InputError(f"folder must be a folder, but {folder} is a file; name another")
         name = check_name(self._name if name is None else name)
         check_problem(self._problem)
 

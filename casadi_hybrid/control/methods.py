@@ -18,7 +18,7 @@ from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.horizon import Horizon, each
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, between, lagrange
-from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta, plain_step
+from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta, check_step, plain_step
 
 Step = RungeKutta | Integrator | DiscreteMap
 
@@ -47,8 +47,7 @@ class _Shooting:
     inner: int = 0
 
     def __post_init__(self) -> None:
-        if not hasattr(self.step, "function"):
-            raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {self.step!r}")
+        check_step(self.step)
         count(self.inner, "inner")
 
     def graphs(self, model: Model) -> Any:

@@ -19,8 +19,8 @@ from casadi_hybrid.control.signals import (
     by_name,
     column,
     expression,
+    flat,
     known,
-    numbers,
     places,
 )
 from casadi_hybrid.problem.expressions import labels
@@ -141,7 +141,7 @@ class Model:
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare a number, or a column of numbers, that may change between solves."""
-        values = numbers(value, f"value of {name!r}").ravel()
+        values = flat(value, f"value of {name!r}")
         signal = Signal.of(name, values.size, scale=scale, unit=unit)
         self.values[name] = column(values, values.size, f"value of {name!r}")
         return self._declare("parameter", signal)
@@ -236,15 +236,11 @@ class Model:
         if not limits:
             return self
         other = copy.copy(self)
-        other.signals = {
-            kind: {
-                name: replace(s, lower=limits[name][0], upper=limits[name][1], moved=(None, None))
-                if name in limits
-                else s
-                for name, s in signals.items()
-            }
-            for kind, signals in self.signals.items()
-        }
+        other.signals = {kind: dict(signals) for kind, signals in self.signals.items()}
+        for signals in other.signals.values():
+            for name in signals.keys() & limits.keys():
+                new = dict(zip(("lower", "upper"), limits[name], strict=True))
+                signals[name] = replace(signals[name], **new, moved=(None, None))
         other.__dict__.pop("limiting", None)
         return other
 
@@ -306,7 +302,7 @@ class Model:
         values = getattr(values, f"{kind}s", values)
         if not isinstance(values, Mapping):
             total = self.size(kind)
-            given = numbers(values, what).ravel()
+            given = flat(values, what)
             if given.size != total:
                 raise InputError(
                     f"{what} has {given.size} entries; {self.name} has {total} of {kind}, "

@@ -17,7 +17,7 @@ from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.storing import renumbered
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import start_of, start_values, with_numbers
+from casadi_hybrid.control.starting import refuse_guessed, start_of, start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -103,7 +103,11 @@ class OptimalControl(Statement):
         """Solve with these numbers; see :meth:`numbers`.
 
         A solution as the guess brings its multipliers along: the solver starts warm from them.
+
+        Raises:
+            InputError: for what does not fit, and for a state of :meth:`initial` without a number.
         """
+        refuse_guessed(self, x0)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
         known = start_of(self, program, guess) if isinstance(guess, Solution) else {}
         return self.solution(program, *solved(self.solver, program, known))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
@@ -130,20 +131,21 @@ class Program:
 
     def names_at(self, times: Array, time_unit: str) -> tuple[list[str], list[str]]:
         """Names of unknowns and of rows with the times of their stages: ``speed at 1.4 s``."""
-        names = self.variable_names, self.constraint_names
-        for found, key, blocks in zip(names, "xg", (self.variables, self.constraints), strict=True):
-            for name, block in blocks.items():
-                rows, columns = block.shape
-                for j, place in enumerate(block.where if columns > 1 else ()):
-                    at = times[min(self.stages[key][place], times.size - 1)]
-                    label = block.label(name, j % rows)
-                    found[place] = f"{label} at {at:.4g} {time_unit}".rstrip()
-        return names
+        said = np.array([f" at {time:.4g} {time_unit}".rstrip() for time in times])
+        when = {key: said[np.minimum(at, times.size - 1)] for key, at in self.stages.items()}
+        names = _entries(self.variables, self.n, when["x"])
+        return names, _entries(self.constraints, self.m, when["g"])
 
     def sides(self, x: Array, g: Array) -> Iterator[tuple[str, Array, Array, Array, Any]]:
         """Yield ``x`` and ``g`` with values, lower and upper bounds and blocks."""
         yield "x", x, self.lbx, self.ubx, self.variables
         yield "g", g, self.lbg, self.ubg, self.constraints
+
+    def at(self, x: Any) -> tuple[float, Array]:
+        """Return f and g at a point, in the program's own unknowns."""
+        nlp = self.nlp
+        f, g = ca.Function("at", [nlp["x"], nlp["p"]], [nlp["f"], nlp["g"]])(x, self.p)
+        return float(f), np.asarray(g.full(), dtype=float).ravel()
 
     @checked_call
     def unpack(self, x: Any) -> dict[str, Array]:
@@ -243,7 +245,15 @@ class Program:
         return start
 
 
-def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:
+def common(one: Mapping[str, Block], other: Mapping[str, Block]) -> np.ndarray:
+    """Return the places of what both have by name, a row for each of them."""
+    same = [(block.where, other[name].where) for name, block in one.items()
+            if name in other and other[name].shape == block.shape]  # fmt: skip
+    return np.hstack([np.zeros((2, 0), dtype=int), *(np.array(pair) for pair in same)])
+
+
+def _entries(blocks: Mapping[str, Block], total: int, when: Any = None) -> list[str]:
+    """Names of all entries, of several columns with the number of each, or when it is."""
     names = [""] * total
     for name, block in blocks.items():
         rows, columns = block.shape
@@ -251,7 +261,8 @@ def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:
             label, at = block.label(name, j % rows), str(j // rows)
             if block.entries and block.stride > 1:
                 at = "{},{}".format(*divmod(j // rows, block.stride))
-            names[place] = f"{label}[{at}]".replace("][", ",") if rows * columns > 1 else label
+            of = f"{label}[{at}]".replace("][", ",") if when is None else label + when[place]
+            names[place] = of if columns > 1 else label
     return names
 
 

@@ -154,6 +154,17 @@ def numbers(value: Any, what: str) -> Array:
         raise InputError(f"{what} must be numbers, got {value!r}") from None
 
 
+def flat(value: Any, what: str) -> Array:
+    """Return numbers as one column; no matrix, whose order nobody could know."""
+    values = numbers(value, what)
+    if values.size > max(values.shape, default=1):
+        raise InputError(
+            f"{what} has the shape {values.shape}; give {values.size} numbers; A.ravel(order='F') "
+            "are those of which ca.reshape makes a matrix A again"
+        )
+    return values.ravel()
+
+
 def moment(time: Any) -> float:
     """Return the time of a step as a finite number."""
     try:
@@ -176,7 +187,7 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
 
 def column(value: Any, size: int, what: str) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
-    values = numbers(value, what).ravel()
+    values = flat(value, what)
     if np.isnan(values).any():
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
@@ -318,6 +329,10 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
         ) from None
     strange = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
     if strange:
+        if strange[0] in (symbol.name() for column in arguments for symbol in ca.symvar(column)):
+            unknown = (
+                "is another model's or problem's by the same name; take the symbol of this one"
+            )
         raise InputError(f"{what} has {strange[0]!r}, which {unknown}")
     return no_comparison(value, what)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, KeysView, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking, measures, storing
@@ -50,6 +48,7 @@ class Ended:
     def load(cls, path: str | Path, ocp: Any) -> Any:
         """Read a solution of a problem, stated as it was when saved.
 
+        The problem's costs, rows and limits are compared at the point with what they were there.
         What a file says without its problem is :meth:`Saved.read`.
 
         Args:
@@ -59,15 +58,11 @@ class Ended:
             What its ``solve`` returns: of several parts the solution of all, ``found["ascent"]``.
 
         Raises:
-            InputError: where the file is no solution, or that of another problem.
+            InputError: where the file is no solution, or that of another problem; it says what
+                differs.
         """
         saved = storing.Saved.read(path)
-        point: dict[str, Any] = dict(saved.point_for(ocp.program))
-        found = {name: point.pop(name) for name in ("x", "lam_x", "lam_g")}
-        program = replace(followed(replace(ocp.program, **point)), **point)
-        nlp = program.nlp
-        found["f"] = ca.Function("f", [nlp["x"], nlp["p"]], [nlp["f"]])(found["x"], program.p)
-        return ocp.solution(program, found, saved.stats, saved.explanation)
+        return ocp.solution(saved.program(ocp), saved.point, saved.stats, saved.explanation)
 
     def plot(
         self,
@@ -300,7 +295,9 @@ class Solution(Ended):
     @property
     def unmet(self) -> list[measures.Excess]:
         """What is violated most where it should hold, the worst first; nothing of a solution."""
-        return checking.unmet(self.program, self.x, self._rows(self.x), self.ocp, self.times)
+        return checking.unmet(
+            self.program, self.x, self.program.at(self.x)[1], self.ocp, self.times
+        )
 
     @property
     def another_guess(self) -> str:
@@ -315,7 +312,7 @@ class Solution(Ended):
             return ""
         contradiction = self.explanation.partition("Worst violations")[0]
         x0 = self.program.x0
-        begun = checking.unmet(self.program, x0, self._rows(x0), self.ocp, self.times)
+        begun = checking.unmet(self.program, x0, self.program.at(x0)[1], self.ocp, self.times)
         states = self.ocp.model.signals["state"].keys()
         first, last = (states <= given.keys() for given in (self.ocp.fixed, self.ocp.ends))
         for excess in self.unmet:
@@ -343,7 +340,7 @@ class Solution(Ended):
             tol: of the solve.
             side: ``"lower"``, ``"upper"`` or ``"either"``.
         """
-        at, lam = (self.x, self._rows(self.x)), (self.lam_x, self.lam_g)
+        at, lam = (self.x, self.program.at(self.x)[1]), (self.lam_x, self.lam_g)
         return Named(checking.active(self.program, at, lam, tol, side), "limit")
 
     def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
@@ -380,10 +377,6 @@ class Solution(Ended):
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        parts = self.values, self.multipliers, self.units, self.costs
-        return storing.Saved.of(self, self.ocp.name, *parts).write(path)
-
-    def _rows(self, x: Array) -> Array:
-        nlp = self.program.nlp
-        g = ca.Function("g", [nlp["x"], nlp["p"]], [nlp["g"]])
-        return np.asarray(g(x, self.program.p).full(), dtype=float).ravel()
+        told = {"units": self.units, "costs": self.costs}
+        saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers, **told)
+        return saved.write(path)

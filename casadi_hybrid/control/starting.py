@@ -41,6 +41,17 @@ def start_values(
     return program.with_start(_guess(ocp, program, initial, guess))
 
 
+def refuse_guessed(ocp: Statement, x0: Any) -> None:
+    """Refuse a start that nobody gave: the guesses of the states are none."""
+    given = x0 if x0 is None or isinstance(x0, Mapping) else ocp.fixed
+    missing = [n for n, value in ocp.fixed.items() if value is None and n not in (given or ())]
+    if missing:
+        raise InputError(
+            f"{', '.join(missing)} of {ocp.name} has no number at the start; give solve(…) all "
+            f"states, or {{{missing[0]!r}: …}}, or state initial({missing[0]}=…)"
+        )
+
+
 def with_numbers(
     ocp: Statement, laid: Laid, x0: Any, time: float, parameters: Mapping[str, Any]
 ) -> tuple[Program, dict[str, Array]]:

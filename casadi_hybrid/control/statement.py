@@ -22,8 +22,10 @@ from casadi_hybrid.control.signals import (
     column,
     expression,
     finite,
+    flat,
     known,
-    numbers,
+    pair_of,
+    sizes,
     spread,
 )
 from casadi_hybrid.control.steps import Free
@@ -117,6 +119,21 @@ class Statement:
         return f"<{type(self).__name__} {self.name!r}: {'; '.join(said)}>"
 
     @property
+    def nominal(self) -> Self:
+        """The problem, of scenarios the one that they have in common."""
+        return self
+
+    @property
+    def prefixed(self) -> dict[str, Self]:
+        """The parts of the program by the prefix of their names; the first is the nominal one."""
+        return {"": self}
+
+    @property
+    def limitable(self) -> dict[str, Any]:
+        """What has limits, by name."""
+        return {**{c.name: c for c in self.constraints}, **self.model.unknowns}
+
+    @property
     def given(self) -> dict[str, Signal]:
         """Parameters and references by name, the model's first."""
         return {**self.model.signals["parameter"], **self.signals}
@@ -128,7 +145,7 @@ class Statement:
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "") -> Any:
         """Add numbers for costs and constraints that may change between solves."""
-        values = numbers(value, f"value of {name!r}").ravel()
+        values = flat(value, f"value of {name!r}")
         return self._declare(Signal.of(name, values.size, unit=unit), values)
 
     def lacking(self, given: Collection[str]) -> list[str]:
@@ -203,7 +220,8 @@ class Statement:
     def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Fix states at the start; without any, all that are not. Of two calls the last one counts.
 
-        The numbers are those of a solve without ``x0``; states left out of an argument keep them.
+        The numbers are those of a solve without ``x0``; states left out of an argument keep them. A
+        state without one has to be given to each solve.
         """
         self._open()
         states = self.model.signals["state"]
@@ -221,7 +239,7 @@ class Statement:
             signal = known(name, self.model.signals["state"], "state")
             if not isinstance(value, ca.SX | ca.MX | str):
                 finite(value, signal.size, f"final {name!r}")
-            wanted = self._expression(value, f"final {name!r}")
+            wanted = self.own_expression(value, f"final {name!r}")
             gap, label = self.model.symbol(name) - wanted, f"final {name}"
             if name in self.ends:
                 self.constraints = [c for c in self.constraints if c.name != label]
@@ -264,7 +282,7 @@ class Statement:
         if all(part is None for part in parts.values()):
             raise InputError(f"{name!r} costs nothing; give integral, sum, start or end")
         parts = {
-            key: self._expression(0 if part is None else part, f"{key} of {name!r}")
+            key: self.own_expression(0 if part is None else part, f"{key} of {name!r}")
             for key, part in parts.items()
         }
         for key, part in parts.items():
@@ -345,9 +363,12 @@ class Statement:
         lower: Any = -np.inf,
         upper: Any = np.inf,
         scale: Any = 1.0,
-        guess: Guess = 0.0,
+        guess: Guess = None,
     ) -> None:
-        """Let the solver choose a parameter of the model, one value for the whole horizon."""
+        """Let the solver choose a parameter of the model, one value for the whole horizon.
+
+        A solve begins at ``guess``, by default at the value that it was declared with.
+        """
         self._open()
         signal = known(name, self.model.signals["parameter"], "parameter")
         if signal.varying:
@@ -357,6 +378,7 @@ class Statement:
             self.model.symbol(name),
         ):
             raise InputError(f"{name!r} is in a limit of the model; it cannot be free")
+        guess = self.model.values[name] if guess is None else guess
         self.freed[name] = Signal.of(name, signal.size, lower, upper, scale, guess, signal.unit)
 
     def guess(self, values: Mapping[str, Guess] | None = None, /, **named: Guess) -> None:
@@ -434,7 +456,10 @@ class Statement:
         p = ca.vertcat(p, *own, self.duration)
         return ca.Function(name, [x, z, u, p, t], expressions)
 
-    def _constrain(self, name: str, place: str, expression: Any, *rest: Any) -> None:
+    def _constrain(
+        self, name: str, place: str, expression: Any, lower: Any, upper: Any, equal: Any,
+        scale: Any, soft: Any, unit: str, at: str = "inside",
+    ) -> None:  # fmt: skip
         self._open()
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
@@ -448,14 +473,24 @@ class Statement:
                 f"{self.name} has {name!r} already: limits, multipliers and plans could not tell "
                 "them apart; give the constraint a name of its own"
             )
-        sides = [side for side in rest[:3] if side is not None]
-        if len(sides) == 1 and isinstance(sides[0], ca.SX) and not sides[0].is_constant():
-            rest = tuple(0 if s is sides[0] else s for s in rest)
-            expression = self._expression(expression, repr(name)) - self._expression(
-                sides[0], f"limit of {name!r}"
-            )
-        expression = ca.vec(self._expression(expression, repr(name)))
-        self.constraints.append(Constraint.of(name, place, expression, *rest))
+        if equal is not None:
+            if lower is not None or upper is not None:
+                raise InputError(f"{name!r} has equal and a limit; give one or the other")
+            lower = upper = equal
+        elif lower is None and upper is None:
+            raise InputError(f"{name!r} has no limit; give lower, upper or equal")
+        expression = self.own_expression(expression, repr(name))
+        given = [side for side in (lower, upper) if side is not None]
+        if given[0] is given[-1] and isinstance(given[0], ca.SX) and not given[0].is_constant():
+            expression -= self.own_expression(given[0], f"limit of {name!r}")
+            lower, upper = (None if side is None else 0 for side in (lower, upper))
+        expression = ca.vec(expression)
+        size = int(expression.numel())
+        sides, typical = pair_of(name, size, (lower, upper)), sizes(name, size, scale)
+        price = Soft.of(soft, f"soft of {name!r}")
+        self.constraints.append(
+            Constraint(name, place, expression, *sides, typical, price, at, unit)
+        )
 
     def _declare(self, signal: Signal, value: Any) -> Any:
         self._open()
@@ -473,7 +508,8 @@ class Statement:
         rows = "dynamics", "continuity", "equations", "equations at grid points"
         return {*self._symbols, *of_model, "time", "duration", *rows}
 
-    def _expression(self, value: Any, what: str) -> Any:
+    def own_expression(self, value: Any, what: str) -> Any:
+        """Return an expression of symbols of the problem and its model, and of no others."""
         arguments = [*self.model.arguments, *self._symbols.values(), self.duration]
         unknown = (
             f"{self.name} does not know; declare it in the model, or by parameter(…) or "

@@ -12,12 +12,11 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
+from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.reading.measures import entry_name
+from casadi_hybrid.control.reading.judging import named
 from casadi_hybrid.control.signals import (
-    Array,
-    Signal,
     by_name,
     column,
     known,
@@ -83,6 +82,8 @@ def steady(
         >>> steady(tank, level=0.44)["inflow"]
         1.2
     """
+    if not isinstance(model, Model):
+        raise InputError(f"model must be a Model, got {type(model).__name__}")
     start = {name: begin[where] for kind in KINDS for begin in [first_guess(model, kind)]
              for name, where in model.places(kind).items()}  # fmt: skip
     values = dict(model.values)
@@ -104,48 +105,32 @@ def steady(
         there = ~np.isnan(given)
         for side in (lower, upper, start):
             side[name] = np.where(there, given, side[name])
-    scale = _stacked({name: signal.scale for name, signal in signals.items()})
-    z = ca.SX.sym("z", scale.size)
-    x, a, u = ca.vertsplit(ca.DM(scale) * z, np.cumsum([0, *map(model.size, KINDS)]).tolist())
+    assembly, units = Assembly(model.name, ca.SX), {name: s.unit for name, s in signals.items()}
+    of = {
+        name: assembly.variable(name, s.size, [0], lower=lower[name], upper=upper[name],
+                                start=start[name], scale=s.scale) for name, s in signals.items()
+    }  # fmt: skip
+    x, a, u = (ca.vertcat(ca.SX(0, 1), *(of[name] for name in model.signals[k])) for k in KINDS)
     moved = model.moves.rate(x, a, u, p, time) - (x if model.discrete else 0)
-    moved = moved / ca.DM(scale[: model.size("state")])
-    rows = ca.vertcat(moved, model.moves.equations(x, a, u, p, time))
-    x0 = _stacked(start) / scale
-    nlp = {"x": z, "f": 0.5 * ca.sumsqr(z - ca.DM(x0)), "g": rows}
-    bounds = {"lbx": _stacked(lower) / scale, "ubx": _stacked(upper) / scale, "lbg": 0, "ubg": 0}
+    word, per = ("change", "") if model.discrete else ("rate", f"/{model.time_unit}")
+    for name, where in model.places("state").items():
+        row, unit = f"{word} of {name}", units[name]
+        assembly.constrain(row, moved[where], [0], scale=signals[name].scale)
+        units[row] = unit and unit + per
+    if model.size("algebraic"):
+        rows = model.moves.equations(x, a, u, p, time)
+        assembly.constrain("equations", rows, [0], entries=model.equation_names)
+    away = ca.vertcat(*((of[name] - start[name]) / s.scale for name, s in signals.items()))
+    assembly.cost = 0.5 * ca.sumsqr(away)
+    program = assembly.build()
+    names = named(program, units)
     for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow
-        solver = nlpsol("steady", "hybrid", nlp, {**_names(model), "constr_viol_tol": tol})
-        found = solver(x0=x0, **bounds)
+        solver = nlpsol("steady", "hybrid", dict(program.nlp), {**names, "constr_viol_tol": tol})
+        found = solver(**program.arguments)
         if solver.stats()["success"]:
             break
     if not solver.stats()["success"]:
         raise InputError(f"no steady state of {model.name} was found: {solver.explain()}")
-    point = scale * found["x"].full().ravel()
-    parts = zip(KINDS, np.split(point, np.cumsum([*map(model.size, KINDS)])[:-1]), strict=True)
-    return Steady(*({name: number(part[where]) for name, where in model.places(kind).items()}
-                    for kind, part in parts))  # fmt: skip
-
-
-def _names(model: Model) -> dict[str, list[str]]:
-    """Names of unknowns and rows with their units, as :func:`labels` has them of a program."""
-
-    def entries(signal: Signal, prefix: str = "", per: str = "") -> list[str]:
-        unit = signal.unit and signal.unit + per
-        said = [" ".join(filter(None, ("" if scale == 1.0 else f"{scale:g}", unit)))
-                for scale in signal.scale]  # fmt: skip
-        names = [prefix + entry_name(signal.name, i, signal.scale) for i in range(signal.size)]
-        return [f"{name} (in {of})" if of else name for name, of in zip(names, said, strict=True)]
-
-    moved, per = ("change", "") if model.discrete else ("rate", f"/{model.time_unit}")
-    states = model.signals["state"].values()
-    return {
-        "variable_names": [name for s in model.unknowns.values() for name in entries(s)],
-        "constraint_names": [
-            *(name for s in states for name in entries(s, f"{moved} of ", per)),
-            *model.equation_names,
-        ],
-    }
-
-
-def _stacked(parts: Mapping[str, Any]) -> Array:
-    return np.concatenate([np.zeros(0), *(np.ravel(part) for part in parts.values())])
+    point = program.unpack(found["x"])
+    return Steady(*({name: number(point[name].ravel()) for name in model.signals[kind]}
+                    for kind in KINDS))  # fmt: skip

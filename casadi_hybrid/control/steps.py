@@ -145,9 +145,15 @@ class DiscreteMap:
 
 def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator) -> Any:
     """Return the step of a model: a discrete one's own, the one given, IDAS of a DAE, another."""
-    if model.discrete:
-        return DiscreteMap()
-    return step or (Integrator("idas") if model.size("algebraic") else otherwise)
+    step = otherwise if step is None and not model.size("algebraic") else step or Integrator("idas")
+    check_step(step)
+    return DiscreteMap() if model.discrete else step
+
+
+def check_step(step: Any) -> None:
+    """Refuse what is no step of a model."""
+    if isinstance(step, type) or not callable(getattr(step, "function", None)):
+        raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {step!r}")
 
 
 def plain_step(step: Any, model: Model) -> ca.Function:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.signals import Array, pair_of, sizes
+from casadi_hybrid.control.signals import Array
 
 AT = ("points", "ends", "inside", "intervals")
 SOFT = "soft limits"
@@ -66,7 +66,7 @@ class Soft:
             return cls(linear=float(price))
         except (TypeError, ValueError):
             raise InputError(
-                f"{what} must be a Soft(…), a linear weight or None, got {price!r}"
+                f"{what} must be a Soft(…), a positive linear weight or None, got {price!r}"
             ) from None
 
 
@@ -97,29 +97,3 @@ class Constraint:
     soft: Soft | None = None
     at: str = "inside"
     unit: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        place: str,
-        expression: Any,
-        lower: Any,
-        upper: Any,
-        equal: Any,
-        scale: Any,
-        soft: Any,
-        unit: str,
-        at: str = "inside",
-    ) -> Constraint:
-        """Check the numbers and spread them over the entries."""
-        size = int(expression.numel())
-        if equal is not None:
-            if lower is not None or upper is not None:
-                raise InputError(f"{name!r} has equal and a limit; give one or the other")
-            lower = upper = equal
-        elif lower is None and upper is None:
-            raise InputError(f"{name!r} has no limit; give lower, upper or equal")
-        least, most = pair_of(name, size, (lower, upper))
-        typical, price = sizes(name, size, scale), Soft.of(soft, f"soft of {name!r}")
-        return cls(name, place, expression, least, most, typical, price, at, unit)

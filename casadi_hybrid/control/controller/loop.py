@@ -15,7 +15,7 @@ from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, prices, violations
+from casadi_hybrid.control.predictive.problem import Problem, prices, violations
 from casadi_hybrid.control.predictive.spare import Spare
 from casadi_hybrid.control.program import Program
 
@@ -34,18 +34,16 @@ def exported(
     folder: str | Path,
     x: Any,
     name: str | None,
-    *,
     steps: int,
-    loops: bool | None,
-    cold: bool,
     parameters: Mapping[str, Any],
+    **how: Any,
 ) -> Export:
     """See :meth:`MPC.export`."""
     from casadi_hybrid.control.controller.softened import Ahead, Softened  # noqa: PLC0415 - only here
     from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
 
     problem, limits = answers.search.problem, answers.limits
-    ocp = nominal(problem)
+    ocp = problem.nominal
     lengths = ocp.length * np.diff(ocp.fractions)
     if ocp.free_duration is not None or float(np.ptp(lengths)) > _EVEN * lengths[0]:
         raise InputError(
@@ -75,14 +73,14 @@ def exported(
         np.inf if deadline is None else deadline,
     )  # fmt: skip
     loop = _steps(problem, limits, float(lengths[0]), steps, parameters)
-    return export_law(problem.solver, law, folder, name, loop=loop, loops=loops, cold=cold)
+    return export_law(problem.solver, law, folder, name, loop=loop, **how)
 
 
 def _steps(
     problem: Problem, limits: Limits, length: float, steps: int, parameters: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """The changes of a loop in which the plant is the model, each from the plan moved on."""
-    ocp, prefix = nominal(problem), next(iter(parts(problem)))
+    ocp, prefix = problem.nominal, next(iter(problem.prefixed))
     states, places = ocp.model.signals["state"], ocp.model.places("control")
     program: Program = problem.program
     if any(program.variables[prefix + name].shape[1] == 1 for name in states):

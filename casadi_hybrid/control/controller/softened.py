@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from casadi_hybrid.control.controller.names import after, enumeration, quantities, table
 from casadi_hybrid.control.following import Following
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.engine.export.export import Export
 from casadi_hybrid.engine.export.functions import named, text_of_functions
@@ -125,8 +125,8 @@ class Softened:
         own = self.program
         if program.p.size != own.p.size:
             raise AssertionError("the softened problem has other parameters")
-        x = _common(program.variables, own.variables)
-        g = _common(program.constraints, own.constraints)
+        x = common(program.variables, own.variables)
+        g = common(program.constraints, own.constraints)
         labels = dict.fromkeys(label for label, _ in self.amounts)
         names = quantities([(label, 1, 1, "", "") for label in labels], "limit")
         at = {quantity.name: quantity.at for quantity in names}
@@ -147,13 +147,3 @@ class Softened:
             "amount_of": table(np.repeat([at[label] for label, _ in self.amounts],
                                          [block.where.size for _, block in self.amounts])),
         }  # fmt: skip
-
-
-def _common(one: Mapping[str, Block], other: Mapping[str, Block]) -> np.ndarray:
-    """The places of what both have by name."""
-    same = [
-        (block.where, other[name].where)
-        for name, block in one.items()
-        if name in other and other[name].shape == block.shape
-    ]
-    return np.hstack([np.zeros((2, 0), dtype=int), *(np.array(pair) for pair in same)])

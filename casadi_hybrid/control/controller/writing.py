@@ -168,7 +168,11 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "hard": relaxed is None, "delay": False, "warm_only": written.cold is None,
         "state_count": len(starts) // len(law.parts),
         "time_from": f"v[{place['time'].at}]" if "time" in place else "0.0",
-        "interval": f"{ocp.length * float(ocp.fractions[1]):g}",
+        "period": (
+            f"Call a step once an interval, every {ocp.length * float(ocp.fractions[1]):g} of the "
+            "model's time" if ocp.free_duration is None else
+            "The duration is free and no period follows from it: call a step whenever you measure"
+        ),
         "input_fields": members(inputs), "input_places": enumeration(inputs, f"{upper}_IN"),
         "inputs": values.size, "output_fields": members(outputs),
         "output_places": enumeration(outputs, f"{upper}_OUT"), "outputs": many,

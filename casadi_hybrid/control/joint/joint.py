@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from casadi_hybrid.control.reading import measures, storing
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
-from casadi_hybrid.control.starting import start_values, with_numbers
+from casadi_hybrid.control.starting import refuse_guessed, start_values, with_numbers
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class JointSolution(Ended):
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
         costs = {name: part.objective for name, part in self.parts.items()}
-        parts = rows, multipliers, units, costs
-        return storing.Saved.of(self, self.program.name, *parts).write(path)
+        told = {"units": units, "costs": costs}
+        return storing.Saved.of(self, self.program.name, rows, multipliers, **told).write(path)
 
     @property
     def links(self) -> dict[str, Array]:
@@ -140,6 +140,11 @@ class Joint:
         self.options = by_name(solver, "solver")
 
     @property
+    def prefixed(self) -> dict[str, OptimalControl]:
+        """The parts by the prefix of their names in the program."""
+        return {f"{label}/": part for label, part in self.parts.items()}
+
+    @property
     def model(self) -> Any:
         """The model of the first part."""
         return next(iter(self.parts.values())).model
@@ -150,7 +155,7 @@ class Joint:
         kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in self.parts.values()]
         assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
         horizons = self._lay(assembly)
-        models = {f"{label}/": part.model for label, part in self.parts.items()}
+        models = {prefix: part.model for prefix, part in self.prefixed.items()}
         program = following(assembly.build(), models)
         for part in self.parts.values():
             part.closed = part.model.closed = True
@@ -167,8 +172,7 @@ class Joint:
     @cached_property
     def solver(self) -> Any:
         """The solver of the program, made at the first use."""
-        parts = {f"{label}/": part for label, part in self.parts.items()}
-        return solver_of(self.program, self.options, parts)
+        return solver_of(self.program, self.options, self.prefixed)
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -179,28 +183,23 @@ class Joint:
             x0: state at the start.
             time: at the start.
             guess: where to begin: a :class:`JointSolution`, or by part and name.
-            **parameters: by name for all parts that know it, or a dictionary for one part by the
-                part's name.
+            **parameters: by name for all parts that know it, but for scenarios that state it for
+                themselves, or a dictionary for one part by the part's name, which counts most.
         """
         if isinstance(guess, JointSolution):
             return self.with_numbers(x0, time, parameters).with_x0(guess.x)
-        own = by_name(guess, "guess")
-        return self._numbered(
-            x0, parameters, lambda label, laid, begin, values: start_values(
-                self.parts[label], laid, begin, time, own.get(label), values)
-        )  # fmt: skip
+        return self._numbered(x0, time, parameters, by_name(guess, "guess"))
 
     def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program as :meth:`numbers` does, but with the start that it has."""
-        return self._numbered(
-            x0, parameters, lambda label, laid, begin, values: with_numbers(
-                self.parts[label], laid, begin, time, values)[0]
-        )  # fmt: skip
+        return self._numbered(x0, time, parameters, None)
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
     ) -> JointSolution:
         """Solve with these numbers; see :meth:`numbers`. A solution as the guess starts it warm."""
+        for label, part in self.parts.items():
+            refuse_guessed(part, x0 if self._begins(label) else None)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
         known = {}
         if isinstance(guess, JointSolution):
@@ -227,19 +226,20 @@ class Joint:
         objective = float(found["f"])
         return JointSolution(parts, program, x, lam_x, lam_g, objective, dict(stats), explanation)
 
-    def _numbered(
-        self, x0: Any, parameters: Mapping[str, Any], write: Callable[..., Program]
-    ) -> Program:
+    def _numbered(self, x0: Any, time: float, parameters: Any, guess: Any) -> Program:
         """The program after the numbers of every part were written into it, one by one.
 
-        Its limits follow all of them, for parts may have unknowns in common.
+        Without guesses it keeps its start. Its limits follow all of them, for parts may have
+        unknowns in common.
         """
         program = self.program
         for label in self.parts:
             part = replace(program.part(f"{label}/"), following=None)
             laid = replace(self.laid[label], program=part)
-            begin = x0 if self._begins(label) else None
-            found = write(label, laid, begin, self._parameters(label, parameters))
+            at = self.parts[label], laid, x0 if self._begins(label) else None, time
+            values = self._parameters(label, parameters)
+            found = (with_numbers(*at, values)[0] if guess is None
+                     else start_values(*at, guess.get(label), values))  # fmt: skip
             program = replace(program, **found.arguments)
         return followed(program)
 
@@ -254,16 +254,26 @@ class Joint:
         """Values of the part's parameters that it brings along."""
         return {}
 
+    @property
+    def stated(self) -> set[str]:
+        """Parameters that every part brings along."""
+        return set.intersection(*(set(self._fixed(label)) for label in self.parts))
+
     def _parameters(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        values = dict(self._fixed(label))
-        own = self.parts[label].given
+        fixed, own = self._fixed(label), self.parts[label].given
+        values = dict(fixed)
         everyones = {name for part in self.parts.values() for name in part.given}
         for name, value in given.items():
             if name in self.parts:
                 if name == label:
                     values |= dict(value)
+            elif name in self.stated:
+                raise InputError(
+                    f"every part of {self.name} states {name!r} for itself, so that {name}= would "
+                    f"change none; give one of them another: {label}={{{name!r}: …}}"
+                )
             elif name in own:
-                values[name] = value
+                values.setdefault(name, value)
             elif name not in everyones:
                 raise InputError(
                     f"no part of {self.name} has a parameter {name!r}"

@@ -14,7 +14,7 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.joint.joint import Joint
 from casadi_hybrid.control.laying import lay_phase
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.signals import known
+from casadi_hybrid.control.signals import by_name, known
 
 
 class Phases(Joint):
@@ -68,9 +68,12 @@ class Phases(Joint):
             raise InputError(f"{phase!r} is the first phase; use its initial(…)")
         if part.closed:
             raise InputError(f"{self.name} is closed: its program exists. State all before that")
-        for name, value in {**(values or {}), **named}.items():
+        before = list(self.parts)[list(self.parts).index(phase) - 1]
+        what = f"at the start of {phase!r}, in symbols of {before!r},"
+        for name, value in {**by_name(values, "jump"), **named}.items():
             known(name, part.model.signals["state"], "state")
-            self.jumps[phase][name] = value
+            own = self.parts[before].own_expression
+            self.jumps[phase][name] = None if value is None else own(value, f"{name!r} {what}")
 
     def _begins(self, label: str) -> bool:
         return label == next(iter(self.parts))
@@ -99,7 +102,7 @@ class Phases(Joint):
                 value = source.model.symbol(name)
             else:
                 continue
-            value = ca.vec(ca.SX(value))
+            value = ca.vec(value)
             if value.numel() != signal.size:
                 raise InputError(
                     f"{name!r} of {other!r} has {signal.size} entries; what it begins with has "

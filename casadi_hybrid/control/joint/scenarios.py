@@ -36,7 +36,8 @@ class Scenarios(Joint):
     Args:
         ocp: the problem.
         scenarios: by name, the values of parameters; the first is the nominal one. What a scenario
-            leaves out has the value that the problem has. See :func:`branches`.
+            states stays; what it leaves out has the value that the problem has, or that a solve or
+            a step gives. See :func:`branches`.
         weights: one for each scenario; equal ones by default. They are divided by their sum.
         shared: number of intervals with common controls in any case, at least 1.
         name: for messages.
@@ -76,7 +77,7 @@ class Scenarios(Joint):
         self.scenarios = given
         self.weights = dict(zip(self.parts, (shares / shares.sum()).tolist(), strict=True))
         self.shared = int(shared)
-        self.ocp = ocp
+        self.ocp = self.nominal = ocp
 
     def _fixed(self, label: str) -> Mapping[str, Any]:
         return self.scenarios[label]

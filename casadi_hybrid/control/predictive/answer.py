@@ -8,15 +8,7 @@ from typing import Any
 
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.limits import Limits
-from casadi_hybrid.control.predictive.problem import (
-    Problem,
-    nominal,
-    parts,
-    prices,
-    said,
-    softened,
-    violated,
-)
+from casadi_hybrid.control.predictive.problem import Problem, prices, said, softened, violated
 from casadi_hybrid.control.predictive.search import Found, Question, Search
 from casadi_hybrid.control.terms import Soft
 
@@ -48,7 +40,7 @@ class Answers:
     """
 
     def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
-        self.limits = Limits(nominal(ocp), parts(ocp))
+        self.limits = Limits(ocp.nominal, ocp.prefixed)
         self.search = Search(ocp, tolerance, self.limits)
         self._soft = soft
         self._aid: Search | None = None
@@ -72,7 +64,7 @@ class Answers:
         if self._soft is not None and (question.far or self._strained):
             why = "a step before no plan was found that keeps all limits"
             if question.far:
-                far = said(question.far, nominal(self.search.problem))
+                far = said(question.far, self.search.problem.nominal)
                 why = f"the state is outside its limits ({far})"
             relaxed = self._softened(question, why)
             over = relaxed.violated.keys() - prices(self.search.problem)
@@ -112,5 +104,5 @@ class Answers:
         if not found.usable or found.plan is None:
             return Answer([found], "", why)
         over = violated(aid.problem, program, found.plan.x, aid.tolerance)
-        why += f"; limits exceeded: {said(over, nominal(aid.problem))}" if over else ""
+        why += f"; limits exceeded: {said(over, aid.problem.nominal)}" if over else ""
         return Answer([found], words.SOFTENED, why, over)

@@ -23,10 +23,7 @@ class Limits:
 
     def __init__(self, ocp: Statement, prefixes: Iterable[str] = ("",)) -> None:
         self._model, self._prefixes = ocp.model, list(prefixes)
-        self.declared: dict[str, Any] = {
-            **{constraint.name: constraint for constraint in ocp.constraints},
-            **ocp.model.unknowns,
-        }
+        self.declared = ocp.limitable
         self._changed: dict[str, Sides] = {}
         self._sides = {kind: (ocp.model.limits(kind, "lower"), ocp.model.limits(kind, "upper"))
                        for kind in ("state", "control")}  # fmt: skip

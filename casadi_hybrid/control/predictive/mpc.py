@@ -14,17 +14,18 @@ from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
+from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.answer import Answer, Answers
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, refuse
+from casadi_hybrid.control.predictive.problem import Problem, refuse
 from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Gain, Gains, Record, Step, arrays, table
-from casadi_hybrid.control.signals import Array, NumberError, by_name, moment
+from casadi_hybrid.control.signals import NumberError, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
@@ -84,8 +85,8 @@ class MPC:
         records: the telemetry of all steps since the start or :meth:`reset`, about a kilobyte each.
             A loop that runs for days deletes them: ``del mpc.records[:-1]``.
         applied: the controls applied last, which :meth:`OptimalControl.moves` and ``previous``
-            speak of; None, for their guesses, before the first step. Set them where others hold the
-            plant until then; :func:`simulate` does so by its ``u0``.
+            speak of; None, for their guesses, before the first step. Set them, by name too, where
+            others hold the plant until then; :func:`simulate` does so by its ``u0``.
 
     Raises:
         InputError: for what does not fit, by the argument's name.
@@ -131,7 +132,7 @@ class MPC:
         positive(tolerance, "tolerance")
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
         self.records: list[Record] = []
-        self._one = nominal(ocp)
+        self._one = ocp.nominal
         self._spare = Spare(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
@@ -166,7 +167,7 @@ class MPC:
         self._left, self._waited = np.inf, 0
         self._keep(self._prepared)
         self._time: float | None = None
-        self.applied: Array | None = None
+        self.applied: Any = None
         self._answers.reset()
         self._delay.reset()
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
@@ -216,7 +217,8 @@ class MPC:
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
         if self.applied is not None:  # for a problem that asks for it
-            before = {name: self.applied[self._places[of]] for name, of in self._one.lagged.items()}
+            applied = self._one.model.vector("control", self.applied, "applied")
+            before = {name: applied[self._places[of]] for name, of in self._one.lagged.items()}
             parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
@@ -327,12 +329,12 @@ class MPC:
                 :meth:`NlpSolver.export`.
             OSError: where the folder cannot be written to.
         """
+        if "x0" in parameters:
+            raise InputError("the state that an MPC exports is x=, not x0=")
         if not self._spare.settled:
             self._spare.settle(beginning(self.ocp, x, 0.0, parameters))
-        return exported(
-            self._answers, self._spare, self._delay, self._period, self.deadline, folder, x, name,
-            steps=steps, loops=loops, cold=cold, parameters=parameters,
-        )  # fmt: skip
+        asked = self._answers, self._spare, self._delay, self._period, self.deadline
+        return exported(*asked, folder, x, name, steps, parameters, loops=loops, cold=cold)
 
     def telemetry(self) -> dict[str, Any]:
         """Return the fields of all records as arrays, one entry a step."""
@@ -359,7 +361,9 @@ class MPC:
             program = numbers(state, at, given)
         except NumberError as error:  # of a function of time, or limits that follow them cross
             flaw = "; ".join(filter(None, (flaw, str(error))))
-            clean = {name: 0.0 for name, signal in self._one.given.items() if signal.varying}
+            clean: Any = {name: 0.0 for name, s in self._one.given.items() if s.varying}
+            if isinstance(self.ocp, Scenarios):  # what they state for themselves too
+                clean = dict.fromkeys(self.ocp.parts, clean)
             given = {n: v for n, v in given.items() if not isinstance(v, Mapping)} | clean
             try:
                 program = numbers(state, at, given)
@@ -368,7 +372,7 @@ class MPC:
                 program = numbers(state, at, given)
         if self._delay.seconds and not flaw:
             try:
-                one = program.part(next(iter(parts(self.ocp))))
+                one = program.part(next(iter(self.ocp.prefixed)))
                 state = self._delay.ahead(state, at - self._delay.seconds, one)
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"

@@ -11,7 +11,6 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.loop.table import Table
-from casadi_hybrid.control.predictive.problem import nominal, parts
 from casadi_hybrid.control.signals import Array, places
 from casadi_hybrid.control.terms import Constraint
 
@@ -32,7 +31,7 @@ def judged(
     first = next(filter(None, asked), None)
     if first is None:
         return {}, {}, (), ()
-    ocp, model, prefix = nominal(first[0]), first[0].model, next(iter(parts(first[0])))
+    ocp, model, prefix = first[0].nominal, first[0].model, next(iter(first[0].prefixed))
     *_, last = lasting = list(accumulate(asked, lambda old, new: new or old, initial=first))[1:]
     programs = [program.part(prefix) for _, program in [*lasting, last]]
     own = {f"limits of {name}" for name in ocp.softened}  # judged as those of the states

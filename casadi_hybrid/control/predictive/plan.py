@@ -12,8 +12,8 @@ import numpy as np
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
-from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.predictive.problem import Problem
+from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.solution import Solution
 
@@ -39,7 +39,7 @@ class Plan:
     @property
     def ocp(self) -> OptimalControl:
         """The problem, of scenarios the one that they have in common."""
-        return nominal(self.problem)
+        return self.problem.nominal
 
     @property
     def duration(self) -> float:
@@ -65,7 +65,7 @@ class Plan:
         """Return a point of the program with these states at the start of every part."""
         begin = x.copy()
         places = self.ocp.model.places("state")
-        for prefix in parts(self.problem):
+        for prefix in self.problem.prefixed:
             for name, where in places.items():
                 block = self.program.variables[prefix + name]
                 begin[block.where[: block.shape[0]]] = state[where] / block.scale[:, 0]
@@ -73,7 +73,7 @@ class Plan:
 
     def state(self, time: float) -> Array:
         """Return all states with which the plan, moved on to a later time, begins."""
-        x, prefix = self.moved(time)["x0"], next(iter(parts(self.problem)))
+        x, prefix = self.moved(time)["x0"], next(iter(self.problem.prefixed))
         return np.concatenate([self.program.variables[prefix + name].read(x)[:, 0]
                                for name in self.ocp.model.signals["state"]])  # fmt: skip
 
@@ -90,7 +90,7 @@ class Plan:
             return None
         times = self.times
         k = int(np.searchsorted(times, time + self._slack, side="right")) - 1
-        rows, prefix = [], next(iter(parts(self.problem)))
+        rows, prefix = [], next(iter(self.problem.prefixed))
         for name, signal in self.ocp.model.signals["control"].items():
             values = self.program.variables[prefix + name].read(self.x)
             if signal.linear:
@@ -174,19 +174,8 @@ def transferred(plan: Plan, problem: Problem) -> Plan:
     if plan.problem is problem:
         return plan
     source, target = plan.program, problem.program
-
-    def taken(
-        stacked: Array, into: Array, given: Mapping[str, Block], blocks: Mapping[str, Block]
-    ) -> Array:
-        found = into.copy()
-        for name, block in blocks.items():
-            known = given.get(name)
-            if known is not None and known.shape == block.shape:
-                found[block.where] = stacked[known.where]
-        return found
-
-    variables = source.variables, target.variables
-    x = taken(plan.x, target.x0, *variables)
-    lam_x = taken(plan.lam_x, np.zeros(target.n), *variables)
-    lam_g = taken(plan.lam_g, np.zeros(target.m), source.constraints, target.constraints)
+    x, lam_x, lam_g = target.x0.copy(), np.zeros(target.n), np.zeros(target.m)
+    of_x, into_x = common(source.variables, target.variables)
+    of_g, into_g = common(source.constraints, target.constraints)
+    x[into_x], lam_x[into_x], lam_g[into_g] = plan.x[of_x], plan.lam_x[of_x], plan.lam_g[of_g]
     return Plan(problem, target, x, lam_x, lam_g, plan.time)

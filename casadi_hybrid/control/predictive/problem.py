@@ -25,25 +25,13 @@ _DEARER = 100.0
 """The price of a limit on moves where others cost 1, so that it gives way last."""
 
 
-def parts(problem: Problem) -> dict[str, OptimalControl]:
-    """Return what the program consists of by the prefix of its names, the nominal one first."""
-    if isinstance(problem, OptimalControl):
-        return {"": problem}
-    return {f"{label}/": part for label, part in problem.parts.items()}
-
-
-def nominal(problem: Problem) -> OptimalControl:
-    """Return the problem itself, or the one that all scenarios have."""
-    return problem if isinstance(problem, OptimalControl) else problem.ocp
-
-
 def refuse(problem: Problem) -> None:
     """Refuse what no predictive controller can be made of."""
     if not isinstance(problem, OptimalControl | Scenarios):
         raise InputError(
             f"ocp must be an OptimalControl or Scenarios, got {type(problem).__name__}"
         )
-    ocp = nominal(problem)
+    ocp = problem.nominal
     if not ocp.model.signals["control"]:
         raise InputError(f"{problem.name} has no control, so there is nothing to apply")
     loose = [name for name in ocp.model.signals["state"] if name not in ocp.fixed]
@@ -105,7 +93,7 @@ def violated(problem: Problem, program: Program, x: Array, near: float) -> dict[
 def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
     """Return the unknowns that are violations, each with the name of its limit."""
     found = []
-    for prefix in parts(problem):
+    for prefix in problem.prefixed:
         for name, block in program.part(prefix).variables.items():
             if name.startswith(_PREFIX):
                 label = name.removeprefix(_PREFIX)
@@ -117,7 +105,7 @@ def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
 
 def prices(problem: Problem) -> set[str]:
     """Return the names of what has limits that may be exceeded at a price."""
-    ocp = nominal(problem)
+    ocp = problem.nominal
     return {*ocp.softened, *(c.name for c in ocp.constraints if c.soft)}
 
 

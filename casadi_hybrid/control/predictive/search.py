@@ -16,7 +16,7 @@ from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
-from casadi_hybrid.control.predictive.problem import Problem, nominal
+from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.result.result import Result
@@ -104,14 +104,20 @@ class Search:
             for name, block in blocks.items():
                 self._names[key][block.where] = name
 
+    @property
+    def zeros(self) -> dict[str, float]:
+        """Numbers for the references that each step has to give."""
+        stated = getattr(self.problem, "stated", ())
+        return dict.fromkeys(self.problem.nominal.lacking(stated), 0.0)
+
     def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program with the numbers of a step, its start aside."""
         return self._limits.put_into(self.problem.with_numbers(x0, time, parameters))
 
     def used_once(self, until: float) -> Found:
         """Solve from the declared start, and from what that comes to; return the former."""
-        zeros = dict.fromkeys(nominal(self.problem).lacking(()), 0.0)
-        question = Question(self.problem.numbers(**zeros), parameters=zeros, until=until)
+        given = self.zeros
+        question = Question(self.problem.numbers(**given), parameters=given, until=until)
         found = self.run(question)
         if found.plan is not None:
             later = float(found.plan.times[1])

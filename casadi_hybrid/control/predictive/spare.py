@@ -12,7 +12,6 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.plan import Plan, beginning
-from casadi_hybrid.control.predictive.problem import nominal, parts
 from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steady import steady
@@ -64,7 +63,7 @@ class Spare:
 
     def settle(self, plan: Plan) -> None:
         """Find out what the default is: where the model rests near the end of a plan or guess."""
-        program, model = plan.program.part(next(iter(parts(plan.problem)))), self._model
+        program, model = plan.program.part(next(iter(plan.problem.prefixed))), self._model
         read = {name: block.read(plan.x) for name, block in program.variables.items()}
         guess = {name: read[name][:, -1] for name in model.signals["state"]}
         guess |= {
@@ -127,14 +126,14 @@ def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
             "before the loop"
         )
     if not spare.settled:
-        zeros = dict.fromkeys(nominal(answers.search.problem).lacking(()), 0.0)
-        spare.settle(first.plan or beginning(answers.search.problem, parameters=zeros))
+        search = answers.search
+        spare.settle(first.plan or beginning(search.problem, parameters=search.zeros))
         if asked and spare.flaw:
             flaws.append(
                 f"{spare.flaw}: without a plan, as after a missed deadline, it applies "
                 f"{spare.said}. Choose with default= or fallback="
             )
-            if nominal(answers.search.problem).lagged:
+            if answers.search.problem.nominal.lagged:
                 flaws.append(
                     "Moves count from the guesses of the controls, zero if none, until mpc.applied "
                     "or simulate(u0=) says what holds the plant"

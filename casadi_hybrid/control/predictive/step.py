@@ -14,7 +14,6 @@ from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import parts
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.sensing import of_unknowns
 from casadi_hybrid.control.signals import Array, known, number
@@ -70,7 +69,7 @@ class Gains:
         if plan.problem is not self._problem:
             self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
             self._problem = plan.problem
-        prefixes = list(parts(plan.problem))
+        prefixes = list(plan.problem.prefixed)
         begins = [program.parameters[f"{prefix}initial {name}"].where
                   for prefix in prefixes for name in model.signals["state"]]  # fmt: skip
         dx, _ = of_unknowns(self._sensitivities, plan, np.concatenate(begins))

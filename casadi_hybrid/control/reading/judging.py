@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import casadi as ca
@@ -45,6 +46,13 @@ def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[s
         begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
         begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
                    for name, wanted in ocp.ends.items()}  # fmt: skip
+    return named(program, units, begins)
+
+
+def named(
+    program: Program, units: Mapping[str, str], begins: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, list[str]]:
+    """Return the names, with the units and where the rows count from by the names of blocks."""
     of_x, of_g = program.variable_names, program.constraint_names
     for names, blocks, of in ((of_x, program.variables, {}), (of_g, program.constraints, begins)):
         for name in blocks.keys() & units.keys():  # others are of several quantities

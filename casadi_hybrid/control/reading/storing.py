@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,17 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import npz_path, pandas
-from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.following import followed
+from casadi_hybrid.control.program import BOUNDS, Program
 from casadi_hybrid.control.reading.dense import Samples
+from casadi_hybrid.control.reading.judging import labels
 from casadi_hybrid.control.reading.measures import entry_name
 from casadi_hybrid.control.signals import Array, ByName
 
-VERSION = 1
+VERSION = 2
 """Of the layout of the file."""
+SAME = 1e-6
+"""Difference of numbers of a program, in its scales, that rounding and integrators may make."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,9 @@ class Saved(ByName):
         units: by name.
         costs: by name.
         stats: what the solver said, as far as it is numbers and texts.
-        point: ``x``, ``lam_x``, ``lam_g`` and the numbers of the program, stacked and scaled.
+        point: ``x``, ``lam_x``, ``lam_g``, ``f``, ``g`` and the numbers of the program, stacked and
+            scaled.
+        limits: of the program, that are not as declared: lower and upper, in physical units.
         identity: the names of its unknowns and rows.
     """
 
@@ -46,35 +52,31 @@ class Saved(ByName):
     costs: Mapping[str, float]
     stats: Mapping[str, Any] = field(repr=False)
     point: Mapping[str, Array] = field(repr=False)
+    limits: Mapping[str, Array] = field(repr=False)
     identity: Mapping[str, Any] = field(repr=False)
     explanation: str = ""
 
     @classmethod
-    def of(
-        cls,
-        solution: Any,
-        name: str,
-        rows: Mapping[str, Array],
-        multipliers: Mapping[str, Array],
-        units: Mapping[str, str],
-        costs: Mapping[str, float],
-    ) -> Saved:
+    def of(cls, solution: Any, name: str, rows: Any, multipliers: Any, **shown: Any) -> Saved:
         """Return what a file says of a solution of one horizon or of several."""
         program, stacked = solution.program, {k: np.atleast_2d(v) for k, v in multipliers.items()}
         point = {key: getattr(solution, key) for key in ("x", "lam_x", "lam_g")} | program.arguments
-        end = solution.stats, point, identity(program), solution.explanation
-        return cls(name, solution.times, rows, stacked, units, costs, *end)
+        point |= dict(zip("fg", map(np.asarray, program.at(solution.x)), strict=True))
+        limits = {limited: np.array(pair) for limited, pair in program.limits.items()}
+        shown |= {"stats": solution.stats, "explanation": solution.explanation}
+        shown |= {"point": point, "limits": limits, "identity": identity(program)}
+        return cls(name, solution.times, rows, stacked, **shown)
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
         arrays: dict[str, Any] = {"times": self.times}
         names: dict[str, list[str]] = {}
-        for part in ("rows", "multipliers", "point"):
+        for part in (parts := ("rows", "multipliers", "point", "limits")):
             held = getattr(self, part)
             names[part] = list(held)
             arrays |= {f"{part}.{i}": value for i, value in enumerate(held.values())}
-        texts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in
-                 ("times", "rows", "multipliers", "point")}  # fmt: skip
+        texts = {f.name: getattr(self, f.name) for f in fields(self)
+                 if f.name not in ("times", *parts)}  # fmt: skip
         stats = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.stats.items()}
         said = {k: v for k, v in stats.items() if isinstance(v, int | float | str | None)}
         texts |= {"names": names, "version": VERSION, "stats": said}
@@ -95,15 +97,37 @@ class Saved(ByName):
                  for part, held in names.items()}  # fmt: skip
         return cls(times=arrays["times"], **parts, **texts)
 
-    def point_for(self, program: Program) -> dict[str, Array]:
-        """Return the stacked numbers for a program, which must be the one that was solved."""
-        if self.identity != identity(program):
-            raise InputError(
-                f"the file is of {self.name!r} with {self.point['x'].size} unknowns and "
-                f"{self.point['lam_g'].size} rows; the problem given is laid out otherwise. State "
-                "it as it was when it was saved, with the same mesh, method and scales"
-            )
-        return dict(self.point)
+    def program(self, ocp: Any) -> Program:
+        """Return the program of a problem, which must be the one that was solved, with its numbers.
+
+        Raises:
+            InputError: where it is laid out otherwise, or has other costs, rows or limits.
+        """
+        program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
+        program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
+        for label, pair in self.limits.items():
+            prefix, part = next(item for item in ocp.prefixed.items() if label.startswith(item[0]))
+            if not np.array_equal(program.limits.get(label, ()), pair):  # it follows no parameter
+                name = label.removeprefix(prefix)
+                program = program.with_limits(name, part.limitable[name], pair[0], pair[1], prefix)
+        if said := "; ".join(self._other(program, labels(program, ocp.prefixed))):
+            raise InputError(f"the file of {self.name!r} does not solve this problem: {said}")
+        return program
+
+    def _other(self, program: Program, names: Mapping[str, Any]) -> Iterator[str]:
+        """What a program has otherwise at the point, the largest difference of each kind."""
+        f, g = program.at(self.point["x"])
+        of = {"f": ["the objective"], "g": names["constraint_names"], "x": names["variable_names"]}
+        values: dict[str, Any] = {"f": f, "g": g} | {key: getattr(program, key) for key in BOUNDS}
+        for key, value in values.items():
+            now, had = np.atleast_1d(value), np.atleast_1d(self.point[key])
+            apart = np.flatnonzero(~np.isclose(now, had, SAME, SAME, equal_nan=True))
+            if apart.size:
+                at = apart[np.argmax(np.abs(now[apart] - had[apart]))]
+                side = {"l": "the lower limit of ", "u": "the upper limit of "}.get(key[0], "")
+                was = f"{now[at]:.6g}, it was {had[at]:.6g}"
+                said = f"off by {now[at] - had[at]:.3g}" if key == "g" else was
+                yield f"{side}{of[key[-1]][at]} is {said}"
 
 
 def packed(path: str | Path, key: str, texts: Any, arrays: Mapping[str, Any]) -> Path:
@@ -135,14 +159,19 @@ def identity(program: Program) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def alike(program: Program, solved: Mapping[str, Any], said: str) -> Program:
+    """Return a program, refusing one whose identity is not that of the one that was solved."""
+    if identity(program) != solved:
+        raise InputError(
+            f"{said}, which is not laid out as {program.name!r}: other quantities, constraints, "
+            "mesh, scales or another method. Give the problem as it was when it was solved"
+        )
+    return program
+
+
 def renumbered(program: Program, solved: Program) -> Program:
     """Return a program with the numbers of one that is laid out alike."""
-    if identity(program) != identity(solved):
-        raise InputError(
-            f"the solution is of {solved.name!r}, which is not laid out as {program.name!r} on its "
-            "mesh: other quantities, constraints, scales or another method. Give the problem that "
-            "was solved"
-        )
+    program = alike(program, identity(solved), f"the solution is of {solved.name!r}")
     return replace(program, **solved.arguments, limits=solved.limits)
 
 

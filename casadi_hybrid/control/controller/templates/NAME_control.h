@@ -1,5 +1,5 @@
-/* @NAME@ by name and in physical units: measured state in, control out. One call an interval of
- * @interval@ (time unit of the model). Beside @NAME@.h, which has the solver. */
+/* @NAME@ by name and in physical units: measured state in, control out. Beside @NAME@.h, which has
+ * the solver. @period@. */
 #ifndef @UPPER@_CONTROL_H
 #define @UPPER@_CONTROL_H
 
@@ -29,7 +29,7 @@ enum {
 
 @if limited@
 /* Limits that may change between steps, in physical units; a side that was declared without a limit
- * is not here. Upper and lower ones do not become equal. */
+ * is not here. A lower and an upper one that differ stay different, equal ones stay equal. */
 @if follows@
 /* One that is NAN is the expression of inputs that it was declared as, and follows them. */
 @end@
