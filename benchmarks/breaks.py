@@ -90,12 +90,7 @@ BREAKS = (
     ),
     Break("a printed median altered", "paper/printed.py", "1: 19.5,", "1: 18.5,"),
     Break("a printed ‖M‖ altered", "paper/printed.py", "3: 21.54,", "3: 12.54,"),
-    Break(
-        "the last ‖M‖ for the largest",
-        "paper/experiment.py",
-        _RECORDED,
-        "float(norms[-1]) if",
-    ),
+    Break("the last ‖M‖ for the largest", "paper/experiment.py", _RECORDED, "float(norms[-1]) if"),
     Break(
         "no noise on the gradient",
         "claims/noise.py",
@@ -250,13 +245,7 @@ BREAKS = (
         "HOLDS if len(missed) < len(figures) else REFUTED",
         (REPORTING,),
     ),
-    Break(
-        "twice is competitive",
-        "paper/verdicts.py",
-        '"≤ 1.5",',
-        '"≤ 2",',
-        (REPORTING,),
-    ),
+    Break("twice is competitive", "paper/verdicts.py", '"≤ 1.5",', '"≤ 2",', (REPORTING,)),
     Break(
         "tracking in one direction",
         "paper/verdicts.py",

@@ -163,16 +163,7 @@ class Solver:
         every = int(log) if isinstance(log, bool) else count(log, "log")
         before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
         return self.run(
-            Call(
-                numbers,
-                self.limits,
-                warm,
-                before,
-                callback,
-                self.stopping,
-                history,
-                every,
-            )
+            Call(numbers, self.limits, warm, before, callback, self.stopping, history, every)
         )
 
     def run(self, call: Call) -> Result:

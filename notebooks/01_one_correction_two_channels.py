@@ -47,10 +47,7 @@ def stated(unit=1.0):
     return Problem(
         x=x,
         f=-0.25 * ca.sumsqr(x) - 0.5 * x[0] + 0.3 * x[2],
-        h={
-            "cylinder": (x[0] ** 2 + x[1] ** 2 - 2) / 2,
-            "saddle": unit * (x[2] - x[0] * x[1] / 2),
-        },
+        h={"cylinder": (x[0] ** 2 + x[1] ** 2 - 2) / 2, "saddle": unit * (x[2] - x[0] * x[1] / 2)},
         name="cylinder and saddle",
     )
 

@@ -100,10 +100,7 @@ conditions = np.geomspace(1, 30, 20)
 plot_curves(
     {
         "": {
-            label: (
-                conditions,
-                [designed(model(c), cancellation=kind).norm_M for c in conditions],
-            )
+            label: (conditions, [designed(model(c), cancellation=kind).norm_M for c in conditions])
             for label, kind in cancellations.items()
         }
     },

@@ -137,12 +137,7 @@ reached = {
     ]
     for key in BASELINES
 }
-NAMES = (
-    "linearized AL, η",
-    "linearized AL, c = 10",
-    "linearized AL, c = 20",
-    "PDHG",
-)
+NAMES = ("linearized AL, η", "linearized AL, c = 10", "linearized AL, c = 20", "PDHG")
 plot_curves(
     {"": {name: (LEVELS, reached[key]) for key, name in zip(BASELINES, NAMES, strict=True)}},
     xlabel="condition level κ",

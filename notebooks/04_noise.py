@@ -54,11 +54,7 @@ print("cheapest speeds (10 %):", best.x.round(3), " flows (L/s):", (B @ best.x).
 STEPS = 60
 M = 1.5 * np.linalg.inv(B @ B.T)
 steps = {"eta_x": 0.25, "eta_d": 0.6 * np.linalg.inv(B @ B.T)}
-splits = {
-    "no memory": (M, 0 * M),
-    "half and half": (M / 2, M / 2),
-    "all memory": (0 * M, M),
-}
+splits = {"no memory": (M, 0 * M), "half and half": (M / 2, M / 2), "all memory": (0 * M, M)}
 # The law starts without a memory, so the noise is heard from its second step on.
 epsilon = NOISE * np.random.default_rng(4).standard_normal((STEPS, 2))
 epsilon[0] = 0.0

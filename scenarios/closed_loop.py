@@ -252,10 +252,7 @@ def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[
 
 
 def finish_courses(
-    arguments: argparse.Namespace,
-    courses: Sequence[Course],
-    facts: Mapping[str, Any],
-    **rest: Any,
+    arguments: argparse.Namespace, courses: Sequence[Course], facts: Mapping[str, Any], **rest: Any
 ) -> int:
     """Finish a scenario of closed loops: the hybrid solver's first, then the reference's."""
     ours, reference = courses[:2]

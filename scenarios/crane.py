@@ -34,16 +34,7 @@ from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
 
-from casadi_hybrid.control import (
-    EKF,
-    MPC,
-    Model,
-    OptimalControl,
-    Plant,
-    Run,
-    Soft,
-    simulate,
-)
+from casadi_hybrid.control import EKF, MPC, Model, OptimalControl, Plant, Run, Soft, simulate
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "crane"

@@ -26,13 +26,7 @@ SOFT = LIMIT | {"linewidth": 1.4, "linestyle": ":"}
 TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
 """How a set point is drawn."""
 
-CIRCLES = {
-    "color": "#000000",
-    "linestyle": "",
-    "marker": "o",
-    "markersize": 4,
-    "fillstyle": "none",
-}
+CIRCLES = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4, "fillstyle": "none"}
 """How the answer that ours is compared with is drawn."""
 
 

@@ -53,11 +53,7 @@ SUMMARY = "the law as a controller of two plants with noisy sensors: three split
 
 RATE = 0.9
 """ρ: an error shrinks to a tenth in 22 steps."""
-SPLITS = {
-    "all augmentation": "augmentation",
-    "all memory": "memory",
-    "designed split": "designed",
-}
+SPLITS = {"all augmentation": "augmentation", "all memory": "memory", "designed split": "designed"}
 BUSES = ((2, "bus 8, noisy voltmeter"), (1, "bus 5, good voltmeter"))
 
 

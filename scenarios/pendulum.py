@@ -162,9 +162,7 @@ def main(argv: list[str] | None = None) -> int:
         problem,
         runs,
         peers,
-        checks=[
-            Check("largest difference of x_t between the three splits", apart(runs), 1e-9),
-        ],
+        checks=[Check("largest difference of x_t between the three splits", apart(runs), 1e-9)],
         facts={
             "effort (N²m²s)": default.f * UNIT**2 * dt,
             "largest torque (N·m)": float(np.abs(ours["u"]).max()),

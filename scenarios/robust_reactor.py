@@ -42,16 +42,7 @@ import numpy as np
 from closed_loop import KktResiduals
 from drawing import LIMIT
 from matplotlib.figure import Figure
-from reactor import (
-    COOLING,
-    EXCHANGE,
-    FEED,
-    FEED_TEMPERATURE,
-    HEAT,
-    HOTTEST,
-    RATE,
-    speed,
-)
+from reactor import COOLING, EXCHANGE, FEED, FEED_TEMPERATURE, HEAT, HOTTEST, RATE, speed
 from reporting import TOL, Check, Column, parser, progress, table
 from solving import STRICT, finish_answers, solve
 

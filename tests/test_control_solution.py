@@ -361,10 +361,7 @@ def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
         Solution.load(path, swing(MultipleShooting()))
     for changed, words in (
         ({"low": -1.9}, r"the lower limit of angle\[0\] \(in 2 rad\) is -0.95, it was -1$"),
-        (
-            {"g": 9.0},
-            r"does not solve this problem: dynamics of rate\[5,1\] is off by 0.2",
-        ),
+        ({"g": 9.0}, r"does not solve this problem: dynamics of rate\[5,1\] is off by 0.2"),
     ):
         with pytest.raises(InputError, match=words):
             Solution.load(path, swing(Collocation(), **changed))

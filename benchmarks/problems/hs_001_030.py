@@ -169,15 +169,7 @@ def hs017(x1, x2):
     return rosenbrock(x1, x2), [ge(x2**2 - x1), ge(x1**2 - x2)]
 
 
-@hs(
-    18,
-    x0=(2, 2),
-    f_star=5,
-    x_star=(sqrt(250), sqrt(2.5)),
-    lbx=(2, 0),
-    ubx=50,
-    feasible=False,
-)
+@hs(18, x0=(2, 2), f_star=5, x_star=(sqrt(250), sqrt(2.5)), lbx=(2, 0), ubx=50, feasible=False)
 def hs018(x1, x2):
     return 0.01 * x1**2 + x2**2, [ge(x1 * x2 - 25), ge(x1**2 + x2**2 - 25)]
 
@@ -292,15 +284,6 @@ def hs029(x1, x2, x3):
     return -x1 * x2 * x3, [ge(-(x1**2) - 2 * x2**2 - 4 * x3**2 + 48)]
 
 
-@hs(
-    30,
-    x0=(1, 1, 1),
-    f_star=1,
-    x_star=(1, 0, 0),
-    lbx=(1, -10, -10),
-    ubx=10,
-    f0=3,
-    feasible=True,
-)
+@hs(30, x0=(1, 1, 1), f_star=1, x_star=(1, 0, 0), lbx=(1, -10, -10), ubx=10, f0=3, feasible=True)
 def hs030(x1, x2, x3):
     return x1**2 + x2**2 + x3**2, [ge(x1**2 + x2**2 - 1)]

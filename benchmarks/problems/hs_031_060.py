@@ -88,16 +88,7 @@ def hs036(x1, x2, x3):
     return -x1 * x2 * x3, [ge(72 - x1 - 2 * x2 - 2 * x3)]
 
 
-@hs(
-    37,
-    x0=(10, 10, 10),
-    f_star=-3456,
-    x_star=(24, 12, 12),
-    lbx=0,
-    ubx=42,
-    f0=-1000,
-    feasible=True,
-)
+@hs(37, x0=(10, 10, 10), f_star=-3456, x_star=(24, 12, 12), lbx=0, ubx=42, f0=-1000, feasible=True)
 def hs037(x1, x2, x3):
     return -x1 * x2 * x3, [ge(72 - x1 - 2 * x2 - 2 * x3), ge(x1 + 2 * x2 + 2 * x3)]
 
@@ -129,12 +120,7 @@ def hs041(x1, x2, x3, x4):
     return 2 - x1 * x2 * x3, [eq(x1 + 2 * x2 + 2 * x3 - x4)]
 
 
-@hs(
-    42,
-    x0=(1, 1, 1, 1),
-    f_star=28 - 10 * sqrt(2),
-    x_star=(2, 2, 0.6 * sqrt(2), 0.8 * sqrt(2)),
-)
+@hs(42, x0=(1, 1, 1, 1), f_star=28 - 10 * sqrt(2), x_star=(2, 2, 0.6 * sqrt(2), 0.8 * sqrt(2)))
 def hs042(x1, x2, x3, x4):
     f = (x1 - 1) ** 2 + (x2 - 2) ** 2 + (x3 - 3) ** 2 + (x4 - 4) ** 2
     return f, [eq(x1 - 2), eq(x3**2 + x4**2 - 2)]
@@ -167,14 +153,7 @@ def hs044(x1, x2, x3, x4):
     return f, [ge(row) for row in rows]
 
 
-@hs(
-    45,
-    x0=(2, 2, 2, 2, 2),
-    f_star=1,
-    x_star=(1, 2, 3, 4, 5),
-    lbx=0,
-    ubx=(1, 2, 3, 4, 5),
-)
+@hs(45, x0=(2, 2, 2, 2, 2), f_star=1, x_star=(1, 2, 3, 4, 5), lbx=0, ubx=(1, 2, 3, 4, 5))
 def hs045(x1, x2, x3, x4, x5):
     return 2 - x1 * x2 * x3 * x4 * x5 / 120, []
 
@@ -205,12 +184,7 @@ def hs048(x1, x2, x3, x4, x5):
     return f, [eq(x1 + x2 + x3 + x4 + x5 - 5), eq(x3 - 2 * (x4 + x5) + 3)]
 
 
-@hs(
-    49,
-    x0=(10, 7, 2, -3, 0.8),
-    f_star=0,
-    x_star=(1, 1, 1, 1, 1),
-)
+@hs(49, x0=(10, 7, 2, -3, 0.8), f_star=0, x_star=(1, 1, 1, 1, 1))
 def hs049(x1, x2, x3, x4, x5):
     f = (x1 - x2) ** 2 + (x3 - 1) ** 2 + (x4 - 1) ** 4 + (x5 - 1) ** 6
     return f, [eq(x1 + x2 + x3 + 4 * x4 - 7), eq(x3 + 5 * x5 - 6)]

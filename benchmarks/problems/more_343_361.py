@@ -46,14 +46,7 @@ tp344 = tp(344, x0=(2, 2, 2), **_WRIGHT)(_wright)
 tp345 = tp(345, x0=(0, 0, 0), **_WRIGHT)(_wright)
 
 
-@tp(
-    347,
-    x0=(0.7, 0.2, 0.1),
-    f_star=17374.625,
-    x_star=(0, 0, 1),
-    lbx=0,
-    ubx=1,
-)
+@tp(347, x0=(0.7, 0.2, 0.1), f_star=17374.625, x_star=(0, 0, 1), lbx=0, ubx=1)
 def tp347(x1, x2, x3):
     first, second, third = x1 + x2 + x3 + 0.03, x2 + x3 + 0.03, x3 + 0.03
     f = 8204.37 * ca.log(first / (0.09 * x1 + x2 + x3 + 0.03))

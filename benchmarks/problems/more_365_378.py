@@ -206,12 +206,7 @@ def tp374(*x):
     return x[9], rows + [ge(x[9] ** 2 - value) for value in stopped]
 
 
-@tp(
-    375,
-    x0=(1,) * 10,
-    f_star=-15.161,
-    x_star=(*(0.1064812,) * 8, 2.8438742, -2.6424832),
-)
+@tp(375, x0=(1,) * 10, f_star=-15.161, x_star=(*(0.1064812,) * 8, 2.8438742, -2.6424832))
 def tp375(*x):
     rows = [eq(sum(x) - x[j] / 2, 1) for j in range(8)]
     rows.append(eq(sum(xi**2 / (1 + i / 3) for i, xi in enumerate(x)), 4))

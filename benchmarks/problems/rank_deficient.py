@@ -37,15 +37,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, Vector, count, one_of
-from casadi_hybrid.paper.generator import (
-    FITTED,
-    Instance,
-    checked,
-    lift_on,
-    phi,
-    start,
-    value_at,
-)
+from casadi_hybrid.paper.generator import FITTED, Instance, checked, lift_on, phi, start, value_at
 from casadi_hybrid.problem.problem import Problem
 
 KINDS = ("dependent", "isolated", "crossing")

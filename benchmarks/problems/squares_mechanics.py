@@ -85,11 +85,7 @@ def trim(bank: float, x: list[Any]) -> list[Any]:
     alpha, beta, phi, theta, thrust, elevator, aileron, rudder = x
     g, speed, mass, area, span, chord = 9.81, 55.0, 1200.0, 16.0, 11.0, 1.5
     inertia, pressure = (1300.0, 1800.0, 2700.0, 100.0), 0.5 * 1.225 * 55.0**2
-    u, v, w = (
-        ca.cos(alpha) * ca.cos(beta),
-        ca.sin(beta),
-        ca.sin(alpha) * ca.cos(beta),
-    )
+    u, v, w = (ca.cos(alpha) * ca.cos(beta), ca.sin(beta), ca.sin(alpha) * ca.cos(beta))
     turn = g * np.tan(bank) / speed
     p, q, r = (
         -turn * ca.sin(theta),

@@ -11,12 +11,7 @@ from problems.systems_mgh import mgh_systems
 from problems.systems_nist import nist_systems
 from problems.systems_own import own_systems
 
-SYSTEMS: tuple[System, ...] = (
-    *mgh_systems(),
-    *nist_systems(),
-    *classic_systems(),
-    *own_systems(),
-)
+SYSTEMS: tuple[System, ...] = (*mgh_systems(), *nist_systems(), *classic_systems(), *own_systems())
 
 
 def system(name: str) -> System:

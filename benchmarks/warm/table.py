@@ -15,16 +15,7 @@ from hs_peers import align
 
 from warm.measure import FALSE, LEFT, RAISED, Call
 from warm.peers import ALIKE, OURS
-from warm.summary import (
-    ENOUGH,
-    Cell,
-    Place,
-    Summary,
-    best,
-    exponent,
-    lost_steps,
-    ratios,
-)
+from warm.summary import ENOUGH, Cell, Place, Summary, best, exponent, lost_steps, ratios
 
 CLOCKS = {"wall": "seconds", "processor": "processor"}
 """What the clocks are called, and the field of a call that has their seconds."""

@@ -19,10 +19,7 @@ from casadi_hybrid.problem.problem import Problem
 
 @checked_call
 def nlpsol(
-    name: str,
-    solver: str,
-    nlp: Any,
-    options: Mapping[str, Any] | NlpOptions | None = None,
+    name: str, solver: str, nlp: Any, options: Mapping[str, Any] | NlpOptions | None = None
 ) -> NlpSolver:
     """Make a solver for min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, as ``ca.nlpsol`` does.
 

@@ -153,10 +153,7 @@ class NlpSolver(Signature):
         return self._runner.returned(*self._runner.run(given, warm_start))
 
     def within(
-        self,
-        seconds: float = np.inf,
-        iterations: int | None = None,
-        **given: Any,
+        self, seconds: float = np.inf, iterations: int | None = None, **given: Any
     ) -> Result:
         """Solve under limits of this call, and return the best point until then.
 

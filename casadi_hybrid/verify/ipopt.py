@@ -113,10 +113,7 @@ class IpoptRun:
 
 
 def run_ipopt(
-    problem: Problem | Mapping[str, Any],
-    x0: Vector,
-    p: Vector,
-    multipliers: Vector | None = None,
+    problem: Problem | Mapping[str, Any], x0: Vector, p: Vector, multipliers: Vector | None = None
 ) -> IpoptRun:
     """Run IPOPT from a start, with the bounds of the problem itself; see :func:`ask_ipopt`.
 

@@ -19,15 +19,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 from rooms import drawing
 
-from casadi_hybrid.control import (
-    MPC,
-    Collocation,
-    Model,
-    OptimalControl,
-    Plant,
-    Solution,
-    simulate,
-)
+from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, Plant, Solution, simulate
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, save
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"

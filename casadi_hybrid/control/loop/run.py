@@ -160,11 +160,7 @@ class Run(ByName):
         return int(np.count_nonzero(np.logical_not(self.success)))
 
     def plot(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        title: str = "",
-        path: str | Path | None = None,
+        self, names: Sequence[str] | None = None, *, title: str = "", path: str | Path | None = None
     ) -> Any:
         """Draw what was true, of controls applied; measured, estimated; and limits.
 

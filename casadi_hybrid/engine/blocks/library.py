@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.lock import Lock
-from casadi_hybrid.engine.blocks.operations import (
-    CONSTANT,
-    INPUT,
-    OUTPUT,
-    name_of,
-    translated,
-)
+from casadi_hybrid.engine.blocks.operations import CONSTANT, INPUT, OUTPUT, name_of, translated
 from casadi_hybrid.engine.library import load, of_casadi
 
 _CHECKED = 40  # instructions that are read both ways

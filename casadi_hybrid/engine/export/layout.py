@@ -17,12 +17,7 @@ _POINTER = ct.sizeof(ct.c_void_p)
 
 
 def layout(
-    library: Any,
-    plan: Plan,
-    generated: Generated,
-    options: Any,
-    name: str,
-    core: Mapping[str, str],
+    library: Any, plan: Plan, generated: Generated, options: Any, name: str, core: Mapping[str, str]
 ) -> dict[str, Any]:
     """What the templates ask for, with the sizes of the structures as C lays them out here.
 

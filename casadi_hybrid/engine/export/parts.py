@@ -31,10 +31,7 @@ _HEAD = """\
 #include <string.h>
 """
 _ARGUMENTS = "const double **arg, double **res, int *iw, double *w, int mem"
-_TITLES = {
-    "first": "x, p -> f, grad f, g, J",
-    "second": "x, lam_g, p -> the Hessian of L",
-}
+_TITLES = {"first": "x, p -> f, grad f, g, J", "second": "x, lam_g, p -> the Hessian of L"}
 
 
 def parts_text(staged: Sequence[InParts], name: str) -> tuple[str, int]:

@@ -69,10 +69,7 @@ def _undefined(answer: Answer) -> bool:
 
 
 def _residuals(answer: Answer, course: Course) -> str:
-    curves = [
-        Curve("feasibility", course.feasibility),
-        Curve("stationarity", course.stationarity),
-    ]
+    curves = [Curve("feasibility", course.feasibility), Curve("stationarity", course.stationarity)]
     inner = course.complementarity
     if inner is not None and bool((inner != 0.0).any()):
         curves.append(Curve("complementarity", inner))
