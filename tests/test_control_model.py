@@ -199,32 +199,23 @@ def discrete_solution() -> Any:
     return ocp.solve()
 
 
-def refused(table: Any) -> Any:
-    return pytest.mark.parametrize(("call", "words"), table.values(), ids=table)
+MADE = [
+    pytest.param(make, *row, id=name)
+    for make, table in (
+        (lambda: integrator()[0], OF_A_MODEL), (problem, OF_A_PROBLEM), (stated, OF_A_SOLVE)
+    )
+    for name, row in table.items()
+]  # fmt: skip
 
 
-@refused(OF_A_MODEL)
-def test_what_does_not_fit_a_model_is_refused_by_name(call, words):
-    model = integrator()[0]
+@pytest.mark.parametrize(("make", "call", "words"), MADE)
+def test_what_does_not_fit_a_model_a_problem_or_a_solve_is_refused_by_name(make, call, words):
+    made = make()
     with pytest.raises(InputError, match=words):
-        call(model)
+        call(made)
 
 
-@refused(OF_A_PROBLEM)
-def test_what_does_not_fit_a_problem_is_refused_by_name(call, words):
-    ocp = problem()
-    with pytest.raises(InputError, match=words):
-        call(ocp)
-
-
-@refused(OF_A_SOLVE)
-def test_what_does_not_fit_a_solve_is_refused_by_name(call, words):
-    ocp = stated()
-    with pytest.raises(InputError, match=words):
-        call(ocp)
-
-
-@refused(AS_IT_IS_MADE)
+@pytest.mark.parametrize(("call", "words"), AS_IT_IS_MADE.values(), ids=AS_IT_IS_MADE)
 def test_what_does_not_fit_as_it_is_made_is_refused_by_name(call, words):
     with pytest.raises(InputError, match=words):
         call()

@@ -351,19 +351,13 @@ def test_a_state_outside_its_limits_is_brought_back_and_named():
     assert mpc.step([0.8, -0.7]).status == "solved"
 
 
-def test_a_problem_without_a_feasible_point_names_the_constraint_that_gives_way():
+def test_without_a_feasible_point_the_softened_problem_is_first_until_there_is_one():
     mpc = MPC(cart(wall=1.0))
     step = mpc.step([1.2, 0.0])  # not limited as a state: only the solver can see it
     assert step.status == "softened"
     assert list(step.violated) == ["room"]
     assert step.violated["room"] == pytest.approx(0.2, abs=1e-5)
     assert "cannot be reduced" in step.reason or "no further progress" in step.reason
-    assert mpc.step([0.9, 0.0]).status == "solved"
-
-
-def test_where_limits_cannot_be_kept_the_softened_problem_is_first_until_they_can():
-    mpc = MPC(cart(wall=1.0))
-    mpc.step([1.2, 0.0])  # finds out that there is no feasible point, after many iterations
     for x in (1.199, 1.19, 1.17):
         step = mpc.step([x, -0.2])
         assert (step.status, list(step.violated)) == ("softened", ["room"])
@@ -565,8 +559,6 @@ def test_it_is_a_controller_of_the_closed_loop():
     assert all(record.warm for record in mpc.records)  # what was prepared stays
     anew = [ocp.solve(run.states[:, k])["force"][0] for k in range(8)]
     assert run["force"] == pytest.approx(anew, abs=1e-3)
-    mpc.reset()
-    assert mpc.records == []
 
 
 def test_a_problem_has_to_fix_all_states_at_the_start():

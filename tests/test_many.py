@@ -341,21 +341,11 @@ def test_a_scenario_tries_its_folder_before_the_work(tmp_path, capsys):
     assert "--output" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_a_command_without_a_traceback(tmp_path):
-    words = killed_study.command(4000, tmp_path, "one process")
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert killed_study.waited(lambda: killed_study.rows_there(tmp_path) >= 4)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert b"runs a cell" in out
-    assert b"Traceback" not in err
-    assert b"the same command goes on from there" in err
+SLOW = [pytest.param(carrier, marks=pytest.mark.slow) for carrier in ("processes", "Dask")]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("carrier", ["processes", "Dask"])
-def test_ctrl_c_reaches_no_worker_and_leaves_none(tmp_path, carrier):
+@pytest.mark.parametrize("carrier", ["one process", *SLOW])
+def test_ctrl_c_ends_a_command_without_a_traceback_and_leaves_no_worker(tmp_path, carrier):
     if carrier == "Dask":
         pytest.importorskip("distributed")
     words = killed_study.command(4000, tmp_path, carrier)
@@ -365,15 +355,15 @@ def test_ctrl_c_reaches_no_worker_and_leaves_none(tmp_path, carrier):
         workers = killed_study.workers_of(process.pid)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         out, err = process.communicate(timeout=300)
-    assert len(workers) == 2
+    assert len(workers) == (0 if carrier == "one process" else 2)
     assert process.returncode == 130
     assert b"runs a cell" in out
     assert b"Traceback" not in err
+    assert b"the same command goes on from there" in err
     assert killed_study.waited(lambda: not any(map(killed_study.alive, workers)), patience=20)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("carrier", ["processes", "Dask"])
+@pytest.mark.parametrize("carrier", SLOW)
 def test_a_study_that_is_killed_twice_ends_as_an_undisturbed_one(carrier, capsys):
     if carrier == "Dask":
         pytest.importorskip("distributed")

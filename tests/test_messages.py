@@ -80,14 +80,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_a_wrong_call_is_told_how_it_is_called(said: str, cart: Model) -> None:
-    with pytest.raises(InputError) as error:
-        WRONG[said](problem(cart))
-    assert said in str(error.value)
-    assert "The call is " in str(error.value)
-
-
 @pytest.mark.parametrize("room", [control, feedback, estimation], ids=lambda room: room.__name__)
 def test_every_public_class_and_function_of_control_does_so(room: Any) -> None:
     for name in room.__all__:
@@ -125,11 +117,12 @@ OTHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("said", OTHERS)
-def test_a_wrong_name_or_number_is_told_at_its_place(said: str, cart: Model) -> None:
+@pytest.mark.parametrize("said", [*WRONG, *OTHERS])
+def test_a_wrong_call_name_or_number_is_told_at_its_place(said: str, cart: Model) -> None:
     with pytest.raises(InputError) as error:
-        OTHERS[said](problem(cart))
+        (WRONG | OTHERS)[said](problem(cart))
     assert said in str(error.value)
+    assert said in OTHERS or "The call is " in str(error.value)
 
 
 def test_options_of_every_solver_are_those_of_the_class() -> None:

@@ -206,8 +206,10 @@ def test_a_limit_is_accepted_where_it_is_asked_for():
         opti.solve_limited()
 
 
-def test_options_in_either_dictionary():
+def test_a_solver_is_needed_and_takes_options_in_either_dictionary():
     opti, *_ = corner()
+    with pytest.raises(RuntimeError, match="You must call 'solver'"):
+        opti.solve()
     with pytest.warns(OptionWarning, match="linear_solver"):
         hybrid(opti, {"ipopt.tol": 1e-7}, {"linear_solver": "mumps", "max_iter": 0})
     assert opti.solve_limited().stats()["iter_count"] == 0
@@ -217,12 +219,6 @@ def test_options_in_either_dictionary():
         hybrid(opti, 1e-8)
     hybrid(opti, {"variable_names": ["left", "right"]})
     assert opti.solve().variable_names == ("left", "right")
-
-
-def test_without_a_solver_casadi_says_what_is_missing():
-    opti, *_ = corner()
-    with pytest.raises(RuntimeError, match="You must call 'solver'"):
-        opti.solve()
 
 
 def test_a_function_of_the_problem():

@@ -22,6 +22,7 @@ def test_shapes_and_names(kind: Any) -> None:
     assert (problem.n, problem.m, problem.n_p) == (3, 2, 2)
     assert problem.constraint_names == ("h[0]", "h[1]")
     assert repr(problem) == f"Problem('two', {kind.__name__}, n=3, m=2, parameters=2)"
+    assert Problem(x=x, f=0, h=x, p=kind(0, 1)).n_p == 0  # an empty p is no p
 
 
 def test_variable_names_are_those_of_the_symbols() -> None:
@@ -74,11 +75,6 @@ def test_a_problem_cannot_be_changed() -> None:
     problem = Problem(x=x, f=x, h=x)
     with pytest.raises(dataclasses.FrozenInstanceError):
         problem.f = x**2
-
-
-def test_an_empty_p_is_no_p() -> None:
-    x = ca.SX.sym("x")
-    assert Problem(x=x, f=x, h=x, p=ca.SX(0, 1)).n_p == 0
 
 
 x, y = ca.SX.sym("x", 2), ca.SX.sym("y", 2)
@@ -275,6 +271,9 @@ def test_rows_of_g_with_equal_bounds_are_equations(value: float) -> None:
         assert ours.g + value == pytest.approx(theirs.g, abs=1e-12)
 
 
+POINT = [2.0, 3.0, 0.5], [10.0, 1.0, 1.0]  # x and p
+
+
 def stacked(kind: Any, **changes: Any) -> Problem:
     """Two variables by name, three equations, four rows with bounds, two parameters by name."""
     q, u, a, b = (kind.sym(name, size) for name, size in zip("quab", (2, 1, 1, 2), strict=True))
@@ -310,13 +309,12 @@ def test_equations_come_first_then_rows_with_bounds(kind: Any) -> None:
             "none": slice(6, 6), "cap": slice(6, 7),
         },
     }  # fmt: skip
-    point, p = [2.0, 3.0, 0.5], [10.0, 1.0, 1.0]
-    c = problem.functions.residual(point, p).full().ravel()
+    c = problem.functions.residual(*POINT).full().ravel()
     assert c == pytest.approx([1, 2, np.sin(0.5), 1, 20, 30, 0.5])
-    both = ca.Function("hg", [problem.x, problem.p], [problem.h, problem.g])(point, p)
+    both = ca.Function("hg", [problem.x, problem.p], [problem.h, problem.g])(*POINT)
     assert np.concatenate([part.full().ravel() for part in both]) == pytest.approx(c)
     lam = np.arange(1.0, 8.0)
-    slope = problem.parameter_gradient(point, lam, p).full().ravel()
+    slope = problem.parameter_gradient(POINT[0], lam, POINT[1]).full().ravel()
     expected = [13 + lam[4] * 2 + lam[5] * 3, -lam[0], 0.5 - lam[1]]
     assert slope == pytest.approx(expected)
 
@@ -432,13 +430,12 @@ def test_problems_can_be_pickled(kind: Any, built: bool, parts: str) -> None:
         problem.constraint_names, problem.variable_names, problem.m_h,
     )  # fmt: skip
     assert sent.h.numel() + sent.g.numel() == problem.m
-    point, p = [2.0, 3.0, 0.5], [10.0, 1.0, 1.0]
-    firsts = (of.functions.first(point, p) for of in (sent, problem))
+    firsts = (of.functions.first(*POINT) for of in (sent, problem))
     for one, other in zip(*firsts, strict=True):
         assert (one.full() == other.full()).all()
     again = Problem(x=sent.x, f=sent.f, h=sent.h, g=sent.g, p=sent.p)
-    values = again.functions.residual(point, p).full()
-    assert (values == problem.functions.residual(point, p).full()).all()
+    values = again.functions.residual(*POINT).full()
+    assert (values == problem.functions.residual(*POINT).full()).all()
     ours, theirs = sent.numbers(), problem.numbers()
     assert (ours.x0 == theirs.x0).all()
     assert (ours.bounds.ubg == theirs.bounds.ubg).all()
@@ -452,8 +449,7 @@ def test_compiled_code_stays_in_its_process(compiler: str) -> None:
     sent = pickle.loads(pickle.dumps(made))
     assert "functions" not in vars(sent)
     assert sent.compile
-    point, p = [2.0, 3.0, 0.5], [10.0, 1.0, 1.0]
-    there, here = (one.functions.residual(point, p).full() for one in (sent, problem))
+    there, here = (one.functions.residual(*POINT).full() for one in (sent, problem))
     assert there == pytest.approx(here, rel=1e-12)
 
 
@@ -465,8 +461,7 @@ def test_expanded_is_the_same_problem_in_sx() -> None:
     assert made.expanded() is made
     assert made.functions.residual.is_a("SXFunction")
     assert made.functions is not problem.functions
-    point, p = [2.0, 3.0, 0.5], [10.0, 1.0, 1.0]
-    there, here = (one.functions.residual(point, p).full() for one in (made, problem))
+    there, here = (one.functions.residual(*POINT).full() for one in (made, problem))
     assert (there == here).all()
     assert made.bounds is problem.bounds
 

@@ -30,15 +30,14 @@ def same(
     *,
     lam_g0: Any = None,
     x_prev: Any = None,
-    steps: int = STEPS,
     **options: Any,
 ) -> None:
-    """Assert that x_t and μ_t agree to 1e-12 of the trajectory's size for t = 0 … steps."""
+    """Assert that x_t and μ_t agree to 1e-12 of the trajectory's size for t = 0 … STEPS."""
     _, problem, x0, mu0 = case
-    solver = Solver(problem, method, tol=TINY, max_iter=steps, **options)
+    solver = Solver(problem, method, tol=TINY, max_iter=STEPS, **options)
     start = mu0 if lam_g0 is None else lam_g0
     history = solver.solve(x0, lam_g0=start, x_prev=x_prev, history=True).history
-    xs, mus = map(np.array, zip(*islice(expected, steps + 1), strict=True))
+    xs, mus = map(np.array, zip(*islice(expected, STEPS + 1), strict=True))
     assert history.x.shape == xs.shape
     assert history.mu.shape == mus.shape
     for got, wanted in ((history.x, xs), (history.mu, mus)):
@@ -82,17 +81,13 @@ DESIGNS = {
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_algorithm_1_as_printed(case: tuple[Any, ...], name: str) -> None:
+@pytest.mark.parametrize("printed", [True, False], ids=["as printed", "memory-free multiplier"])
+def test_algorithm_1(case: tuple[Any, ...], name: str, printed: bool) -> None:
+    """As printed, and with the Hessian at the memory-free multiplier."""
     method, options, rule = DESIGNS[name]
     problem, _, x0, mu0 = case
-    same(case, by_hand.algorithm_1(problem, rule, x0, mu0), method, **options, **AS_PRINTED)
-
-
-@pytest.mark.parametrize("name", DESIGNS)
-def test_algorithm_1_with_the_hessian_at_the_memory_free_multiplier(case, name):
-    method, options, rule = DESIGNS[name]
-    problem, _, x0, mu0 = case
-    same(case, by_hand.algorithm_1(problem, rule, x0, mu0, printed=False), method, **options)
+    expected = by_hand.algorithm_1(problem, rule, x0, mu0, printed=printed)
+    same(case, expected, method, **options, **(AS_PRINTED if printed else {}))
 
 
 def test_untelescoped_memory(case: tuple[Any, ...]) -> None:
@@ -121,6 +116,7 @@ MATRICES = {
     "neither": (0.0, 0.0),
     "symmetric": ("spd", "spd"),
     "not symmetric": ("any", "any"),
+    "one symmetric": ("spd", "any"),
 }
 
 
@@ -135,23 +131,16 @@ def matrix(what: Any, size: int, seed: int) -> Any:
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_constant_matrices(case: tuple[Any, ...], name: str) -> None:
+@pytest.mark.parametrize("dual_start", ["multipliers", "effective"])
+def test_constant_matrices(case: tuple[Any, ...], name: str, dual_start: str) -> None:
+    """With "effective" λ_0 is read as ν_0 = μ_0 + C h_{−1}, the start of the paper's Theorem 1."""
     problem, _, x0, mu0 = case
     C, Omega = (matrix(what, 5, seed) for seed, what in enumerate(MATRICES[name]))
     before = x0 + np.array([0.1, -0.2, 0.05])
     expected = by_hand.alg(problem, C, Omega, 0.05 * np.eye(3), 0.3 * np.eye(5), x0, mu0, before)
-    options = {"C_aug": C, "C_opt": Omega, "eta_x": 0.05, "eta_d": 0.3}
-    same(case, expected, "constant", dual_start="multipliers", x_prev=before, **options)
-
-
-def test_constant_matrices_from_the_effective_dual(case: tuple[Any, ...]) -> None:
-    """λ_0 read as ν_0 = μ_0 + C h_{−1}: the start of the paper's Theorem 1."""
-    problem, _, x0, mu0 = case
-    C, Omega = matrix("spd", 5, 3), matrix("any", 5, 4)
-    before = x0 + np.array([0.1, -0.2, 0.05])
-    expected = by_hand.alg(problem, C, Omega, 0.05 * np.eye(3), 0.3 * np.eye(5), x0, mu0, before)
-    options = {"C_aug": C, "C_opt": Omega, "eta_x": 0.05, "eta_d": 0.3, "dual_start": "effective"}
-    same(case, expected, "constant", x_prev=before, lam_g0=mu0 + C @ problem.h(before), **options)
+    options = {"C_aug": C, "C_opt": Omega, "eta_x": 0.05, "eta_d": 0.3, "dual_start": dual_start}
+    start = mu0 + C @ problem.h(before) if dual_start == "effective" else mu0
+    same(case, expected, "constant", x_prev=before, lam_g0=start, **options)
 
 
 @pytest.mark.parametrize("dual_start", ["multipliers", "effective"])
