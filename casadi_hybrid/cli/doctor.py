@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib.metadata
 import importlib.util
 import json
@@ -73,7 +72,6 @@ def _versions(rows: dict[str, str]) -> None:
     telling = " ".join(name for name in _TELLING if name in here.features)
     rows["processor"] = f"{here.name or 'unnamed'}, {here.machine}, {os.cpu_count()} cores"
     rows["instructions"] = telling or "not known"
-    rows["OpenBLAS"] = _kernels() or "not known"
 
 
 def _engine(rows: dict[str, str], broken: list[str]) -> None:
@@ -140,27 +138,3 @@ def _cache() -> str:
         f"{folder}, owner {owner}, mode {stat.S_IMODE(known.st_mode):04o}, "
         f"{number} {'library' if number == 1 else 'libraries'}, {size / 1e6:.1f} MB"
     )
-
-
-def _kernels() -> str:
-    """The kernel of each OpenBLAS that is loaded, where the system lists what is."""
-    try:
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    paths = {line.split(maxsplit=5)[-1] for line in lines if "openblas" in line}
-    return ", ".join(name for path in sorted(paths) if (name := _kernel(Path(path))))
-
-
-def _kernel(path: Path) -> str:
-    """``SkylakeX (numpy)``; empty for a library that does not say."""
-    try:
-        loaded = ctypes.CDLL(str(path))
-    except OSError:
-        return ""
-    names = (f"{one}openblas_get_corename{end}" for end in ("64_", "") for one in ("scipy_", ""))
-    call = next((getattr(loaded, name) for name in names if hasattr(loaded, name)), None)
-    if call is None:
-        return ""
-    call.restype = ctypes.c_char_p
-    return f"{(call() or b'?').decode()} ({path.parent.name.removesuffix('.libs')})"
