@@ -349,11 +349,7 @@ class NlpSolver(Signature):
         import pathlib  # noqa: PLC0415
 
         from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
-        from casadi_hybrid.engine.export.export import (  # noqa: PLC0415
-            check_name,
-            check_problem,
-            write,
-        )
+        from casadi_hybrid.engine.export.export import check_name, check_problem, write  # noqa: PLC0415
 
         folder = pathlib.Path(folder)
         if folder.is_file():

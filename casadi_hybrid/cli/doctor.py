@@ -12,7 +12,6 @@ import stat
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from timeit import repeat
 from typing import Any
 
