@@ -1,6 +1,7 @@
 /* When iterates that run away prove that f falls without bound, and when they prove nothing.
  *
- * Beyond |x| = 1e10 a feasible point with f < 0 is the proof. Feasible means within 1e-2 at most:
+ * Beyond |x| = 1e10 a feasible point with f < 0 is the proof, where no bound of a variable that has
+ * gone out with |x| lies ahead of it. Feasible means within 1e-2 at most:
  * further out rounding alone may exceed that, and then a point counts that is feasible to 100 u of
  * the terms of each row, if a nearer one (|x| >= 1e3), where constants are not yet lost in
  * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
@@ -31,20 +32,29 @@ int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybri
     return 1;
 }
 
+/* Whether a variable that has gone out with |x| has a bound further out. */
+static int is_bounded(const hybrid_plan *plan, const hybrid_numbers *of, const double *x,
+                      double reach) {
+    for (int i = 0; i < plan->n_x; i++)
+        if (fabs(x[i]) > HYBRID_RAY_TEST_SLOPE * reach &&
+            isfinite(x[i] < 0.0 ? of->lbx[i] : of->ubx[i]))
+            return 1;
+    return 0;
+}
+
 int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, const hybrid_point *at,
                     double merit, double *sizes, hybrid_ray *ray) {
     const double reach = hybrid_largest(plan->n_x, at->x), before = ray->reach;
     ray->reach = reach;
     if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
-    if (merit <= 1.0 &&
-        !(hybrid_falls_outwards(plan, at) && reach > before))
-        return HYBRID_SOLVED;
+    if (merit <= 1.0 && !(hybrid_falls_outwards(plan, at) && reach > before)) return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
         int met = hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes);
         if (met) ray->least = hybrid_min(at->raw_f, ray->least);
         else if (at->raw_f < ray->least && ray->least < INFINITY)
             met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
-        if (met && reach > HYBRID_RAY_TEST_FAR) return HYBRID_UNBOUNDED;
+        if (met && reach > HYBRID_RAY_TEST_FAR && !is_bounded(plan, numbers, at->x, reach))
+            return HYBRID_UNBOUNDED;
     }
     ray->beyond = reach > HYBRID_RAY_TEST_FAR && reach >= before ? ray->beyond + 1 : 0;
     return ray->beyond > HYBRID_PROGRESS_STEPS ? HYBRID_DIVERGED : HYBRID_SOLVED;
