@@ -80,6 +80,25 @@ def test_badly_scaled_is_not_singular():
     np.testing.assert_allclose(found["jac_x_p"], np.ones((2, 1)), rtol=1e-9)
 
 
+@pytest.mark.parametrize("limit", [1.0, 10.0], ids=["holds", "does not"])
+@pytest.mark.parametrize("of", range(3), ids=["f", "g", "x"])
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_change_no_derivative(unit, of, limit):
+    """min |x − p|² s.t. x_1 + x_2 ≤ limit at p = 3, with f, g or x in another unit."""
+    f, g, u = (unit if i == of else 1.0 for i in range(3))
+    x, p, P = ca.SX.sym("x", 2), ca.SX.sym("p"), ca.MX.sym("P")
+    nlp = {"x": x, "p": p, "f": f * ca.sumsqr(x / u - p), "g": g * ca.sum1(x) / u}
+    solver = nlpsol("solver", "hybrid", nlp)
+    found = solver(p=P, ubg=g * limit)
+    graph = ca.Function("graph", [P], [ca.jacobian(found[key], P) / by for key, by in
+                                       (("x", u), ("f", f))])(3)  # fmt: skip
+    number = solution_sensitivity(nlp, (solver(p=3, ubg=g * limit), solver.result)[1], wrt=["p"])
+    right = ([[0.0], [0.0]], [[10.0]]) if limit == 1.0 else ([[1.0], [1.0]], [[0.0]])
+    for dx, df in (graph, (number["jac_x_p"] / u, number["jac_f_p"] / f)):
+        np.testing.assert_allclose(dx, right[0], atol=5e-3)
+        np.testing.assert_allclose(df, right[1], atol=5e-3)
+
+
 def test_compiled_functions_have_derivatives_too():
     x, p = ca.SX.sym("x"), ca.SX.sym("p")
     program = Problem.from_nlp({"x": x, "p": p, "f": (x - p) ** 2})

@@ -78,12 +78,17 @@ class Solution:
 
 
 class _System(NamedTuple):
-    """W and, of the limits of (g; x): gradients, multipliers, distance / |λ|, which ones act."""
+    """W and, of the limits of (g; x): gradients, multipliers, distance / |λ|, which ones act.
+
+    ``unit`` is a |diag W|⁻¹ aᵀ of a gradient a: |λ| times it is by how much the limit would be
+    exceeded without its force, so that soft / unit says in all units who acts.
+    """
 
     W: Any
     A: Any
     lam: Vector
     soft: Vector
+    unit: Vector
     active: Indices
     felt: Indices
     clear: bool
@@ -154,7 +159,8 @@ class Sensitivities:
         at = system.active if exact else system.felt
         # One column per parameter, then one per active bound.
         moving = any(name != "p" for name in wrt)
-        moved = np.flatnonzero(system.soft[at] <= 1.0) if moving else at[:0]
+        acts = system.soft[at] <= system.unit[at]
+        moved = np.flatnonzero(acts) if moving else at[:0]
         right = np.zeros((n + at.size, n_p + moved.size))
         right[:n, :n_p] = -slope_p
         right[n:, :n_p] = -by_p[at]
@@ -179,17 +185,21 @@ class Sensitivities:
                 derivatives[f"jac_{output}_{name}"] = full
         return derivatives
 
-    def active(self, solution: Solution, p: Vector, bounds: Bounds) -> tuple[Indices, Indices]:
-        """Return which bounds of x and of g are active at a solution that has derivatives.
+    def softness(self, solution: Solution, p: Vector, bounds: Bounds) -> tuple[Vector, Vector]:
+        """Return of the bounds of x and of g 0 where they hold, distance / |λ|, or ∞ where none.
 
         Raises:
-            SensitivityError: where it has none: no KKT point, or a singular KKT matrix.
+            SensitivityError: where the solution has no derivatives: no KKT point, or a singular
+                KKT matrix.
         """
         system, m = self._system(solution, p, bounds), self.program.m
-        at = system.active
-        if SymmetricFactor(system.matrix(at)).singular:
+        at = system.active if system.clear else system.felt
+        soft = 0.0 * system.soft[at] if system.clear else system.soft[at]
+        if SymmetricFactor(system.matrix(at, soft)).singular:
             raise _singular(f"the gradients of the active constraints are dependent, or {_FLAT}")
-        return at[at >= m] - m, at[at < m]
+        found = np.full(system.soft.size, np.inf)
+        found[at] = soft
+        return found[m:], found[:m]
 
     def _softly(self, system: _System, right: Matrix) -> Matrix:
         """Solve with all limits, where gradients may be dependent but do not contradict."""
@@ -207,7 +217,8 @@ class Sensitivities:
         left = np.abs(right[n:] - A @ step[:n])
         terms = np.abs(right[n:]) + np.outer(size.sum(axis=1), np.abs(step[:n]).max(axis=0))
         may = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
-        broken = (soft * _CLEAR < 1.0) & (left > may).any(axis=1)
+        holds = soft * _CLEAR < np.minimum(system.unit[at], 1.0)
+        broken = holds & (left > may).any(axis=1)
         if broken.any():
             raise _singular(
                 f"{self._named(at[broken])} on limits that contradict each other as "
@@ -246,7 +257,12 @@ class Sensitivities:
         equal, size = lower == upper, np.abs(lam)
         loose &= ~equal
         distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
-        weak = loose & (distance <= self._weak) & (size <= self._weak)
+        curvature = np.abs(W.diagonal())
+        most = curvature.max(initial=0.0) or 1.0
+        unit = A.power(2) @ (1.0 / np.where(curvature > _EXACT * most, curvature, most))
+        root = np.sqrt(np.where(unit > 0.0, unit, 1.0))
+        weak = loose & (distance <= self._weak * np.minimum(root, 1.0))
+        weak &= size * np.maximum(root, 1.0) <= self._weak
         if weak.any():
             warn(
                 f"weakly active: {self._named(np.flatnonzero(weak))} on a bound with a multiplier "
@@ -258,17 +274,19 @@ class Sensitivities:
             )
         with np.errstate(divide="ignore", invalid="ignore"):
             soft = np.where(equal, 0.0, distance / size)  # not a number for zero on a limit
-        soft = np.where(weak, np.maximum(soft, 1 / _CLEAR), soft)
+        soft = np.where(weak, np.maximum(soft, unit / _CLEAR), soft)
         # By complementarity one of the two is zero up to the solver's tolerance.
-        active = equal | (loose & (size > distance) & ~weak)
-        felt = active | (loose & (soft < _FAR))
+        active = equal | (loose & (soft < unit) & ~weak)
+        felt = active | (loose & (soft < _FAR * unit))
         # Rows without a force in variables that all lie on bounds do not say how x moves: a factory
         # that leaves the bounds out fixes all variables and all rows at zero.
-        says = (abs(A) @ ~active[program.m :] > 0.0) | (size > self._weak)
+        says = (abs(A) @ ~active[program.m :] > 0.0) | (size * root > self._weak)
         says[program.m :] = True
-        clear = ~np.any(weak | loose & (soft > 1 / _CLEAR) & (soft < _CLEAR))
+        # The unit is a guess for a variable without curvature: then λ itself has to agree.
+        low, high = soft < np.minimum(unit, 1.0) / _CLEAR, soft > np.maximum(unit, 1.0) * _CLEAR
+        clear = ~np.any(weak | loose & ~(low | high))
         acting, near = np.flatnonzero(active & says), np.flatnonzero(felt & says)
-        return _System(W, A, lam, soft, acting, near, bool(clear))
+        return _System(W, A, lam, soft, unit, acting, near, bool(clear))
 
     def _check(
         self, solution: Solution, gradient: Vector, g: Vector, J: Any, bounds: Bounds

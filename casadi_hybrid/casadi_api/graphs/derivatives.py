@@ -1,15 +1,16 @@
 """Derivatives of a solve as CasADi graphs, so that CasADi can differentiate them again.
 
 The system of :mod:`casadi_hybrid.casadi_api.sensitivity` in symbols, with one pattern for all
-active sets. Zeros and ones say who is active: a = 1 at an active bound of x, b = 1 at an active row
-of g, i = 1 − a. With r = −L_xp dp, d the change of the active bounds of x and e that of the active
-bounds of g, all linear in the seeds, dx and dλ solve
+active sets. With σ the distance of a limit over its |multiplier|, 0 where it clearly holds and ∞
+where it clearly does not, a = 1/(1 + σ) of the bounds of x, σ = (1 − b)/b² of the rows of g and
+i² = 1 − a. With r = −L_xp dp, d the change of the bounds of x times a and e that of the bounds of g
+times b, all linear in the seeds, dx = iy + d and dλ = bw, where
 
-    [ iWi + a   iJᵀb  ] [ dx ]   [ i(r − Wd) + d          ]
-    [ bJi       b − 1 ] [ dλ ] = [ b(e − g_p dp − J d)    ]
+    [ iWi + a   iJᵀb  ] [ y ]   [ i(r + d − Wd)         ]
+    [ bJi       b − 1 ] [ w ] = [ e − b(g_p dp + J d)   ]
 
-and dμ = −a·d(∇f + Jᵀλ). The matrix is symmetric, so the reverse mode solves with the same one. Who
-is active is found in numbers and has no derivative: a second derivative holds while the active set
+and dμ = −d(∇f + Jᵀλ) where a > 0. The matrix is symmetric, so the reverse mode solves with the same
+one. σ is found in numbers and has no derivative: a second derivative holds while the active set
 stays what it is.
 """
 
@@ -35,7 +36,7 @@ Labelled = dict[str, ca.MX]
 
 
 class _Active(Columns):
-    """(x, lam_x, lam_g, p, lbx, ubx, lbg, ubg) → ones where lbx, ubx, lbg, ubg are active.
+    """(x, lam_x, lam_g, p, lbx, ubx, lbg, ubg) → a and b at lbx, ubx, lbg, ubg, one side of each.
 
     Where the point has no derivative it raises
     :class:`~casadi_hybrid.casadi_api.sensitivity.SensitivityError`.
@@ -51,13 +52,10 @@ class _Active(Columns):
         if np.isnan(x).any():  # of a solve without numbers, which has no slopes either
             return [ca.DM.nan(rows) for rows in self._rows_out]
         solution = Solution(x, lam_x, lam_g)
-        at_x, at_g = self._sensitivities.active(solution, p, Bounds(*bounds))
-        masks = []
-        for at, lam in ((at_x, lam_x), (at_g, lam_g)):
-            ones = np.zeros(lam.size)
-            ones[at] = 1.0
-            masks += [ones * (lam < 0), ones * (lam >= 0)]
-        return [ca.DM(mask) for mask in masks]
+        soft_x, soft_g = self._sensitivities.softness(solution, p, Bounds(*bounds))
+        a, b = 1.0 / (1.0 + soft_x), 2.0 / (1.0 + np.sqrt(1.0 + 4.0 * soft_g))
+        sides = a * (lam_x < 0), a * (lam_x >= 0), b * (lam_g < 0), b * (lam_g >= 0)
+        return [ca.DM(side) for side in sides]
 
     def stepwise(self) -> ca.Function:
         """The same with derivatives that are zero: steps of the active set are no slopes."""
@@ -72,17 +70,18 @@ class _Point:
 
     on: Labelled
     a: ca.MX
+    i: ca.MX
     b: ca.MX
     K: ca.MX
     at: tuple[ca.MX, ...]
     values: list[ca.MX]
 
     def solve(self, upper: ca.MX, lower: ca.MX) -> tuple[ca.MX, ca.MX]:
-        """(dx, dλ) for right-hand sides, a column a direction."""
+        """(iy, bw) for right-hand sides, a column a direction."""
         # CasADi's own test for a singular matrix is absolute; `_Active` has made a relative one.
         step = ca.solve(self.K, ca.vertcat(upper, lower), "qr", {"eps": 0.0})
         n = upper.size1()
-        return step[:n, :], step[n:, :]
+        return self.i * step[:n, :], self.b * step[n:, :]
 
 
 class Derivatives:
@@ -125,9 +124,10 @@ class Derivatives:
         ahead = self._slopes.forward(directions)
         no_rows = ca.MX.zeros(self._rows["g"], directions)
         _, dg, dL, _ = ahead(*point.at, *point.values, d, no_rows, dp)
-        dx, dlam = point.solve(d - (1 - point.a) * dL, point.b * (e - dg))
+        dx, dlam = point.solve(point.i * (d - dL), e - point.b * dg)
+        dx += d
         df, dg, dL, d_lam_p = ahead(*point.at, *point.values, dx, dlam, dp)
-        out = [dx, df, dg, -point.a * dL, dlam, -d_lam_p]
+        out = [dx, df, dg, -(point.a > 0) * dL, dlam, -d_lam_p]
         return self._function(name, (given, known, seeds), out, inames, onames)
 
     def reverse(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
@@ -135,20 +135,19 @@ class Derivatives:
         given, known = self._symbols(self._inputs), self._symbols(OUTPUTS)
         seeds = self._symbols(OUTPUTS, "adj_", directions)
         point = self._point(given, known)
-        a, b, on = point.a, point.b, point.on
-        back = self._slopes.reverse(directions)
+        back, s = self._slopes.reverse(directions), seeds
 
         def pulled(f: ca.MX, g: ca.MX, L: ca.MX, p: ca.MX) -> tuple[ca.MX, ...]:
             return tuple(back(*point.at, *point.values, f, g, L, p))
 
-        s = seeds
-        to_x, to_lam, to_p = pulled(s["f"], s["g"], -a * s["lam_x"], -s["lam_p"])
-        v, w = point.solve(s["x"] + to_x, s["lam_g"] + to_lam)
-        w = b * w
+        to_x, to_lam, to_p = pulled(s["f"], s["g"], -(point.a > 0) * s["lam_x"], -s["lam_p"])
+        to_x += s["x"]
+        v, w = point.solve(point.i * to_x, point.b * (s["lam_g"] + to_lam))
         none = ca.MX.zeros(1, directions), ca.MX.zeros(self._rows["p"], directions)
-        through_x, _, through_p = pulled(none[0], -w, (a - 1) * v, none[1])
-        to_d = v + through_x
-        adjoints = {side: on[side] * (to_d if side.endswith("x") else w) for side in _SIDES}
+        through_x, _, through_p = pulled(none[0], -w, -v, none[1])
+        to_d, on = to_x + v + through_x, point.on
+        adjoints = {side: on[side] * to_d if side[-1] == "x" else (on[side] > 0) * w
+                    for side in _SIDES}  # fmt: skip
         adjoints["p"] = to_p + through_p
         for start in ("solver", *STARTS):
             adjoints[start] = ca.MX(self._rows[start], directions)
@@ -166,11 +165,12 @@ class Derivatives:
         on = dict(zip(_SIDES, who, strict=True))
         a, b = on["lbx"] + on["ubx"], on["lbg"] + on["ubg"]
         W, J = self._matrices(*at)
-        i, rows = ca.diag(1 - a), ca.diag(b)
-        free = ca.mtimes([rows, J, i])
-        K = ca.blockcat([[ca.mtimes([i, W, i]) + ca.diag(a), free.T], [free, ca.diag(b - 1)]])
+        i = ca.sqrt(1 - a)
+        free = ca.mtimes([ca.diag(b), J, ca.diag(i)])
+        upper = ca.mtimes([ca.diag(i), W, ca.diag(i)]) + ca.diag(a)
+        K = ca.blockcat([[upper, free.T], [free, ca.diag(b - 1)]])
         values = [known["f"], known["g"], -known["lam_x"], -known["lam_p"]]
-        return _Point(on, a, b, K, at, values)
+        return _Point(on, a, i, b, K, at, values)
 
     def _function(
         self, name: str, symbols: Sequence[Labelled], out: list[ca.MX], inames: Any, onames: Any
