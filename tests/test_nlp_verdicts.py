@@ -166,7 +166,7 @@ def test_bounds_and_parameters_change_the_verdict_without_a_rebuild() -> None:
         ({"p": 1}, "UNBOUNDED"),
         ({"p": 1, "ubg": 2, "x0": 0.1}, "CONVERGED"),
         ({"p": -1, "lbx": 1, "ubx": [INF, 1e3]}, "CONVERGED"),
-        ({"p": -1, "lbx": 1, "ubx": [INF, 2.1e11]}, "CONVERGED"),  # further out than rays are followed
+        ({"p": -1, "lbx": 1, "ubx": [INF, 2.1e11]}, "CONVERGED"),  # beyond all rays
         ({"p": -1, "lbx": 1, "ubg": 1}, "LOCALLY_INFEASIBLE"),
         ({"p": -1, "lbx": 1}, "UNBOUNDED"),
     ):
