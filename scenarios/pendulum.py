@@ -150,7 +150,7 @@ def main(argv: list[str] | None = None) -> int:
     ]
     peers = references(problem, x0, p)
     default, ipopt, weight = runs[0].result, peers[0], 9.81 * 0.5
-    ours, theirs = named(ocp, AUTO, default.x), named(ocp, "IPOPT", ipopt.x)
+    ours, theirs = named(ocp, AUTO, default.x), named(ocp, "IPOPT", ipopt.report.x)
     dt = ours.times[1]
     drawn = {run.method.label: run.trace for run in runs if run.method.label not in _SAME}
     shown = (
@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> int:
             "effort (N²m²s)": default.f * UNIT**2 * dt,
             "largest torque (N·m)": float(np.abs(ours["u"]).max()),
             "torque of gravity m g l (N·m)": weight,
-            "distance to IPOPT's point": float(np.abs(default.x - ipopt.x).max()),
+            "distance to IPOPT's point": float(np.abs(default.x - ipopt.report.x).max()),
             "largest angle error in the exact motion (rad)": float(
                 ours.solution.error(whole=True)["theta"].max()
             ),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,26 +19,13 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import add_figures
 from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.plotting import save
-from casadi_hybrid.verify import Rejection
+from casadi_hybrid.verify import Rejection, Report
 
 TOL = 1e-6
 """Tolerance on every KKT residual, unscaled, of every method and of the verdict."""
 
 
-class Verdict(Protocol):
-    """What a report on an answer has to offer."""
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the answer is a solution."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        ...
-
-
-def word(report: Any) -> str:
+def word(report: Report) -> str:
     """Return the verdict of a verifier's report as a word of the table.
 
     *undecided* is a KKT point whose second order could be neither proved nor refuted.
@@ -46,6 +33,34 @@ def word(report: Any) -> str:
     if report.accepted:
         return "accepted"
     return "undecided" if set(report.categories) == {Rejection.UNDECIDED} else "rejected"
+
+
+def row_of(
+    label: str, report: Report, stopped: str, iterations: int, seconds: float, **more: Any
+) -> dict[str, Any]:
+    """Return the row of an answer as plain values; its residuals are the verifier's."""
+    measures = {"feasibility": report.feasibility, "stationarity": report.stationarity}
+    return {
+        "method": label,
+        "stopped": stopped,
+        "objective": report.f,
+        **{key: measure.value if measure else np.nan for key, measure in measures.items()},
+        "iterations": iterations,
+        "seconds": seconds,
+        "accepted": report.accepted,
+        "verdict": word(report),
+        **more,
+    }
+
+
+def no_worse_than(ours: Any, reference: Any) -> Check:
+    """The check that our objective is the reference's or better, relative to its size.
+
+    A reference that is not accepted itself sets no bar.
+    """
+    excess = (ours.report.f - reference.report.f) / max(1.0, abs(reference.report.f))
+    value = excess if reference.report.accepted else -np.inf
+    return Check(f"objective above that of {reference.label}, relative", value, 1e-6)
 
 
 @dataclass(frozen=True)
@@ -142,7 +157,7 @@ def finish(
     arguments: argparse.Namespace,
     size: tuple[int, int],
     rows: Sequence[Mapping[str, Any]],
-    reports: Mapping[str, Verdict],
+    reports: Mapping[str, Report],
     *,
     checks: Sequence[Check] = (),
     facts: Mapping[str, Any] | None = None,
@@ -220,7 +235,7 @@ def progress(text: str) -> None:
 
 def _print(
     data: Mapping[str, Any],
-    reports: Mapping[str, Verdict],
+    reports: Mapping[str, Report],
     checks: Sequence[Check],
     *,
     verbose: bool,
@@ -254,7 +269,7 @@ def _print(
           + ("" if verbose else "; --verbose for all numbers"))  # fmt: skip
 
 
-def _sentence(reports: Mapping[str, Verdict], checks: Sequence[Check]) -> str:
+def _sentence(reports: Mapping[str, Report], checks: Sequence[Check]) -> str:
     """What the run comes to."""
     wrong = [f"the answer of {label} is rejected" for label, report in reports.items()
              if not report.accepted]  # fmt: skip

@@ -19,7 +19,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, finish, progress, word
+from reporting import TOL, Check, finish, no_worse_than, progress, row_of
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.control import OptimalControl, Program, Solution
@@ -114,11 +114,6 @@ class Answer(Named):
     report: Report = field(repr=False)
     detail: str = ""
 
-    @property
-    def f(self) -> float:
-        """The objective."""
-        return self.report.f
-
     def apart(self, other: Answer) -> float:
         """Return the largest distance of two points, in the program's scaled unknowns."""
         return float(np.abs(self.solution.x - other.solution.x).max())
@@ -126,21 +121,18 @@ class Answer(Named):
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
         report = self.report
-        return {
-            "method": self.label,
-            "stopped": self.stopped,
-            "objective": self.f,
-            "feasibility": report.feasibility.value,
-            "stationarity": report.stationarity.value,
-            "complementarity": report.complementarity.value,
-            "iterations": int(self.solution.stats.get("iter_count", -1)),
-            "seconds": self.seconds,
-            "build": self.build,
-            "first": self.first,
-            "accepted": report.accepted,
-            "verdict": word(report),
-            "detail": self.detail,
-        }
+        assert report.complementarity is not None
+        return row_of(
+            self.label,
+            report,
+            self.stopped,
+            int(self.solution.stats.get("iter_count", -1)),
+            self.seconds,
+            complementarity=report.complementarity.value,
+            build=self.build,
+            first=self.first,
+            detail=self.detail,
+        )
 
 
 def make_solver(program: Program, peer: Peer | None = None) -> Any:
@@ -270,13 +262,3 @@ def judge(solution: Solution) -> Report:
     numbers = {key: value for key, value in program.arguments.items() if key != "x0"}
     point = {"x": solution.x, "lam_x": solution.lam_x, "lam_g": solution.lam_g}
     return verify(problem_of(program), point, **numbers, tol=TOL, ipopt=False)
-
-
-def no_worse_than(ours: Answer, reference: Answer) -> Check:
-    """The check that our objective is the reference's or better, relative to its size.
-
-    A reference that is not a KKT point itself sets no bar.
-    """
-    excess = (ours.f - reference.f) / max(1.0, abs(reference.f))
-    value = excess if reference.report.accepted else -np.inf
-    return Check(f"objective above that of {reference.label}, relative", value, 1e-6)
