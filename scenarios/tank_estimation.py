@@ -70,7 +70,7 @@ def estimated(mhe: KeptMHE, steps: int, label: str) -> tuple[Run, Solves]:
     plant = Plant(tanks(), PERIOD, parameters=opened, outputs=list(NOISE))
     run = simulate(plant, pump, mhe, steps=steps, x0=[0.30, 0.25, 0.20], noise=NOISE,
                    process_noise=PROCESS)  # fmt: skip
-    return run, mhe.solves(label)
+    return run, Solves(label, mhe.windows, mhe.records)
 
 
 def levels(solves: Solves) -> np.ndarray:
