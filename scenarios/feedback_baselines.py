@@ -2,7 +2,6 @@ r"""The usual feedback laws, each with the gains of the least predicted variance
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,24 +113,16 @@ class GradientFeedback(_Baseline):
         geometry: B, H and what follows from them.
         gain: α.
         step: η.
-        preferred, gradient: the objective, as in :class:`HybridFeedback`.
+        preferred: of the objective, as in :class:`HybridFeedback`.
     """
 
     gain: float
     step: float
     preferred: Vector | None = None
-    gradient: Callable[[Vector], Vector] | None = None
 
     @classmethod
     def tuned(
-        cls,
-        sensitivity: Any,
-        hessian: Any,
-        noise: Any,
-        rate: float,
-        *,
-        preferred: Any = None,
-        gradient: Callable[[Vector], Vector] | None = None,
+        cls, sensitivity: Any, hessian: Any, noise: Any, rate: float, *, preferred: Any = None
     ) -> GradientFeedback:
         """Return the law of the least variance of the inputs with a spectral radius ≤ ``rate``.
 
@@ -146,7 +137,7 @@ class GradientFeedback(_Baseline):
             preferred = as_vector(preferred, of.B.shape[1], "preferred")
 
         def law(step: float) -> GradientFeedback:
-            return cls(of, 1 - rho, step, preferred, gradient)
+            return cls(of, 1 - rho, step, preferred)
 
         if not of.inside.size:
             return law(0.0)
@@ -169,7 +160,7 @@ class GradientFeedback(_Baseline):
     def advance(self, state: GainState, measured: Vector) -> GainState:
         """Take one step with a measurement, (m,) or m×k."""
         of, u = self.geometry, state.u
-        slope = objective_gradient(of.H, self.preferred, self.gradient, u)
+        slope = objective_gradient(of.H, self.preferred, None, u)
         along = of.kernel @ (of.kernel.T @ slope)
         return GainState(u - self.gain * of.least_norm @ measured - self.step * along)
 

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from common import AUTO, Method, Run, solve, solve_with_peer
 from feedback_baselines import FilteredIntegralFeedback, GradientFeedback, IntegralFeedback
-from feedback_drawing import courses, disturbance, drifts, rates, variances
+from feedback_drawing import LOOK, courses, deviations, variances
 from feedback_plants import Plant, feeder, tanks
 from reporting import Check, finish, no_worse_than, parser, table
 from solving import IPOPT
@@ -48,6 +48,7 @@ from casadi_hybrid.control.feedback import (
     measure,
     predict,
 )
+from casadi_hybrid.plotting import plot_curves
 
 NAME = "feedback_controller"
 SUMMARY = "the law as a controller of two plants with noisy sensors: three splits, three rivals"
@@ -144,35 +145,32 @@ class Study:
             self.rows.append(row(plant, label, law, rest, seen))
             self.noisy[label] = seen.first[200:400]  # the first measurement is forgotten
 
-    def deviation(self, law: FeedbackLaw, steps: int = 0) -> float:
-        """Return the deviation of the noisy h as a share of its sensor's; measured over steps."""
-        plant, i = self.plant, self.plant.shown[0]
-        rest = self.clean["designed split"][-1]
-        if steps:
-            errors = measure(law, plant.h, rest, plant.noise, steps=steps, runs=300).errors
-        else:
-            errors = predict(law, plant.noise, plant.sensitivity(rest)).errors
-        return float(np.sqrt(errors[i, i] / plant.noise[i]))
+
+def deviation(
+    law: FeedbackLaw, plant: Plant, at: np.ndarray, steps: int = 0, drift: float = 0.0
+) -> np.ndarray:
+    """Return the deviation of every constraint around the inputs ``at``; measured over steps."""
+    if steps:
+        found = measure(law, plant.h, at, plant.noise, drift=drift**2, steps=steps, runs=300)
+    else:
+        found = predict(law, plant.noise, plant.sensitivity(at), drift=drift**2)
+    return np.sqrt(np.diag(found.errors).clip(min=0.0))
 
 
 def over_rates(study: Study, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
-    """Return the deviations over the rate, of two splits: the third's are the first's."""
-    laws = [hybrids(study.plant, float(rate)) for rate in over]
-    return {label: np.array([study.deviation(law[label], steps) for law in laws])
-            for label in ("all memory", "designed split")}  # fmt: skip
+    """Return the deviations of the noisy constraint over the rate, as shares of its sensor's.
+
+    Of two splits: the third's are the first's.
+    """
+    plant, i, rest = study.plant, study.plant.shown[0], study.clean["designed split"][-1]
+    laws = [hybrids(plant, float(rate)) for rate in over]
+    return {label: np.array([deviation(law[label], plant, rest, steps)[i] for law in laws])
+            / np.sqrt(plant.noise[i]) for label in ("all memory", "designed split")}  # fmt: skip
 
 
-def over_drifts(plant: Plant, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
-    """Return the deviations of all constraints, one row a drift, by split."""
-
-    def deviations(law: FeedbackLaw, drift: float) -> np.ndarray:
-        noise, walk = plant.noise, drift**2
-        if steps:
-            seen = measure(law, plant.h, plant.start, noise, drift=walk, steps=steps, runs=300)
-            return np.sqrt(np.diag(seen.errors))
-        return np.sqrt(np.diag(predict(law, noise, drift=walk).errors))
-
-    return {label: np.array([deviations(law, float(drift)) for drift in over])
+def over_drifts(plant: Plant, i: int, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
+    """Return the deviations of a constraint over the drift of the disturbance, by split."""
+    return {label: np.array([deviation(law, plant, plant.start, steps, walk)[i] for walk in over])
             for label, law in hybrids(plant).items()}  # fmt: skip
 
 
@@ -230,15 +228,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     }  # fmt: skip
     lines, points = np.linspace(0.5, 0.97, 25), np.array([0.6, 0.75, 0.9])
     walks, few = np.geomspace(1e-3, 1e-1, 25), np.array([2e-3, 1e-2, 5e-2])
+    stepped = after_a_step(plants[0], feeder(1.3))
+    of_rate = {"xlabel": "rate ρ designed for", "ylabel": "std of the noisy h\nover its sensor's"}
     made = {
         "trajectories": courses(plants, [{k: run[:120] for k, run in s.clean.items()}
                                          for s in studies], [s.noisy for s in studies]),
         "variances": variances(plants, [s.rows for s in studies]),
-        "rates": rates(plants, lines, [over_rates(s, lines) for s in studies],
-                       points, [over_rates(s, points, steps // 3) for s in studies]),
-        "load_step": disturbance(plants[0], after_a_step(plants[0], feeder(1.3)), BUSES),
-        "drift": drifts(plants[0], walks, over_drifts(plants[0], walks),
-                        few, over_drifts(plants[0], few, steps // 3), BUSES),
+        "rates": plot_curves(
+            {s.plant.name: deviations(lines, over_rates(s, lines),
+                                      points, over_rates(s, points, steps // 3))
+             for s in studies}, height=2.8, columns=2, ylim=(0, None), **of_rate),
+        "load_step": plot_curves(
+            {title: {split: (range(len(errors)), errors[:, i], LOOK[split])
+                     for split, errors in stepped.items()} for i, title in BUSES},
+            height=2.8, xlabel="step after the loads have risen", ylabel=plants[0].outputs),
+        "drift": plot_curves(
+            {title: deviations(walks, over_drifts(plants[0], i, walks),
+                               few, over_drifts(plants[0], i, few, steps // 3))
+             for i, title in BUSES},
+            height=2.8, xscale="log", yscale="log", xlabel="drift (% of nominal a step)",
+            ylabel=f"std of the\n{plants[0].outputs}"),
     }  # fmt: skip
     tables = {f"{s.plant.name}: noise in the steady state; std of the noisy {s.plant.outputs}":
               table(s.rows, COLUMNS) for s in studies}  # fmt: skip
