@@ -63,36 +63,6 @@ def test_gap_to_the_standing_car_is_negative_for_a_collision():
     assert lane.gap(s, zero + lane.LEFT + 0.5 * lane.WIDTH + 0.3, zero) == pytest.approx(0.3)
 
 
-def test_distance_of_rectangles():
-    distance = import_module("parking").distance
-    square = np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
-    assert distance(square, square + np.array([[1.25], [0.5]])) == pytest.approx(0.25)
-    assert distance(square, square + np.array([[0.9], [0.4]])) == pytest.approx(-0.1)
-    cos = np.sqrt(0.5)
-    diamond = np.array([[cos, -cos], [cos, cos]]) @ (square - 0.5)
-    # The corner points at the side of the other square.
-    assert distance(diamond, square + np.array([[1.0], [-0.5]])) == pytest.approx(1 - cos)
-    # A corner that only the turned normal separates: both shadows on the axes overlap.
-    near = diamond + np.array([[1.5], [1.5]])
-    assert distance(near, square) == pytest.approx(np.hypot(0.5, 0.5) - 0.5)
-
-
-def test_distance_finds_every_overlap_that_points_find():
-    parking = import_module("parking")
-    rng = np.random.default_rng(3)
-    grid = np.array([[a, b] for a in np.linspace(0, 1, 23) for b in np.linspace(0, 1, 13)]).T
-    hits = 0
-    for pose in rng.uniform([-3.0, 0.5, -1.5], [11.0, 4.5, 1.5], (300, 3)):
-        ours = import_module("roads").outline(*pose, *parking.CAR)
-        inside = ours[:, :1] + (ours[:, [1, 3]] - ours[:, :1]) @ grid
-        for theirs in parking.PARKED:
-            low, high = theirs.min(axis=1)[:, None], theirs.max(axis=1)[:, None]
-            hit = bool(np.any(np.all((inside > low) & (inside < high), axis=0)))
-            hits += hit
-            assert not hit or parking.distance(ours, theirs) < 0
-    assert hits > 50
-
-
 def test_car_on_the_track_is_the_car_in_the_plane():
     module = import_module("minimum_time")
     car = module.lap(1).model
