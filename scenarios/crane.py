@@ -35,7 +35,7 @@ from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import EKF, MPC, Model, OptimalControl, Plant, Soft, simulate
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.plotting import PALETTE
 
 NAME = "crane"
 SUMMARY = "a crane with an unknown load in the wind: estimator and controller in one loop"
@@ -200,17 +200,10 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> dict[str, Figure]:
     at, load = mhe.run.control_times, panels(loop)["load"]
     load.step(at, [target(time) for time in at], where="post", color=PALETTE[6], label="target")
     relabelled(loop, load)
-    fig, axes = figure(2, 1, height=1.5, sharex=True)
-    true = {"mass (kg)": np.full(at.size, TRUE), "wind (N)": [gust(time) for time in at]}
-    for ax, (label, values) in zip(axes[:, 0], true.items(), strict=True):
-        ax.step(at, values, where="post", color="#000000", linewidth=1.0, label="true")
-        for way, color in ((ekf, PALETTE[5]), (mhe, PALETTE[0])):
-            known = [record.parameters[label.split()[0]] for record in way.estimator.records]
-            ax.plot(at, known, color=color, linestyle=":" if way is mhe else "-", label=way.label)
-        ax.set_ylabel(label)
-    ax.set_xlabel("time (s)")
-    legend_below(fig, ax)
-    return {"loop": loop, "parameters": fig}
+    fig = mhe.run.plot(["mass", "wind"])
+    for name, ax in panels(fig).items():
+        ax.plot(at, ekf.run[name], color=PALETTE[5], label=ekf.label)
+    return {"loop": loop, "parameters": relabelled(fig, panels(fig)["mass"])}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -41,13 +41,12 @@ import numpy as np
 from closed_loop import Course, work
 from drawing import LIMIT
 from matplotlib.figure import Figure
-from reactor import COOLING, EXCHANGE, FEED, FEED_TEMPERATURE, HEAT, HOTTEST, RATE, speed
+from reactor import COLDEST, HOTTEST, RATE, price, stirred_tank
 from reporting import TOL, Check, Column, parser, progress, table
 from solving import STRICT, finish_answers, solve
 
 from casadi_hybrid.control import (
     MPC,
-    Model,
     MultipleShooting,
     OptimalControl,
     Plant,
@@ -64,8 +63,8 @@ from casadi_hybrid.plotting import PALETTE, figure, legend_below
 NAME = "robust_reactor"
 SUMMARY = "robust predictive control: a reactor kept below its limit whatever the reaction is like"
 
-COLDEST, PERIOD = 285.0, 0.1
-"""Of the jacket in K, min."""
+PERIOD = 0.1
+"""Of the controller in min."""
 UNSURE = 0.05
 """By which part of themselves the heat of reaction and the frequency factor may differ."""
 PRICE, ITERATIONS = 30.0, 60
@@ -76,15 +75,7 @@ NEAR = 1e-3
 
 def nominal(intervals: int = 20) -> OptimalControl:
     """Return the problem of the nominal controller."""
-    tank = Model(NAME, time_unit="min")
-    c = tank.state("c", lower=0, upper=FEED, scale=0.1, unit="mol/l")
-    T = tank.state("T", upper=HOTTEST, scale=10, unit="K")
-    jacket = tank.state("Tc", lower=COLDEST, upper=320, scale=10, unit="K")
-    u = tank.control("u", lower=-RATE, upper=RATE, scale=RATE, unit="K/min")
-    heat, frequency = tank.parameter("heat", 1.0), tank.parameter("frequency", 1.0)
-    reaction = frequency * speed(T) * c
-    heating = EXCHANGE * (FEED_TEMPERATURE - T) + COOLING * (jacket - T)
-    tank.rates(c=EXCHANGE * (FEED - c) - reaction, T=heating + heat * HEAT * reaction, Tc=u)
+    tank = stirred_tank(jacket=320, coldest=-np.inf)
     # Of every solve, also where the last one came to no plan and MPC(iterations=) has no limit:
     # once the reaction has run away there is none, and a solve would take two thousand.
     ocp = OptimalControl(tank, duration=PERIOD * intervals, intervals=intervals,
@@ -94,12 +85,6 @@ def nominal(intervals: int = 20) -> OptimalControl:
     ocp.minimize("cost", integral=price(tank))
     ocp.soften("T", Soft(linear=PRICE))
     return ocp
-
-
-def price(model: Model) -> Any:
-    """Return what a minute costs."""
-    away = (model.symbol("c") - steady(model, T=350, u=0)["c"]) / 0.1
-    return away**2 + 0.1 * (model.symbol("u") / RATE) ** 2
 
 
 def corners() -> dict[str, dict[str, float]]:
