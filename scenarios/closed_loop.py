@@ -245,24 +245,17 @@ def run_all(
     return courses
 
 
-def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[Check]:
-    """The checks that every one of our plans is a KKT point and that our course costs no more.
-
-    A reference that misses a KKT point at any instant sets no bar.
-    """
-    excess = (ours.run.cost - reference.run.cost) / max(1.0, abs(reference.run.cost))
-    bar = excess if (reference.residuals <= TOL).all() else -np.inf
-    return [
-        Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
-        Check(f"cost above that of {reference.label}, relative", bar, cost),
-    ]
-
-
 def finish_courses(
     arguments: argparse.Namespace, courses: Sequence[Course], facts: Mapping[str, Any], **rest: Any
 ) -> int:
-    """Finish a scenario of closed loops: the hybrid solver's first, then the reference's."""
+    """Finish a scenario of closed loops: the hybrid solver's first, then the reference's.
+
+    Every one of our plans has to be a KKT point, and our course may cost no more. A reference that
+    misses a KKT point at any instant sets no bar.
+    """
     ours, reference = courses[:2]
+    excess = (ours.run.cost - reference.run.cost) / max(1.0, abs(reference.run.cost))
+    bar = excess if (reference.residuals <= TOL).all() else -np.inf
     program = ours.worst.program
     apart = float(np.abs(ours.run.states.values - reference.run.states.values).max())
     return finish(
@@ -270,7 +263,10 @@ def finish_courses(
         (program.n, program.m),
         [course.row() for course in courses],
         {ours.label: judge(ours.worst)},
-        checks=loop_checks(ours, reference),
+        checks=[
+            Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
+            Check(f"cost above that of {reference.label}, relative", bar, 1e-3),
+        ],
         facts={
             **facts,
             "largest violation of a limit": str(ours.run.worst or "none"),

@@ -63,18 +63,22 @@ class Circuit:
 
     @cached_property
     def line(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Arc length, points (2 rows) and curvature at 4001 points, the last being the first."""
+        """Arc length, points (east + i north) and curvature at 4001 points, the last the first."""
         a = np.linspace(0.0, 2.0 * np.pi, 4001)
         k = np.arange(1, 5)[:, None]
-        p, q, u, v = TERMS.T[:, :, None]
+        even, odd = (TERMS[:, :2] + 1j * TERMS[:, 2:]).T[:, :, None]
         cos, sin = np.cos(k * a), np.sin(k * a)
-        x, y = (p * cos + q * sin).sum(axis=0), (u * cos + v * sin).sum(axis=0)
-        dx, dy = (k * (q * cos - p * sin)).sum(axis=0), (k * (v * cos - u * sin)).sum(axis=0)
-        ddx = (-(k**2) * (p * cos + q * sin)).sum(axis=0)
-        ddy = (-(k**2) * (u * cos + v * sin)).sum(axis=0)
-        pace = np.hypot(dx, dy)
+        z, slope, bend = (
+            terms.sum(axis=0)
+            for terms in (
+                even * cos + odd * sin,
+                k * (odd * cos - even * sin),
+                -(k**2) * (even * cos + odd * sin),
+            )
+        )
+        pace = np.abs(slope)
         way = np.append(0.0, np.cumsum((pace[1:] + pace[:-1]) / 2 * np.diff(a)))
-        return way, np.array([x, y]), (dx * ddy - dy * ddx) / pace**3
+        return way, z, (slope.conj() * bend).imag / pace**3
 
     @property
     def length(self) -> float:
@@ -88,10 +92,9 @@ class Circuit:
     def points(self, s: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """Return the points (2 rows) beside the centre line, positive to the left."""
         way, line, _ = self.line
-        at = np.array([np.interp(s, way, row) for row in line])
-        slope = np.gradient(line, way, axis=1)
-        along = np.array([np.interp(s, way, row) for row in slope])
-        return at + offset * np.array([-along[1], along[0]]) / np.hypot(*along)
+        along = np.interp(s, way, np.gradient(line, way))
+        z = np.interp(s, way, line) + 1j * offset * along / np.abs(along)
+        return np.array([z.real, z.imag])
 
 
 MASS, INERTIA, FRONT, REAR, DRAG = 800.0, 900.0, 1.5, 1.3, 0.9

@@ -79,9 +79,9 @@ class Check:
 
 def parser(name: str, summary: str, *, budget: bool = False) -> argparse.ArgumentParser:
     """Return the options that every scenario takes, and ``--max-iter`` where it has a budget."""
-    made = _Parser(prog=name, description=summary)
+    made = argparse.ArgumentParser(prog=name, description=summary)
     made.set_defaults(name=name, summary=summary)
-    made.add_argument("--output", type=Path, default=Path("output") / name, metavar="DIR")
+    made.add_argument("--output", type=_folder, default=f"output/{name}", metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
     made.add_argument(
         "--verbose", action="store_true", help="print every number, check and verdict in full"
@@ -95,17 +95,12 @@ def parser(name: str, summary: str, *, budget: bool = False) -> argparse.Argumen
     return made
 
 
-class _Parser(argparse.ArgumentParser):
-    """Tries the folder of the output before there is anything to lose."""
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read the options and make the folder."""
-        found = super().parse_args(args, namespace)
-        try:
-            writable(found.output)
-        except InputError as error:
-            self.error(f"--output: {error}")
-        return found
+def _folder(text: str) -> Path:
+    """A folder that can be written to, tried before there is anything to lose."""
+    try:
+        return writable(Path(text))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _positive(text: str) -> int:
@@ -228,6 +223,11 @@ def finish(
     return 0 if data["accepted"] else 1
 
 
+def fact(key: str, value: Any) -> str:
+    """Return a fact as it is printed."""
+    return f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}"
+
+
 def progress(text: str) -> None:
     """Say on the error stream, where it disturbs no table, what is being worked on."""
     print(text, file=sys.stderr, flush=True)
@@ -249,7 +249,7 @@ def _print(
     print()
     for key, value in data["facts"].items():
         if not isinstance(value, list | dict):
-            print(f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}")
+            print(fact(key, value))
     if verbose:
         print(f"BLAS threads: {data['blas_threads']} (OPENBLAS_NUM_THREADS)")
     for row in data["methods"]:

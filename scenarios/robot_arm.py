@@ -26,7 +26,7 @@ from reporting import TOL, Check, finish, no_worse_than, parser
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+from casadi_hybrid.plotting import PALETTE, figure, legend_below, plot_curves
 
 NAME = "robot_arm"
 SUMMARY = "a robot arm to a pose seen by redundant sensors: 12 equations for 6 joints"
@@ -115,18 +115,6 @@ def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
     return fig
 
 
-def draw_courses(runs) -> Figure:
-    """Plot the violation over the iterations."""
-    fig, ((ax,),) = figure(1, 1, height=3.0, width=5.0)
-    for i, (case, (auto, *_)) in enumerate(runs.items()):
-        course = np.maximum(auto.trace.feasibility, 1e-16)
-        ax.semilogy(course, label=case, marker="os^"[i], markersize=4, **line_style(i))
-    ax.set(xlabel=f"iteration of {AUTO}", ylabel="largest marker error (m)")
-    ax.axhline(TOL, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance of the verdict")
-    ax.legend(fontsize=9)
-    return fig
-
-
 def animate(p: np.ndarray, q: np.ndarray, path: Path) -> Path:
     """Write a motion from rest to the solution, at constant joint speed, as a GIF."""
     poses = [skeleton(REST + min(k / 30.0, 1.0) * (q - REST)) for k in range(40)]
@@ -171,7 +159,20 @@ def main(argv: list[str] | None = None) -> int:
             "smallest singular value of J, stretched wrist": least,
             "largest marker error of the noisy target (m)": noisy.result.residuals.feasibility,
         },
-        figures={"posture": draw_postures(goal, ours.result.x), "convergence": draw_courses(runs)},
+        figures={
+            "posture": draw_postures(goal, ours.result.x),
+            "convergence": plot_curves(
+                {
+                    "": {
+                        case: ran[0].trace.feasibility.clip(min=1e-16) for case, ran in runs.items()
+                    }
+                },
+                levels={"tolerance of the verdict": TOL},
+                xlabel=f"iteration of {AUTO}",
+                ylabel="largest marker error (m)",
+                yscale="log",
+            ),
+        },
         films={"motion": lambda path: animate(goal, ours.result.x, path)},
     )
 
