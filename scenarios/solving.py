@@ -139,8 +139,11 @@ def make_solver(program: Program, peer: Peer | None = None) -> Any:
     """Return the hybrid solver (no peer) or CasADi's own for the peer, ready to be called."""
     if peer is None:
         return nlpsol("hybrid", "hybrid", problem_of(program))
-    stages = structure(program) if peer.plugin == "fatrop" else {}
-    return ca.nlpsol("peer", peer.plugin, dict(program.nlp), {**peer.options, **stages})
+    options = dict(peer.options)
+    if peer.plugin == "fatrop":  # a program of multiple shooting has its order, by stages
+        equality = (program.lbg == program.ubg).tolist()
+        options |= {"structure_detection": "auto", "equality": equality}
+    return ca.nlpsol("peer", peer.plugin, dict(program.nlp), options)
 
 
 _PROBLEMS: dict[int, tuple[Mapping[str, Any], Problem]] = {}
@@ -153,22 +156,6 @@ def problem_of(program: Program) -> Problem:
         names = {key: getattr(program, key) for key in ("constraint_names", "variable_names")}
         _PROBLEMS[place] = nlp, Problem.from_nlp(dict(nlp), name=program.name, **names)
     return _PROBLEMS[place][1]
-
-
-def structure(program: Program) -> dict[str, Any]:
-    """Return FATROP's options for a program of multiple shooting, which has its order by stages."""
-    stages, gaps = program.stages, program.constraints["dynamics"].shape
-    if (stages["x"] < 0).any():
-        raise ValueError("an unknown belongs to no stage; make it a state that keeps its value")
-    N = gaps[1]
-    unknowns, rows = (np.bincount(stages[key], minlength=N + 1) for key in ("x", "g"))
-    return {
-        "structure_detection": "manual",
-        "N": N,
-        "nx": [gaps[0]] * (N + 1),
-        "nu": (unknowns - gaps[0]).tolist(),
-        "ng": (rows - gaps[0] * (np.arange(N + 1) < N)).tolist(),
-    }
 
 
 def stopped(stats: Mapping[str, Any]) -> str:

@@ -295,16 +295,3 @@ def test_point_and_multipliers_are_those_of_ipopt(case):
     for key in ("x", "f", "g", "lam_x", "lam_g"):
         np.testing.assert_allclose(found[key].full(), reference[key].full(), atol=1e-4)
     assert np.abs(found["lam_x"].full()).max() > 1e-2  # the limit of the motor is active
-
-
-def test_structure_counts_unknowns_and_rows_of_each_stage():
-    options = solving.structure(swing(soft=10.0).program)
-    assert options["N"] == 8
-    assert options["nx"] == [2] * 9
-    assert options["nu"] == [2] * 8 + [1]  # motor and violation; at the end the violation alone
-    assert options["ng"] == [3] + [1] * 7 + [3]  # initial state and swing, …, final state
-
-
-def test_an_unknown_of_no_stage_is_refused():
-    with pytest.raises(ValueError, match="belongs to no stage"):
-        solving.structure(swing(duration=Free(2.4)).program)
