@@ -52,10 +52,10 @@ def straight(masses: int) -> np.ndarray:
     return np.outer(np.linspace(0.0, 1.0, masses + 2)[1:], GOAL).ravel()
 
 
-def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0) -> Model:
+def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0, *, wall=WALL) -> Model:
     """Return the plant in SI units: places of the masses and of the end, the masses' speeds."""
     plant = Model(NAME)
-    least = np.tile([-np.inf, WALL, -np.inf], masses + 1)
+    least = np.tile([-np.inf, wall, -np.inf], masses + 1)
     p = plant.state("p", 3 * masses + 3, lower=least, unit="m")
     v = plant.state("v", 3 * masses, unit="m/s")
     u = plant.control("u", 3, lower=-SPEED, upper=SPEED, unit="m/s")

@@ -21,7 +21,7 @@ between the ends, the later ones from the last solution, shifted by one interval
 import sys
 
 import numpy as np
-from chain import DT, animate, beside_wall, chain, horizon, pulled, stage_cost
+from chain import DT, WALL, animate, beside_wall, chain, horizon, pulled, stage_cost
 from closed_loop import PEERS, Course, finish_courses, run_all
 from drawing import SOFT, draw_courses
 from reporting import parser
@@ -36,10 +36,10 @@ GUST_TIME, GUST = 4.0, [0.0, -0.5, 0.0]
 
 def courses(masses: int, intervals: int, steps: int, *, short: bool) -> list[Course]:
     """Return the closed loops, which begin with the pulled chain."""
-    model, true = chain(masses), chain(masses, 1.1 * 0.033, 1.05, 0.002)
+    model, true = chain(masses, wall=-np.inf), chain(masses, 1.1 * 0.033, 1.05, 0.002)
     gust = {"p": np.zeros(3 * masses + 3), "v": np.tile(GUST, masses)}
     ocp = horizon(model, masses, intervals, name=NAME)
-    ocp.soften("p", Soft(100, 1000))
+    ocp.path("wall", model.symbol("p")[1::3], lower=WALL, soft=Soft(100, 1000), scale=0.1)
     return run_all(
         ocp,
         Plant(true, DT),

@@ -28,7 +28,7 @@ from animation import ROD, film
 from closed_loop import Course, finish_courses, run_all
 from drawing import CIRCLES, SOFT, draw_courses, happening, solver_style
 from matplotlib.figure import Figure
-from quadrotor import HOVER, avoid, gaps, rotors, scenery, vehicle
+from quadrotor import HOVER, TILT, avoid, gaps, rotors, scenery, vehicle
 from reporting import parser
 
 from casadi_hybrid.control import OptimalControl, Plant, Soft
@@ -61,13 +61,14 @@ def stage_cost(body, u, target):
 
 def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
     """Return the closed loops, which begin at rest."""
-    model = vehicle(heights=FREE)
+    model = vehicle(heights=FREE, tilt=np.inf)
     true = vehicle(1.08, 1.2, wind=-1.5, drag=0.2, heights=FREE)
     ocp = OptimalControl(model, duration=intervals * DT, intervals=intervals, name=NAME)
     target, u = ocp.reference("target", lap, 4), model.symbol("u")
     ocp.initial(**START)
     ocp.guess(**START)
-    ocp.soften("theta", Soft(200, 2000))
+    tilt = Soft(200, 2000)
+    ocp.path("tilt", model.symbol("theta"), lower=-TILT, upper=TILT, soft=tilt, scale=0.1)
     avoid(ocp, DISCS, soft=Soft(20, 20))
     end = stage_cost(model, HOVER, target)
     ocp.minimize("cost", sum=DT * stage_cost(model, u, target), end=end)

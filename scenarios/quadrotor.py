@@ -41,12 +41,12 @@ DISCS = ((2.0, 0.5, 0.6), (4.0, -0.1, 0.6), (6.0, 0.7, 0.6))
 """Obstacles: x, z and radius in metres."""
 
 
-def vehicle(mass=1.0, inertia=1.0, *, wind=0.0, drag=0.0, heights=HEIGHTS) -> Model:
+def vehicle(mass=1.0, inertia=1.0, *, wind=0.0, drag=0.0, heights=HEIGHTS, tilt=TILT) -> Model:
     """Return a quadrotor in the wind; mass and inertia are shares of the nominal ones."""
     body = Model(NAME)
     body.state("x", scale=5, unit="m")
     body.state("z", lower=heights[0], upper=heights[1], unit="m")
-    angle = body.state("theta", lower=-TILT, upper=TILT, unit="rad")
+    angle = body.state("theta", lower=-tilt, upper=tilt, unit="rad")
     vx, vz = body.state("vx", scale=5, unit="m/s"), body.state("vz", scale=2, unit="m/s")
     rate = body.state("omega", scale=5, unit="rad/s")
     u = body.control("u", 2, lower=THRUST[0], upper=THRUST[1], scale=5, guess=HOVER, unit="N")
