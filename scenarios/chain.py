@@ -139,7 +139,6 @@ def animate(places: np.ndarray, dt: float, path: Path) -> Path:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     masses, intervals = (1, 12) if arguments.short else (3, 40)
     plant = chain(masses)

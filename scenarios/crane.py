@@ -28,7 +28,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from closed_loop import Course, KeptMHE, Solves, work
+from closed_loop import Course, KeptMHE, Solves, rms, work
 from drawing import draw_courses, panels, relabelled
 from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
@@ -151,11 +151,6 @@ class Way(Course):
             if self.estimator.parameters:
                 row |= {"wind": rms(error["wind"]), "mass": error["mass"][-1]}
         return row
-
-
-def rms(error: np.ndarray) -> float:
-    """Return the root of the mean square."""
-    return float(np.sqrt(np.mean(np.square(error))))
 
 
 def closed(

@@ -40,25 +40,30 @@ class _Baseline:
 
 
 @dataclass(frozen=True, eq=False)
-class FilteredIntegralFeedback(_Baseline):
-    """φ-filtered integral feedback: f_{t+1} = φ f_t + (1 − φ) ĥ_t, u_{t+1} = u_t − κ E f_{t+1}.
+class IntegralFeedback(_Baseline):
+    """u_{t+1} = u_t − κ E f_{t+1}, f_{t+1} = φ f_t + (1 − φ) ĥ_t, along the cheapest lift E.
 
-    Two gains place two poles a constraint; by the argument of :func:`design` both at ρ are best:
-    φ = ρ², κ = (1 − ρ)/(1 + ρ).
+    Started at the optimum for other set points or disturbances it stays at optima; inputs in ker B
+    do not move. Without a filter, φ = 0, its one pole is 1 − κ, its variance κ/(2 − κ) that of the
+    sensor, so the best gain for a rate ρ is κ = 1 − ρ. With one, two gains place two poles a
+    constraint; by the argument of :func:`design` both at ρ are best: φ = ρ², κ = (1 − ρ)/(1 + ρ).
     """
 
     gain: float
     memory: float
 
     @classmethod
-    def tuned(cls, sensitivity: Any, hessian: Any, rate: float) -> FilteredIntegralFeedback:
+    def tuned(
+        cls, sensitivity: Any, hessian: Any, rate: float, *, filtered: bool = False
+    ) -> IntegralFeedback:
         """Return the law of the least variance with the spectral radius ``rate``.
 
         Raises:
             InputError: for bad arguments, as :func:`design` has them.
         """
         rho = below_one(rate)
-        return cls(geometry(sensitivity, hessian), (1 - rho) / (1 + rho), rho**2)
+        gain, memory = ((1 - rho) / (1 + rho), rho**2) if filtered else (1 - rho, 0.0)
+        return cls(geometry(sensitivity, hessian), gain, memory)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
         """Take one step with a measurement, (m,) or m×k; the first one fills the filter."""
@@ -78,28 +83,6 @@ class FilteredIntegralFeedback(_Baseline):
         G = np.vstack((-self.gain * taken, taken))
         F = np.vstack((self.geometry.moved(sensitivity), np.zeros_like(one)))
         return ClosedLoop(A, G, F, np.hstack((E, np.zeros_like(E))))
-
-
-@dataclass(frozen=True, eq=False)
-class IntegralFeedback(FilteredIntegralFeedback):
-    """u_{t+1} = u_t − κ E ĥ_t: integral feedback along the cheapest lift E.
-
-    Started at the optimum for other set points or disturbances it stays at optima; inputs in ker B
-    do not move. Its one pole is 1 − κ, its variance κ/(2 − κ) that of the sensor, so the best gain
-    for a rate ρ is κ = 1 − ρ.
-    """
-
-    memory: float = 0.0
-
-    @classmethod
-    def tuned(cls, sensitivity: Any, hessian: Any, rate: float) -> IntegralFeedback:
-        """Return the law of the least variance with the spectral radius ``rate``.
-
-        Raises:
-            InputError: for bad arguments, as :func:`design` has them.
-        """
-        rho = below_one(rate)
-        return cls(geometry(sensitivity, hessian), 1 - rho)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from common import AUTO, Method, Run, solve, solve_with_peer
-from feedback_baselines import FilteredIntegralFeedback, GradientFeedback, IntegralFeedback
+from feedback_baselines import GradientFeedback, IntegralFeedback
 from feedback_drawing import LOOK, courses, deviations, variances
 from feedback_plants import Plant, feeder, tanks
 from reporting import Check, finish, no_worse_than, parser, table
@@ -73,7 +73,7 @@ def rivals(plant: Plant) -> dict[str, FeedbackLaw]:
     model = (plant.B, plant.cost)
     return {
         "integral": IntegralFeedback.tuned(*model, RATE),
-        "integral, filtered": FilteredIntegralFeedback.tuned(*model, RATE),
+        "integral, filtered": IntegralFeedback.tuned(*model, RATE, filtered=True),
         "projected gradient": GradientFeedback.tuned(
             *model, plant.noise, RATE, preferred=plant.preferred
         ),

@@ -116,7 +116,6 @@ def launch(intervals: int) -> Phases:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     # SQP and Uno do not end within minutes here.
     answers = solve_with_all(launch(10 if arguments.short else 30))

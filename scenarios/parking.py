@@ -115,7 +115,6 @@ def animate(ours: Answer, path: Path) -> Path:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = manoeuvre(24 if arguments.short else 48)
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)

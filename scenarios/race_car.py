@@ -187,7 +187,6 @@ def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     circuit = Circuit()
     ocp = lap(circuit, 40 if arguments.short else 120)

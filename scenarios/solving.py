@@ -218,26 +218,21 @@ def finish_answers(
     alone, facts = len(groups) == 1, dict(facts or {})
     if alone:
         facts["distance to IPOPT's point"] = groups[0][0].apart(groups[0][1])
-
-    def name(answer: Answer) -> str:
-        return answer.label if alone else f"{answer.solution.ocp.name}: {answer.label}"
-
-    for group in groups:
-        solution = group[0].solution
+    else:
+        *groups, others = ([replace(a, label=f"{a.solution.ocp.name}: {a.label}") for a in group]
+                           for group in (*groups, others))  # fmt: skip
+    for ours, *_ in groups:
+        solution = ours.solution
         parts = getattr(solution, "parts", {"" if alone else solution.ocp.name: solution})
         for part, of_part in parts.items():
             facts[f"{part} between the grid points".strip()] = str(of_part.violation())
     program = max((group[0].solution.program for group in groups), key=lambda program: program.n)
-    bars = [no_worse_than(*group[:2]) for group in groups]
-    if not alone:
-        named = zip(groups, bars, strict=True)
-        bars = [replace(b, name=f"{g[0].solution.ocp.name}: {b.name}") for g, b in named]
     return finish(
         arguments,
         (program.n, program.m),
-        [a.row() | {"method": name(a)} for group in (*groups, others) for a in group],
-        {name(group[0]): group[0].report for group in groups},
-        checks=[*bars, *checks],
+        [answer.row() for group in (*groups, others) for answer in group],
+        {group[0].label: group[0].report for group in groups},
+        checks=[*(no_worse_than(*group[:2]) for group in groups), *checks],
         facts=facts,
         **rest,
     )

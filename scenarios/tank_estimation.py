@@ -19,7 +19,7 @@ import sys
 
 import casadi as ca
 import numpy as np
-from closed_loop import LOOP_COLUMNS, WARM_IPOPT, KeptMHE, Solves, again
+from closed_loop import LOOP_COLUMNS, WARM_IPOPT, KeptMHE, Solves, again, rms
 from reporting import TOL, Check, finish, parser, progress
 from solving import judge
 
@@ -76,8 +76,8 @@ def levels(solves: Solves) -> np.ndarray:
 
 
 def rmse(error: np.ndarray) -> float:
-    """Return the root mean square over all levels and times, without the first ones."""
-    return float(np.sqrt(np.mean(error[:, error.shape[1] // 8 :] ** 2)))
+    """Return the root mean square in mm over all levels and times, without the first ones."""
+    return 1e3 * rms(error[:, error.shape[1] // 8 :])
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -88,9 +88,9 @@ def main(argv: list[str] | None = None) -> int:
     run, ours = estimated(mhe, steps, "hybrid")
     ipopt = again(mhe, WARM_IPOPT)
     levels_only = estimated(estimator(N, {"h": 0.01, "flow": 1.0}), steps, "hybrid, levels only")[1]
-    rows = [s.row() | {"rmse": 1e3 * rmse(levels(s) - run["h"][:, :-1])}
+    rows = [s.row() | {"rmse": rmse(levels(s) - run["h"][:, :-1])}
             for s in (ours, ipopt, levels_only)]  # fmt: skip
-    sensors = 1e3 * rmse(run.measured["h"] - run["h"][:, :-1])
+    sensors = rmse(run.measured["h"] - run["h"][:, :-1])
     apart = np.abs(levels(ours) - levels(ipopt)).max()
     checks = [
         Check("windows of ours that are no KKT points", float((ours.residuals > TOL).sum()), 0),
