@@ -99,13 +99,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Solves:
-    """What one solver came to, instant by instant.
-
-    Attributes:
-        label: of the solver.
-        plans: what it found.
-        records: have ``seconds`` and ``iterations``.
-    """
+    """What one solver came to, instant by instant; records have seconds and iterations."""
 
     label: str
     plans: Sequence[Solution] = field(repr=False)
@@ -183,11 +177,7 @@ def again(mhe: KeptMHE, peer: Peer) -> Solves:
 
 @dataclass(frozen=True)
 class Course(Solves):
-    """One closed loop; ``course["q"]`` is what the true plant did.
-
-    Attributes:
-        run: its record.
-    """
+    """One closed loop; ``course["q"]`` is what the true plant did."""
 
     run: Run = field(repr=False)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -43,11 +43,8 @@ AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
 class Method:
     """One row of a scenario's table.
 
-    Args:
-        label: how the table names it.
-        method: a name of :data:`casadi_hybrid.METHODS`, or an iteration object.
-        options: options of a named method.
-        required: whether the scenario fails when this method's answer is not accepted.
+    The method is a name of :data:`casadi_hybrid.METHODS`, with options, or an iteration object. The
+    scenario fails when the answer of a required one is not accepted.
     """
 
     label: str
@@ -64,20 +61,19 @@ class Trace:
     memory over tens of thousands of iterations.
     """
 
-    rows: list[tuple[float, float, float]] = field(default_factory=list)
+    rows: list[tuple[float, float]] = field(default_factory=list)
     points: list[np.ndarray] = field(default_factory=list)
     keep_points: bool = False
 
     def __call__(self, progress: Progress) -> None:
         """Record one iterate."""
         residuals = progress.residuals
-        self.rows.append((residuals.feasibility, residuals.stationarity, progress.elapsed))
+        self.rows.append((residuals.feasibility, residuals.stationarity))
         if self.keep_points:
             self.points.append(progress.state.x)
 
     feasibility = property(lambda self: np.array([row[0] for row in self.rows]))
     stationarity = property(lambda self: np.array([row[1] for row in self.rows]))
-    elapsed = property(lambda self: np.array([row[2] for row in self.rows]))
 
 
 @dataclass(frozen=True)
@@ -213,9 +209,9 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
     return Reference.of(peer.label, problem, p, answer, status, iterations, seconds)
 
 
-def apart(runs: Sequence[Run]) -> float:
-    """Return the largest distance of any iterates of the runs that kept their points."""
-    first, *others = (np.array(run.trace.points) for run in runs if run.trace.points)
+def apart(trajectories: Iterable[Any]) -> float:
+    """Return the largest distance of any points of trajectories; those without any are left out."""
+    first, *others = (np.array(points) for points in trajectories if len(points))
     return max(float(deviation(points, first).max()) for points in others)
 
 

@@ -132,11 +132,7 @@ def estimators(window: int) -> tuple[KeptMHE, KeptMHE, EKF]:
 
 @dataclass(frozen=True)
 class Way(Course):
-    """A way to know the state and the parameters, and the loop that it led to.
-
-    Attributes:
-        estimator: none is told the true state.
-    """
+    """A way to know state and parameters, and its loop; without an estimator it is told them."""
 
     estimator: Any = None
 

@@ -27,15 +27,15 @@ Where the disturbance drifts fast against the noise, listening to all is better:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import AUTO, Method, Run, solve, solve_with_peer
+from common import AUTO, Method, Run, apart, solve, solve_with_peer
 from feedback_baselines import GradientFeedback, IntegralFeedback
-from feedback_drawing import LOOK, courses, deviations, variances
 from feedback_plants import Plant, feeder, tanks
+from matplotlib.figure import Figure
 from reporting import Check, finish, no_worse_than, parser, table
 from solving import IPOPT
 
@@ -48,7 +48,7 @@ from casadi_hybrid.control.feedback import (
     measure,
     predict,
 )
-from casadi_hybrid.plotting import plot_curves
+from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend_below, plot_curves
 
 NAME = "feedback_controller"
 SUMMARY = "the law as a controller of two plants with noisy sensors: three splits, three rivals"
@@ -88,11 +88,6 @@ def quiet(law: FeedbackLaw, h: Callable[[np.ndarray], np.ndarray], u: np.ndarray
     for _ in range(steps):
         rows.append(controller.step(h(rows[-1][:, None])[:, 0]))
     return np.array(rows)
-
-
-def apart(runs: Sequence[np.ndarray]) -> float:
-    """Return the largest difference between trajectories."""
-    return max(float(np.abs(run - runs[0]).max()) for run in runs)
 
 
 COLUMNS: tuple[tuple[str, str, Any], ...] = (
@@ -174,6 +169,61 @@ def over_drifts(plant: Plant, i: int, over: np.ndarray, steps: int = 0) -> dict[
             for label, law in hybrids(plant).items()}  # fmt: skip
 
 
+LOOK: dict[str, dict[str, Any]] = {
+    "all augmentation": {"color": PALETTE[0], "linestyle": "-", "linewidth": 2.6, "marker": ""},
+    "all memory": {"color": PALETTE[1], "linestyle": "-", "linewidth": 1.0, "marker": ""},
+    "designed split": {"color": PALETTE[7], "linestyle": DASHES[3], "linewidth": 1.6, "marker": ""},
+}
+"""Of the splits; two lie on each other, so one is wide and the other is dotted."""
+MARK = {"all augmentation": "o", "all memory": "s", "designed split": "x"}
+
+Courses = Mapping[str, np.ndarray]
+
+
+def courses(plants: Sequence[Plant], clean: Sequence[Courses], noisy: Sequence[Courses]) -> Figure:
+    """Plot one input of each plant for the three splits, without noise and with it."""
+    fig, axes = figure(len(plants), 2, height=2.5, sharey="row")
+    for row, plant, pair in zip(axes, plants, zip(clean, noisy, strict=True), strict=True):
+        # Memory, which swings widest, goes below the others.
+        for ax, runs, title in zip(row, pair, ("no noise", "noise, settled"), strict=True):
+            for split in ("all memory", "all augmentation", "designed split"):
+                ax.plot(runs[split][:, plant.shown[1]], label=split, **LOOK[split])
+            ax.set_title(f"{plant.name}, {title}", fontsize=10)
+            ax.set_xlabel("step")
+        row[0].set_ylabel(plant.inputs)
+    legend_below(fig, axes[0, 0])
+    return fig
+
+
+def variances(plants: Sequence[Plant], rows: Sequence[Sequence[Mapping[str, Any]]]) -> Figure:
+    """Plot the predicted and the measured deviation of the noisy constraint, law by law."""
+    fig, axes = figure(1, len(plants), height=3.0, sharey=True)
+    for ax, plant, laws in zip(axes[0], plants, rows, strict=True):
+        y = np.arange(len(laws))
+        predicted, measured = ([row[key] for row in laws] for key in ("predicted", "measured"))
+        ax.barh(y, predicted, height=0.6, color=PALETTE[4], label="predicted (Lyapunov)")
+        ax.plot(measured, y, "o", color=PALETTE[7], markersize=5, label="measured")
+        ax.set_yticks(y, [row["method"] for row in laws])
+        ax.set(xlabel=f"std of the\n{plant.outputs}")
+        ax.set_title(plant.name, fontsize=10)
+        ax.grid(False, axis="y")
+    axes[0, 0].invert_yaxis()
+    legend_below(fig, axes[0, 0])
+    return fig
+
+
+def deviations(
+    over: np.ndarray, predicted: Courses, at: np.ndarray, measured: Courses
+) -> dict[str, tuple[Any, ...]]:
+    """Return the curves of a panel of ``plot_curves``: what is predicted, and measured as dots."""
+    curves: dict[str, tuple[Any, ...]] = {}
+    for split, values in predicted.items():
+        dots = {"color": LOOK[split]["color"], "linestyle": "", "marker": MARK[split]}
+        curves[f"{split}, predicted"] = over, values, LOOK[split]
+        curves[f"{split}, measured"] = at, measured[split], dots
+    return curves
+
+
 def after_a_step(plant: Plant, later: Plant) -> dict[str, np.ndarray]:
     """Return the constraints, one row a step, after the plant has become another one."""
     errors = {}
@@ -208,7 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cost = float(second.plant.problem.functions.first(rest, [])[0]) / cheapest[1].f - 1
     checks = [
         *(no_worse_than(run, peer) for run, peer in best),
-        Check("feeder: splits apart without noise (Mvar)", apart([*first.clean.values()]), 1e-9),
+        Check("feeder: splits apart without noise (Mvar)", apart(first.clean.values()), 1e-9),
         Check("feeder: inputs at rest from the optimum (Mvar)",
               float(np.abs(first.clean["designed split"][-1] - cheapest[0].x).max()), 1e-5),
         Check("feeder: C_opt Pn = 0 apart from full augmentation with noise (Mvar)",
@@ -222,7 +272,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]  # fmt: skip
     facts = {
         "tanks: splits apart without noise, as B is not the plant's (largest, any input)":
-            apart([*second.clean.values()]),
+            apart(second.clean.values()),
         "tanks: cost at rest above the optimum's, relative": cost,
         **{s.plant.name: s.rows for s in studies},
     }  # fmt: skip

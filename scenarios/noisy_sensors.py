@@ -155,7 +155,7 @@ def main(argv: list[str] | None = None) -> int:
         runs,
         references(problem, start, []),
         checks=[
-            Check("splits apart without noise (kW)", apart(runs), 1e-9),
+            Check("splits apart without noise (kW)", apart(run.trace.points for run in runs), 1e-9),
             Check(
                 "C_opt Pn = 0 apart from full augmentation with noise (kW)", rows[1]["apart"], 1e-9
             ),

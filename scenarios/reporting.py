@@ -164,19 +164,11 @@ def finish(
     """Write figures and ``report.json``, print the outcome and return the exit code.
 
     Where a file cannot be written, the tables are printed all the same and the exit code is 2.
-
-    Args:
-        arguments: of the command line, as :func:`parser` reads them.
-        size: numbers of unknowns and of constraints.
-        rows: of the table.
-        reports: verdicts by method; the scenario fails when one of them is not accepted.
-        checks: the scenario's own; it fails when one is not passed.
-        facts: further numbers to print; lists and dictionaries go to the file only.
-        figures: by name of the file, without suffix.
-        films: by name of the file, without suffix, what writes an animation to a path; not called
-            in the short form.
-        columns: of the table.
-        tables: further tables by title, as :func:`table` makes them; shown before the main one.
+    ``size`` are the numbers of unknowns and of constraints. The scenario fails when one of the
+    reports, by method, is not accepted or a check is not passed. Lists and dictionaries among the
+    facts go to the file only; figures and films, which write an animation to a path and are not
+    called in the short form, have the names of their files, further tables, as :func:`table` makes
+    them and shown before the main one, their titles.
     """
     failed = {label: report for label, report in reports.items() if not report.accepted}
     broken = [check for check in checks if not check.passed]

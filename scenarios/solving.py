@@ -97,14 +97,8 @@ class Named:
 class Answer(Named):
     """What a solver returned for a problem, and what it is worth.
 
-    Attributes:
-        label: the solver.
-        solution: the point by name and in physical units.
-        stopped: the solver's own word for why it stopped.
-        seconds: of a cold solve; of ours in the second call from the same start.
-        build: seconds that making the solver took.
-        first: seconds of the first call, in which ours builds what the others build before it.
-        report: the verdict of the verifier.
+    ``stopped`` is the solver's own word; ``seconds`` are of a cold solve, of ours in the second
+    call from the same start, ``first`` of the first one, ``build`` of making the solver.
     """
 
     stopped: str
