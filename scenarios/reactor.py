@@ -40,7 +40,7 @@ HOTTEST, COLDEST, RATE = 353.0, 285.0, 20.0
 
 
 def stirred_tank(jacket: float = 310.0, coldest: float = 273.0) -> Model:
-    """Return the plant; the highest temperature of the jacket and the lowest one may differ."""
+    """Return the plant, with the highest temperature of its jacket and the lowest of the tank."""
     tank = Model(NAME, time_unit="min")
     c = tank.state("c", lower=0, upper=FEED, scale=0.1, unit="mol/l")
     T = tank.state("T", lower=coldest, upper=HOTTEST, scale=10, unit="K")

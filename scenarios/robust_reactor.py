@@ -158,8 +158,10 @@ def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float
 
 
 def fully_cooled(run: Run, reaction: Mapping[str, float]) -> float:
-    """Return the largest temperature in K when, from the first step without a solution on, the
-    jacket is cooled as fast as it can be; infinite where there is no such step."""
+    """Return the largest temperature in K with full cooling from the first unsolved step on.
+
+    It is infinite where there is no such step.
+    """
     unsolved = [k for k, status in enumerate(run.status) if status != "solved"]
     if not unsolved:
         return np.inf
@@ -174,7 +176,7 @@ def draw(loops: Mapping[str, Sequence[Course]]) -> Figure:
     fig, axes = figure(2, len(loops), height=2.2, sharex=True, sharey="row")
     told: set[str] = set()
     for column, (name, courses) in zip(axes.T, loops.items(), strict=True):
-        for run in (course.run for course in courses):
+        for run in (one.run for one in courses):
             hot = bool(run["T"].max() > HOTTEST + NEAR)
             style = {"color": PALETTE[3 if hot else 0], "ls": "-." if hot else "-", "lw": 1.0}
             label = "plant that exceeds the limit" if hot else "plant that keeps the limit"

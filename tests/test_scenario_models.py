@@ -19,11 +19,11 @@ def test_reactor_rests_at_its_steady_states_and_the_set_point_is_unstable():
     module = import_module("reactor")
     plant = module.change(1).model
     x = ca.SX.sym("x", 3)
-    slope = ca.Function("slope", [x], [ca.jacobian(plant.moves.rate(x, [], 0, [], 0), x)])
+    slope = ca.Function("slope", [x], [ca.jacobian(plant.moves.rate(x, [], 0, [1, 1], 0), x)])
     growth = {}
     for temperature in (320.0, 350.0):
         state = list(module.steady(plant, T=temperature, u=0).states.values())
-        np.testing.assert_allclose(rates(plant, state, 0.0), 0.0, atol=1e-10)
+        np.testing.assert_allclose(rates(plant, state, 0.0, [1, 1]), 0.0, atol=1e-10)
         # Without the row of the jacket, which keeps its temperature.
         growth[temperature] = np.linalg.eigvals(slope(state).full()[:2, :2]).real.max()
     assert growth[320.0] < 0 < growth[350.0]
