@@ -47,7 +47,7 @@ def stirred_tank(jacket: float = 310.0, coldest: float = 273.0) -> Model:
     cooling = tank.state("Tc", lower=COLDEST, upper=jacket, scale=10, unit="K")
     u = tank.control("u", lower=-RATE, upper=RATE, scale=RATE, unit="K/min")
     heat, frequency = tank.parameter("heat", 1.0), tank.parameter("frequency", 1.0)
-    reaction = frequency * 7.2e10 * ca.exp(-8750.0 / T) * c
+    reaction = frequency * (7.2e10 * ca.exp(-8750.0 / T)) * c
     exchanged = EXCHANGE * (FEED_TEMPERATURE - T) + COOLING * (cooling - T)
     tank.rates(c=EXCHANGE * (FEED - c) - reaction, T=exchanged + heat * HEAT * reaction, Tc=u)
     return tank
