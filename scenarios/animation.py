@@ -30,14 +30,8 @@ def film(
 ) -> Path:
     """Write a GIF that repeats; return its path.
 
-    Args:
-        path: of the file; its folder is made where it is missing.
-        frames: number of frames.
-        dt: seconds a frame.
-        *stages: axes with what moves in them.
-        clock: what stands above frame k; by default the time and the event at this time.
-        event: time → a word.
-        dpi: dots per inch; animations are looked at on a screen.
+    A frame shows for ``dt`` seconds; ``stages`` are axes with what moves in them. Above frame k
+    stands ``clock(k)``, by default the time and the event at this time.
     """
     moving = [
         (*_artist(ax, points(0), style), points)

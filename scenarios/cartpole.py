@@ -73,7 +73,6 @@ def animate(q, angle, dt, path: Path, *, length=LENGTH, plans=(), event=lambda t
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = swing_up(25 if arguments.short else 60)
     answers = solve_with_all(ocp, FATROP, SQP, short=arguments.short)

@@ -23,15 +23,13 @@ follow its later use as a benchmark.
 """
 
 import sys
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import LIMIT, compare, limits, panels
+from drawing import compare, limits, panels
 from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, Answer, finish_answers, solve_with_all
@@ -118,12 +116,6 @@ def draw(ours: Answer) -> Figure:
     return fig
 
 
-def beside_wall(fig: Figure, look: Mapping[str, Any] = LIMIT) -> Figure:
-    """Return the figure with the limit of what is nearest to the wall."""
-    panels(fig)["nearest to the wall"].axhline(WALL, **look)
-    return fig
-
-
 def animate(places: np.ndarray, dt: float, path: Path) -> Path:
     """Write the motion of the chain, from the side and from above, as a GIF in real time."""
     points, stages = np.array([shape(column) for column in places.T]), []
@@ -139,12 +131,13 @@ def animate(places: np.ndarray, dt: float, path: Path) -> Path:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     masses, intervals = (1, 12) if arguments.short else (3, 40)
     plant = chain(masses)
     answers = solve_with_all(horizon(plant, masses, intervals), FATROP, short=arguments.short)
     ours, ipopt = answers[:2]
+    fig = compare(ours, ipopt, ("nearest to the wall", "u"))
+    limits(panels(fig)["nearest to the wall"], WALL)
     away = ours["p"][:, -1] - rest(plant, masses)["p"]
     return finish_answers(
         arguments,
@@ -153,10 +146,7 @@ def main(argv: list[str] | None = None) -> int:
             "masses": masses,
             "distance of the chain from rest at the end (m)": float(np.abs(away).max()),
         },
-        figures={
-            "motion": draw(ours),
-            "trajectory": beside_wall(compare(ours, ipopt, ("nearest to the wall", "u"))),
-        },
+        figures={"motion": draw(ours), "trajectory": fig},
         films={"motion": lambda path: animate(ours.solution.sample(2)["p"], DT / 2, path)},
     )
 

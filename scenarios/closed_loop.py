@@ -15,24 +15,18 @@ import argparse
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
-import casadi as ca
 import numpy as np
 from reporting import TOL, Check, finish, progress
-from solving import FATROP, SQP_CLIPPED, STRICT, Peer, judge, make_solver
+from solving import FATROP, SQP_CLIPPED, STRICT, Peer, judge, make_solver, problem_of
 
-from casadi_hybrid.control import (
-    MHE,
-    MPC,
-    OptimalControl,
-    Plant,
-    Program,
-    Record,
-    Run,
-    Solution,
-    simulate,
-)
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.control import MHE, MPC, OptimalControl, Plant, Record, Run, Solution, simulate
+from casadi_hybrid.point.kkt import kkt_residuals
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.evaluator import Evaluator
 
 USABLE = 1e-3
 """Largest violation (scaled rows) of a plan that is still applied."""
@@ -73,7 +67,6 @@ class Repeated:
         # The interface of FATROP takes no multipliers, and hands back those it was given.
         self.ocp, self.primal = ocp, peer.plugin == "fatrop"
         self.solver = make_solver(ocp.program, peer)
-        self.residuals = KktResiduals(ocp.program)
         self.reset()
 
     def reset(self) -> None:
@@ -91,7 +84,7 @@ class Repeated:
         found = self.solver(**{**program.arguments, **self.warm})
         seconds, stats = clock.perf_counter() - began, self.solver.stats()
         plan = self.ocp.solution(program, found, stats)
-        usable = self.plan is None or self.residuals(plan)[0] <= USABLE
+        usable = self.plan is None or kkt_residual(plan)[0] <= USABLE
         if usable:
             self.plan, self.age = plan, 0
             warm = program.shifted(plan.x, plan.lam_x, plan.lam_g)
@@ -106,19 +99,16 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Solves:
-    """What one solver came to, instant by instant.
-
-    Attributes:
-        label: of the solver.
-        plans: what it found.
-        residuals: largest KKT residual of every one, recomputed, with the solver's multipliers.
-        records: have ``seconds`` and ``iterations``.
-    """
+    """What one solver came to, instant by instant; records have seconds and iterations."""
 
     label: str
     plans: Sequence[Solution] = field(repr=False)
-    residuals: np.ndarray = field(repr=False)
     records: Sequence[Any] = field(repr=False)
+
+    @cached_property
+    def residuals(self) -> np.ndarray:
+        """Largest KKT residual of every plan, recomputed, with the solver's multipliers."""
+        return np.array([kkt_residual(plan)[1] for plan in self.plans])
 
     @property
     def worst(self) -> Solution:
@@ -126,19 +116,31 @@ class Solves:
         return self.plans[int(self.residuals.argmax())]
 
     def row(self) -> dict[str, Any]:
-        """Return the table row as plain values; times in ms."""
-        ms = 1e3 * np.array([record.seconds for record in self.records])
-        iterations = [record.iterations for record in self.records]
+        """Return the table row as plain values."""
         return {
             "method": self.label,
             "solved": f"{int((self.residuals <= TOL).sum())}/{len(self.records)}",
             "worst_residual": float(self.residuals.max()),
-            "mean_iterations": float(np.mean(iterations)),
-            "worst_iterations": max(iterations),
-            "median_ms": float(np.median(ms)),
-            "p99_ms": float(np.percentile(ms, 99)),
-            "worst_ms": float(ms.max()),
+            **work(self.records),
         }
+
+
+def work(records: Sequence[Any]) -> dict[str, float]:
+    """Return iterations and times, in ms, of solves."""
+    ms = 1e3 * np.array([record.seconds for record in records])
+    iterations = [record.iterations for record in records]
+    return {
+        "mean_iterations": float(np.mean(iterations)),
+        "worst_iterations": max(iterations),
+        "median_ms": float(np.median(ms)),
+        "p99_ms": float(np.percentile(ms, 99)),
+        "worst_ms": float(ms.max()),
+    }
+
+
+def rms(error: np.ndarray) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(np.square(error))))
 
 
 class KeptMHE(MHE):
@@ -155,17 +157,11 @@ class KeptMHE(MHE):
         self.windows.append(self.solution)
         return estimate
 
-    def solves(self, label: str) -> Solves:
-        """Return the windows, judged."""
-        residual = KktResiduals(self.ocp.program)
-        return Solves(label, self.windows, np.array([residual(found)[1] for found in self.windows]),
-                      self.records)  # fmt: skip
-
 
 def again(mhe: KeptMHE, peer: Peer) -> Solves:
     """Return what a peer finds in the same windows, each from the point that ours began at."""
     progress(f"{mhe.model.name}: {len(mhe.windows)} windows with {peer.label} ...")
-    solver, residual = make_solver(mhe.ocp.program, peer), KktResiduals(mhe.ocp.program)
+    solver = make_solver(mhe.ocp.program, peer)
     solver(**mhe.windows[0].program.arguments)  # untimed, as in a loop
     plans, records, warm = [], [], {}
     for window in mhe.windows:
@@ -176,18 +172,27 @@ def again(mhe: KeptMHE, peer: Peer) -> Solves:
         warm = window.program.shifted(plan.x, plan.lam_x, plan.lam_g)
         del warm["x0"]
         records.append(Record(window.times[-1], "", "", int(stats["iter_count"]), seconds, True))
-    return Solves(peer.label, plans, np.array([residual(plan)[1] for plan in plans]), records)
+    return Solves(peer.label, plans, records)
 
 
 @dataclass(frozen=True)
 class Course(Solves):
-    """One closed loop; ``course["q"]`` is what the true plant did.
-
-    Attributes:
-        run: its record.
-    """
+    """One closed loop; ``course["q"]`` is what the true plant did."""
 
     run: Run = field(repr=False)
+
+    @classmethod
+    def of(cls, label: str, run: Run, **more: Any) -> Self:
+        """Return a run as a course."""
+        steps = run.steps
+        return cls(label, [step.plan for step in steps], [step.record for step in steps], run,
+                   **more)  # fmt: skip
+
+    @cached_property
+    def residuals(self) -> np.ndarray:
+        """Largest KKT residual of every plan; infinite at an instant without a new one."""
+        return np.array([kkt_residual(step.plan)[1] if step.status in ("solved", "feasible")
+                         else np.inf for step in self.run.steps])  # fmt: skip
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return a true trajectory by name."""
@@ -228,34 +233,24 @@ def run_all(
     ocp.solve()  # the first call builds functions, before there is a clock
     controllers: dict[str, Any] = {"hybrid": MPC(ocp)}
     controllers |= {peer.label: Repeated(ocp, peer) for peer in (peers[:1] if short else peers)}
-    courses, residual = [], KktResiduals(ocp.program)
+    courses = []
     for label, controller in controllers.items():
         progress(f"{ocp.name}: {experiment['steps']} steps with {label} ...")
-        run = simulate(plant, controller, **experiment)
-        plans = [step.plan for step in run.steps]
-        residuals = np.array([residual.of_step(step) for step in run.steps])
-        courses.append(Course(label, plans, residuals, [step.record for step in run.steps], run))
+        courses.append(Course.of(label, simulate(plant, controller, **experiment)))
     return courses
-
-
-def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[Check]:
-    """The checks that every one of our plans is a KKT point and that our course costs no more.
-
-    A reference that misses a KKT point at any instant sets no bar.
-    """
-    excess = (ours.run.cost - reference.run.cost) / max(1.0, abs(reference.run.cost))
-    bar = excess if (reference.residuals <= TOL).all() else -np.inf
-    return [
-        Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
-        Check(f"cost above that of {reference.label}, relative", bar, cost),
-    ]
 
 
 def finish_courses(
     arguments: argparse.Namespace, courses: Sequence[Course], facts: Mapping[str, Any], **rest: Any
 ) -> int:
-    """Finish a scenario of closed loops: the hybrid solver's first, then the reference's."""
+    """Finish a scenario of closed loops: the hybrid solver's first, then the reference's.
+
+    Every one of our plans has to be a KKT point, and our course may cost no more. A reference that
+    misses a KKT point at any instant sets no bar.
+    """
     ours, reference = courses[:2]
+    excess = (ours.run.cost - reference.run.cost) / max(1.0, abs(reference.run.cost))
+    bar = excess if (reference.residuals <= TOL).all() else -np.inf
     program = ours.worst.program
     apart = float(np.abs(ours.run.states.values - reference.run.states.values).max())
     return finish(
@@ -263,7 +258,10 @@ def finish_courses(
         (program.n, program.m),
         [course.row() for course in courses],
         {ours.label: judge(ours.worst)},
-        checks=loop_checks(ours, reference),
+        checks=[
+            Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
+            Check(f"cost above that of {reference.label}, relative", bar, 1e-3),
+        ],
         facts={
             **facts,
             "largest violation of a limit": str(ours.run.worst or "none"),
@@ -274,32 +272,13 @@ def finish_courses(
     )
 
 
-class KktResiduals:
-    """Feasibility and the largest KKT residual of a point, from the program's own functions."""
-
-    def __init__(self, program: Program) -> None:
-        nlp = program.nlp
-        lam = type(nlp["x"]).sym("lam", program.m)
-        slope = ca.gradient(nlp["f"] + ca.dot(lam, nlp["g"]), nlp["x"])
-        self._function = ca.Function("kkt", [nlp["x"], nlp["p"], lam], [nlp["g"], slope])
-
-    def of_step(self, step: Any) -> float:
-        """Return the largest residual of a step's plan; infinite where it has no new one."""
-        return self(step.plan)[1] if step.status in ("solved", "feasible") else np.inf
-
-    def __call__(self, plan: Any) -> tuple[float, float]:
-        """Return both, the multipliers being the solver's own."""
-        program, x = plan.program, plan.x
-        g, slope = (value.full().ravel() for value in self._function(x, program.p, plan.lam_g))
-        v = np.concatenate((x, g))
-        lower = np.concatenate((program.lbx, program.lbg))
-        upper = np.concatenate((program.ubx, program.ubg))
-        lam = np.concatenate((plan.lam_x, plan.lam_g))
-        outside = np.maximum(np.maximum(lower - v, v - upper), 0.0)
-        bound = np.where(lam > 0, upper, lower)
-        gap = np.where(np.isfinite(bound), np.abs(v - bound), 1.0)
-        slack = np.where(lower < upper, np.abs(lam) * gap, 0.0)
-        feasibility = float(outside.max())
-        stationarity = float(np.abs(slope + plan.lam_x).max())
-        worst = max(feasibility, stationarity, float(slack.max(initial=0.0)))
-        return feasibility, worst if np.isfinite(worst) else np.inf
+def kkt_residual(plan: Solution) -> tuple[float, float]:
+    """Return feasibility and the largest KKT residual of a point, with the solver's multipliers."""
+    program = plan.program
+    bounds = Bounds(program.lbx, program.ubx, program.lbg, program.ubg)
+    try:
+        _, *of_point = Evaluator(problem_of(program), program.p).first(plan.x)
+    except EvaluationError:
+        return np.inf, np.inf
+    found = kkt_residuals(bounds, plan.x, *of_point, plan.lam_x, plan.lam_g)
+    return found.feasibility, max(found.feasibility, found.stationarity, found.complementarity)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, finish, progress, word
+from reporting import TOL, Check, finish, no_worse_than, progress, row_of
 from scipy.linalg import solve_triangular
 from solving import IPOPT, SLEQP, Named, Peer
 
@@ -31,7 +31,6 @@ from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.iterations.law import Correction
 from casadi_hybrid.iterations.rules import ScheduleRule
 from casadi_hybrid.plotting import deviation
-from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.verify import Report, run_ipopt, verify
@@ -44,11 +43,8 @@ AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
 class Method:
     """One row of a scenario's table.
 
-    Args:
-        label: how the table names it.
-        method: a name of :data:`casadi_hybrid.METHODS`, or an iteration object.
-        options: options of a named method.
-        required: whether the scenario fails when this method's answer is not accepted.
+    The method is a name of :data:`casadi_hybrid.METHODS`, with options, or an iteration object. The
+    scenario fails when the answer of a required one is not accepted.
     """
 
     label: str
@@ -65,20 +61,19 @@ class Trace:
     memory over tens of thousands of iterations.
     """
 
-    rows: list[tuple[float, float, float]] = field(default_factory=list)
+    rows: list[tuple[float, float]] = field(default_factory=list)
     points: list[np.ndarray] = field(default_factory=list)
     keep_points: bool = False
 
     def __call__(self, progress: Progress) -> None:
         """Record one iterate."""
         residuals = progress.residuals
-        self.rows.append((residuals.feasibility, residuals.stationarity, progress.elapsed))
+        self.rows.append((residuals.feasibility, residuals.stationarity))
         if self.keep_points:
             self.points.append(progress.state.x)
 
     feasibility = property(lambda self: np.array([row[0] for row in self.rows]))
     stationarity = property(lambda self: np.array([row[1] for row in self.rows]))
-    elapsed = property(lambda self: np.array([row[2] for row in self.rows]))
 
 
 @dataclass(frozen=True)
@@ -92,6 +87,11 @@ class Run:
     problem: Problem = field(repr=False)
     p: Any = field(repr=False)
 
+    @property
+    def label(self) -> str:
+        """That of the method."""
+        return self.method.label
+
     @cached_property
     def at(self) -> Evaluation:
         """The problem's functions and both derivatives at the answer."""
@@ -101,37 +101,30 @@ class Run:
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
         result = self.result
-        return {
-            "method": self.method.label,
-            "stopped": result.stop.name,
-            "point": result.point.name,
-            "objective": result.f,
-            "feasibility": result.residuals.feasibility,
-            "stationarity": result.residuals.stationarity,
-            "iterations": result.iterations,
-            "seconds": result.elapsed,
-            "accepted": self.report.accepted,
-            "verdict": word(self.report),
-            "required": self.method.required,
-            "detail": result.detail,
-        }
+        return row_of(
+            self.label,
+            self.report,
+            result.stop.name,
+            result.iterations,
+            result.elapsed,
+            required=self.method.required,
+            detail=result.detail,
+        )
 
 
 @dataclass(frozen=True)
 class Reference:
     """A peer's answer to the same problem from the same start, judged by the same functions."""
 
-    x: np.ndarray
+    label: str
+    report: Report
     row: dict[str, Any]
 
-    def bar_for(self, run: Run) -> Check:
-        """The check that the objective of the run is the peer's or better, relative to its size.
-
-        A peer whose answer is not accepted sets no bar.
-        """
-        f = self.row["objective"]
-        excess = (run.result.f - f) / max(1.0, abs(f)) if self.row["accepted"] else -np.inf
-        return Check(f"objective above that of {self.row['method']}, relative", excess, 1e-6)
+    @classmethod
+    def of(cls, label: str, problem: Problem, p: Any, answer: Any, *told: Any) -> Reference:
+        """Return it, judged, with what the peer told: its last word, iterations and seconds."""
+        report = verify(problem, answer, p=p, tol=TOL)
+        return cls(label, report, row_of(label, report, *told))
 
 
 def equations(ocp: OptimalControl, units: Mapping[str, float] | None = None) -> Problem:
@@ -208,54 +201,26 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
     began = time.perf_counter()
     answer = solver(x0=x0, p=p, lbg=0, ubg=0)
     seconds = time.perf_counter() - began
-    point, lam = (answer[name].full().ravel() for name in ("x", "lam_g"))
-    at = Oracle(problem.functions, as_vector(p, problem.n_p, "p")).first(point)
-    residuals = residuals_at(at, lam)
-    report = verify(problem, point, p=p, multipliers=lam, tol=TOL)
     stats = solver.stats()
     status = str(stats["return_status"])
     refused = status == "Not_Enough_Degrees_Of_Freedom"
-    row = {
-        "method": peer.label,
-        "stopped": status,
-        "point": "",
-        "objective": at.f,
-        "feasibility": residuals.feasibility,
-        "stationarity": residuals.stationarity,
-        # Where IPOPT refuses m > n, it leaves the count of its last problem behind.
-        "iterations": 0 if refused else int(stats.get("iter_count", -1)),
-        "seconds": seconds,
-        "accepted": report.accepted,
-        "verdict": word(report),
-        "required": False,
-        "detail": "",
-    }
-    return Reference(point, row)
+    # Where IPOPT refuses m > n, it leaves the count of its last problem behind.
+    iterations = 0 if refused else int(stats.get("iter_count", -1))
+    return Reference.of(peer.label, problem, p, answer, status, iterations, seconds)
 
 
-def apart(runs: Sequence[Run]) -> float:
-    """Return the largest distance of any iterates of the runs that kept their points."""
-    first, *others = (np.array(run.trace.points) for run in runs if run.trace.points)
+def apart(trajectories: Iterable[Any]) -> float:
+    """Return the largest distance of any points of trajectories; those without any are left out."""
+    first, *others = (np.array(points) for points in trajectories if len(points))
     return max(float(deviation(points, first).max()) for points in others)
 
 
 def elastic(problem: Problem, x0: Any, p: Any) -> Reference:
     """Return IPOPT's answer to the elastic form of a problem, which it never refuses."""
     found = run_ipopt(problem, x0, p)
-    x, lam = (np.array(part).ravel() for part in (found.x, found.multipliers))
-    report = verify(problem, x, p=p, multipliers=lam, tol=TOL)
-    row = {
-        "method": "IPOPT, elastic form",
-        "objective": report.f,
-        "feasibility": report.feasibility.value if report.feasibility else np.inf,
-        "stationarity": report.given.residuals.stationarity.value if report.given else np.inf,
-        "accepted": report.accepted,
-        "verdict": word(report),
-        "stopped": found.status,
-        "iterations": found.iterations,
-        "seconds": found.elapsed,
-    }
-    return Reference(x, row)
+    answer = {"x": found.x, "lam_g": found.multipliers}
+    told = found.status, found.iterations, found.elapsed
+    return Reference.of("IPOPT, elastic form", problem, p, answer, *told)
 
 
 def references(problem: Problem, x0: Any, p: Any, *, refused: bool = False) -> list[Reference]:
@@ -283,7 +248,7 @@ def conclude(
         (problem.n, problem.m),
         [*(run.row() for run in runs), *(peer.row for peer in peers)],
         {run.method.label: run.report for run in runs if run.method.required},
-        checks=[peers[0].bar_for(runs[0]), *checks],
+        checks=[no_worse_than(runs[0], peers[0]), *checks],
         **rest,
     )
 

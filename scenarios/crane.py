@@ -22,20 +22,20 @@ One cost and one predictive controller, five ways to know the state and the para
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from closed_loop import KeptMHE, KktResiduals
+from closed_loop import Course, KeptMHE, Solves, rms, work
 from drawing import draw_courses, panels, relabelled
 from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
 
-from casadi_hybrid.control import EKF, MPC, Model, OptimalControl, Plant, Run, Soft, simulate
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.control import EKF, MPC, Model, OptimalControl, Plant, Soft, simulate
+from casadi_hybrid.plotting import PALETTE
 
 NAME = "crane"
 SUMMARY = "a crane with an unknown load in the wind: estimator and controller in one loop"
@@ -131,65 +131,39 @@ def estimators(window: int) -> tuple[KeptMHE, KeptMHE, EKF]:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to know the state and the parameters, and the loop that it led to.
+class Way(Course):
+    """A way to know state and parameters, and its loop; without an estimator it is told them."""
 
-    Attributes:
-        label: of it.
-        known: time → parameters of the controller's model.
-        estimator: none is told the true state.
-    """
-
-    label: str
-    known: Callable[[float], Mapping[str, Any]]
     estimator: Any = None
-    run: Run | None = field(default=None, repr=False)
-
-    @property
-    def loop(self) -> Run:
-        """The closed loop."""
-        assert self.run is not None
-        return self.run
-
-    def simulated(self, mpc: MPC, steps: int) -> Way:
-        """Return it with the closed loop; all have the same disturbances."""
-        progress(f"{NAME}: {steps} steps, {self.label} ...")
-        model = crane()
-        seen: dict[str, Any] = {}
-        if self.estimator is not None:
-            seen = {"noise": NOISE, "dropout": 0.1}
-        plant = Plant(model, PERIOD, outputs=list(NOISE) if seen else None,
-                      parameters={"mass": TRUE, "wind": gust, **MISMATCH})  # fmt: skip
-        run = simulate(plant, mpc, self.estimator, steps=steps, x0=np.zeros(4), **seen,
-                       process_noise={"speed": 3e-3, "turn": 5e-4}, cost=stage(model),
-                       parameters=self.known)  # fmt: skip
-        return replace(self, run=run)
 
     def row(self) -> dict[str, Any]:
         """Return the row of the table."""
-        run = self.loop
-        over = {name: float(np.nanmax(run.violations[name])) for name in ("angle", "speed")}
-        row = {"method": self.label, "cost": run.cost, "sway": np.degrees(over["angle"]),
-               "over": 1e3 * over["speed"]}  # fmt: skip
-        row |= _work([step.record for step in run.steps])
+        over = {name: np.nanmax(self.run.violations[name]) for name in ("angle", "speed")}
+        row = super().row() | {"sway": np.degrees(over["angle"]), "over": 1e3 * over["speed"]}
         if self.estimator is not None:
-            error = np.sqrt(np.mean(np.square(run.estimation_error()), axis=1))
-            row |= {"speed": 1e3 * error[1], "angle": np.degrees(error[2])}
-            row |= {f"of {key}": value for key, value in _work(self.estimator.records).items()}
+            records, error = self.estimator.records, self.run.estimation_error()
+            row |= {"speed": 1e3 * rms(error["speed"]), "angle": np.degrees(rms(error["angle"]))}
+            row |= {f"of {key}": value for key, value in work(records).items()}
             if self.estimator.parameters:
-                wind = np.array([record.parameters["wind"] for record in self.estimator.records])
-                true = np.array([gust(time) for time in run.control_times])
-                mass = self.estimator.parameters["mass"]
-                row |= {"wind": float(np.sqrt(np.mean((wind - true) ** 2))), "mass": mass - TRUE}
+                row |= {"wind": rms(error["wind"]), "mass": error["mass"][-1]}
         return row
 
 
-def _work(records: Sequence[Any]) -> dict[str, float]:
-    """Return mean iterations, if there are any, and the median of the ms of steps."""
-    work = {"ms": 1e3 * float(np.median([record.seconds for record in records]))}
-    if any(record.iterations for record in records):
-        work["iterations"] = float(np.mean([record.iterations for record in records]))
-    return work
+def closed(
+    label: str, mpc: MPC, steps: int, known: Callable[[float], Any], estimator: Any = None
+) -> Way:
+    """Return the closed loop with a way to know; all have the same disturbances.
+
+    ``known`` says at a time what the parameters of the controller's model are.
+    """
+    progress(f"{NAME}: {steps} steps, {label} ...")
+    model, seen = crane(), {} if estimator is None else {"noise": NOISE, "dropout": 0.1}
+    plant = Plant(model, PERIOD, outputs=list(NOISE) if seen else None,
+                  parameters={"mass": TRUE, "wind": gust, **MISMATCH})  # fmt: skip
+    run = simulate(plant, mpc, estimator, steps=steps, x0=np.zeros(4), **seen,
+                   process_noise={"speed": 3e-3, "turn": 5e-4}, cost=stage(model),
+                   parameters=known)  # fmt: skip
+    return Way.of(label, run, estimator=estimator)
 
 
 COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -201,10 +175,10 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("angle", "angle (°)", "{:.3f}".format),
     ("wind", "wind (N)", "{:.1f}".format),
     ("mass", "mass at end (kg)", "{:+.1f}".format),
-    ("iterations", "MPC iter", "{:.1f}".format),
-    ("ms", "(ms)", "{:.1f}".format),
-    ("of iterations", "estimator iter", "{:.1f}".format),
-    ("of ms", "(ms)", "{:.1f}".format),
+    ("mean_iterations", "MPC iter", "{:.1f}".format),
+    ("median_ms", "(ms)", "{:.1f}".format),
+    ("of mean_iterations", "estimator iter", "{:.1f}".format),
+    ("of median_ms", "(ms)", "{:.1f}".format),
 )
 
 
@@ -213,21 +187,14 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> dict[str, Figure]:
     colours = PALETTE[0], PALETTE[2], PALETTE[3]  # black is that of the estimate
     loop = draw_courses([mhe, told, believed], ("load", "angle", "speed", "force"),
                         soft=["angle", "speed"], colours=colours)  # fmt: skip
-    loop.suptitle(f"MHE: {mhe.loop.worst}", fontsize=10)
-    at, load = mhe.loop.control_times, panels(loop)["load"]
+    loop.suptitle(f"MHE: {mhe.run.worst}", fontsize=10)
+    at, load = mhe.run.control_times, panels(loop)["load"]
     load.step(at, [target(time) for time in at], where="post", color=PALETTE[6], label="target")
     relabelled(loop, load)
-    fig, axes = figure(2, 1, height=1.5, sharex=True)
-    true = {"mass (kg)": np.full(at.size, TRUE), "wind (N)": [gust(time) for time in at]}
-    for ax, (label, values) in zip(axes[:, 0], true.items(), strict=True):
-        ax.step(at, values, where="post", color="#000000", linewidth=1.0, label="true")
-        for way, color in ((ekf, PALETTE[5]), (mhe, PALETTE[0])):
-            known = [record.parameters[label.split()[0]] for record in way.estimator.records]
-            ax.plot(at, known, color=color, linestyle=":" if way is mhe else "-", label=way.label)
-        ax.set_ylabel(label)
-    ax.set_xlabel("time (s)")
-    legend_below(fig, ax)
-    return {"loop": loop, "parameters": fig}
+    fig = mhe.run.plot(["mass", "wind"])
+    for name, ax in panels(fig).items():
+        ax.plot(at, ekf.run[name], color=PALETTE[5], label=ekf.label)
+    return {"loop": loop, "parameters": relabelled(fig, panels(fig)["mass"])}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -239,35 +206,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     answers = solve_with_all(ocp)
     both, states, ekf = estimators(window)
     mpc = MPC(ocp)
-    ways = [way.simulated(mpc, steps) for way in (
-        Way("told all", lambda t: {"mass": TRUE, "wind": gust(t)}),
-        Way("MHE", lambda t: both.parameters, both),
-        Way("EKF", lambda t: ekf.parameters, ekf),
-        Way("MHE of the states, mass as believed", lambda t: {}, states),
-        Way("told the states, mass as believed", lambda t: {}),
+    ways = [closed(label, mpc, steps, *way) for label, *way in (
+        ("told all", lambda t: {"mass": TRUE, "wind": gust(t)}),
+        ("MHE", lambda t: both.parameters, both),
+        ("EKF", lambda t: ekf.parameters, ekf),
+        ("MHE of the states, mass as believed", lambda t: {}, states),
+        ("told the states, mass as believed", lambda t: {}),
     )]  # fmt: skip
     told, mhe, filtered, unaware, believed = ways
-    residual = KktResiduals(ocp.program)
-    plans = [residual.of_step(step) for way in ways for step in way.loop.steps]
-    windows = [*both.solves("").residuals, *states.solves("").residuals]
-    words = [status for way in ways for status in way.loop.status]
+    plans = np.concatenate([way.residuals for way in ways])
+    windows = Solves("", [*both.windows, *states.windows], ()).residuals
+    words = [status for way in ways for status in way.run.status]
     solved = [record.success for judged in (both, states) for record in judged.records]
-    cost = {way.label: way.loop.cost for way in ways}
+    cost = {way.label: way.run.cost for way in ways}
     return finish_answers(
         arguments,
         answers,
         checks=[
             Check("plans not solved", sum(word != "solved" for word in words), 0),
             Check("windows not solved", solved.count(False), 0),
-            Check("largest KKT residual of the plans", max(plans), TOL),
-            Check("largest KKT residual of the windows", max(windows), TOL),
+            Check("largest KKT residual of the plans", plans.max(), TOL),
+            Check("largest KKT residual of the windows", windows.max(), TOL),
             Check("cost with MHE over cost when told", cost[mhe.label] / cost[told.label], 1.1),
             Check("cost with MHE over cost with states alone",
                   cost[mhe.label] / min(cost[unaware.label], cost[believed.label]), 1.0),
         ],
         facts={
             "plans, windows": f"{len(plans)}, {len(windows)}",
-            "lost measurements of the MHE": int(np.isnan(mhe.loop.measured["angle"]).sum()),
+            "lost measurements of the MHE": int(np.isnan(mhe.run.measured["angle"]).sum()),
             "cost with MHE over cost with EKF": cost[mhe.label] / cost[filtered.label],
         },
         tables={"closed loop": table([way.row() for way in ways], COLUMNS)},

@@ -46,12 +46,8 @@ def compare(
 ) -> Figure:
     """Plot our answer by :meth:`Solution.plot`, and the other one at its grid points as circles.
 
-    Args:
-        ours, other: two answers to the same problem.
-        names: of quantities and path constraints, a panel each; only of quantities has the other
-            circles.
-        targets: by name, values to be reached, dotted.
-        label: of the horizontal axis; by default the time with its unit.
+    A name is that of a quantity or of a path constraint, which has no circles, and has a panel;
+    targets are values to be reached. The horizontal axis has the time where it has no label.
     """
     fig = ours.solution.plot(names, label=label)
     axes = panels(fig)
@@ -82,12 +78,8 @@ def draw_courses(
 ) -> Figure:
     """Plot our closed loop by :meth:`Run.plot`, and those of the other solvers over it.
 
-    Args:
-        courses: of :mod:`closed_loop`, one a solver.
-        names: of quantities of the plant, a panel for each entry.
-        event: what happened to the plant, as (seconds, a word).
-        soft: of names, those whose limits are soft for the controller.
-        colours: of the courses, ours being blue.
+    A name is that of a quantity of the plant, with a panel for each entry; the limits of those in
+    ``soft`` are soft for the controller. The event, (seconds, a word), happened to the plant.
     """
     runs = [by_entry(course.run) for course in courses]
     fig = runs[0].plot([key for name in names for key in runs[0] if key.split("[")[0] == name])

@@ -2,7 +2,6 @@ r"""The usual feedback laws, each with the gains of the least predicted variance
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,25 +40,30 @@ class _Baseline:
 
 
 @dataclass(frozen=True, eq=False)
-class FilteredIntegralFeedback(_Baseline):
-    """φ-filtered integral feedback: f_{t+1} = φ f_t + (1 − φ) ĥ_t, u_{t+1} = u_t − κ E f_{t+1}.
+class IntegralFeedback(_Baseline):
+    """u_{t+1} = u_t − κ E f_{t+1}, f_{t+1} = φ f_t + (1 − φ) ĥ_t, along the cheapest lift E.
 
-    Two gains place two poles a constraint; by the argument of :func:`design` both at ρ are best:
-    φ = ρ², κ = (1 − ρ)/(1 + ρ).
+    Started at the optimum for other set points or disturbances it stays at optima; inputs in ker B
+    do not move. Without a filter, φ = 0, its one pole is 1 − κ, its variance κ/(2 − κ) that of the
+    sensor, so the best gain for a rate ρ is κ = 1 − ρ. With one, two gains place two poles a
+    constraint; by the argument of :func:`design` both at ρ are best: φ = ρ², κ = (1 − ρ)/(1 + ρ).
     """
 
     gain: float
     memory: float
 
     @classmethod
-    def tuned(cls, sensitivity: Any, hessian: Any, rate: float) -> FilteredIntegralFeedback:
+    def tuned(
+        cls, sensitivity: Any, hessian: Any, rate: float, *, filtered: bool = False
+    ) -> IntegralFeedback:
         """Return the law of the least variance with the spectral radius ``rate``.
 
         Raises:
             InputError: for bad arguments, as :func:`design` has them.
         """
         rho = below_one(rate)
-        return cls(geometry(sensitivity, hessian), (1 - rho) / (1 + rho), rho**2)
+        gain, memory = ((1 - rho) / (1 + rho), rho**2) if filtered else (1 - rho, 0.0)
+        return cls(geometry(sensitivity, hessian), gain, memory)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
         """Take one step with a measurement, (m,) or m×k; the first one fills the filter."""
@@ -82,28 +86,6 @@ class FilteredIntegralFeedback(_Baseline):
 
 
 @dataclass(frozen=True, eq=False)
-class IntegralFeedback(FilteredIntegralFeedback):
-    """u_{t+1} = u_t − κ E ĥ_t: integral feedback along the cheapest lift E.
-
-    Started at the optimum for other set points or disturbances it stays at optima; inputs in ker B
-    do not move. Its one pole is 1 − κ, its variance κ/(2 − κ) that of the sensor, so the best gain
-    for a rate ρ is κ = 1 − ρ.
-    """
-
-    memory: float = 0.0
-
-    @classmethod
-    def tuned(cls, sensitivity: Any, hessian: Any, rate: float) -> IntegralFeedback:
-        """Return the law of the least variance with the spectral radius ``rate``.
-
-        Raises:
-            InputError: for bad arguments, as :func:`design` has them.
-        """
-        rho = below_one(rate)
-        return cls(geometry(sensitivity, hessian), 1 - rho)
-
-
-@dataclass(frozen=True, eq=False)
 class GradientFeedback(_Baseline):
     """Projected gradient feedback optimization with measured constraints.
 
@@ -114,24 +96,16 @@ class GradientFeedback(_Baseline):
         geometry: B, H and what follows from them.
         gain: α.
         step: η.
-        preferred, gradient: the objective, as in :class:`HybridFeedback`.
+        preferred: of the objective, as in :class:`HybridFeedback`.
     """
 
     gain: float
     step: float
     preferred: Vector | None = None
-    gradient: Callable[[Vector], Vector] | None = None
 
     @classmethod
     def tuned(
-        cls,
-        sensitivity: Any,
-        hessian: Any,
-        noise: Any,
-        rate: float,
-        *,
-        preferred: Any = None,
-        gradient: Callable[[Vector], Vector] | None = None,
+        cls, sensitivity: Any, hessian: Any, noise: Any, rate: float, *, preferred: Any = None
     ) -> GradientFeedback:
         """Return the law of the least variance of the inputs with a spectral radius ≤ ``rate``.
 
@@ -146,7 +120,7 @@ class GradientFeedback(_Baseline):
             preferred = as_vector(preferred, of.B.shape[1], "preferred")
 
         def law(step: float) -> GradientFeedback:
-            return cls(of, 1 - rho, step, preferred, gradient)
+            return cls(of, 1 - rho, step, preferred)
 
         if not of.inside.size:
             return law(0.0)
@@ -169,7 +143,7 @@ class GradientFeedback(_Baseline):
     def advance(self, state: GainState, measured: Vector) -> GainState:
         """Take one step with a measurement, (m,) or m×k."""
         of, u = self.geometry, state.u
-        slope = objective_gradient(of.H, self.preferred, self.gradient, u)
+        slope = objective_gradient(of.H, self.preferred, None, u)
         along = of.kernel @ (of.kernel.T @ slope)
         return GainState(u - self.gain * of.least_norm @ measured - self.step * along)
 

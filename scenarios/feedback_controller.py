@@ -27,15 +27,16 @@ Where the disturbance drifts fast against the noise, listening to all is better:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import AUTO, Method, Run, solve, solve_with_peer
-from feedback_baselines import FilteredIntegralFeedback, GradientFeedback, IntegralFeedback
-from feedback_drawing import courses, disturbance, drifts, rates, variances
+from common import AUTO, Method, Run, apart, solve, solve_with_peer
+from feedback_baselines import GradientFeedback, IntegralFeedback
 from feedback_plants import Plant, feeder, tanks
-from reporting import Check, finish, parser, table
+from matplotlib.figure import Figure
+from reporting import Check, finish, no_worse_than, parser, table
 from solving import IPOPT
 
 from casadi_hybrid.control.feedback import (
@@ -47,6 +48,7 @@ from casadi_hybrid.control.feedback import (
     measure,
     predict,
 )
+from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend_below, plot_curves
 
 NAME = "feedback_controller"
 SUMMARY = "the law as a controller of two plants with noisy sensors: three splits, three rivals"
@@ -71,7 +73,7 @@ def rivals(plant: Plant) -> dict[str, FeedbackLaw]:
     model = (plant.B, plant.cost)
     return {
         "integral": IntegralFeedback.tuned(*model, RATE),
-        "integral, filtered": FilteredIntegralFeedback.tuned(*model, RATE),
+        "integral, filtered": IntegralFeedback.tuned(*model, RATE, filtered=True),
         "projected gradient": GradientFeedback.tuned(
             *model, plant.noise, RATE, preferred=plant.preferred
         ),
@@ -86,11 +88,6 @@ def quiet(law: FeedbackLaw, h: Callable[[np.ndarray], np.ndarray], u: np.ndarray
     for _ in range(steps):
         rows.append(controller.step(h(rows[-1][:, None])[:, 0]))
     return np.array(rows)
-
-
-def apart(runs: Sequence[np.ndarray]) -> float:
-    """Return the largest difference between trajectories."""
-    return max(float(np.abs(run - runs[0]).max()) for run in runs)
 
 
 COLUMNS: tuple[tuple[str, str, Any], ...] = (
@@ -143,36 +140,88 @@ class Study:
             self.rows.append(row(plant, label, law, rest, seen))
             self.noisy[label] = seen.first[200:400]  # the first measurement is forgotten
 
-    def deviation(self, law: FeedbackLaw, steps: int = 0) -> float:
-        """Return the deviation of the noisy h as a share of its sensor's; measured over steps."""
-        plant, i = self.plant, self.plant.shown[0]
-        rest = self.clean["designed split"][-1]
-        if steps:
-            errors = measure(law, plant.h, rest, plant.noise, steps=steps, runs=300).errors
-        else:
-            errors = predict(law, plant.noise, plant.sensitivity(rest)).errors
-        return float(np.sqrt(errors[i, i] / plant.noise[i]))
+
+def deviation(
+    law: FeedbackLaw, plant: Plant, at: np.ndarray, steps: int = 0, drift: float = 0.0
+) -> np.ndarray:
+    """Return the deviation of every constraint around the inputs ``at``; measured over steps."""
+    if steps:
+        found = measure(law, plant.h, at, plant.noise, drift=drift**2, steps=steps, runs=300)
+    else:
+        found = predict(law, plant.noise, plant.sensitivity(at), drift=drift**2)
+    return np.sqrt(np.diag(found.errors).clip(min=0.0))
 
 
 def over_rates(study: Study, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
-    """Return the deviations over the rate, of two splits: the third's are the first's."""
-    laws = [hybrids(study.plant, float(rate)) for rate in over]
-    return {label: np.array([study.deviation(law[label], steps) for law in laws])
-            for label in ("all memory", "designed split")}  # fmt: skip
+    """Return the deviations of the noisy constraint over the rate, as shares of its sensor's.
+
+    Of two splits: the third's are the first's.
+    """
+    plant, i, rest = study.plant, study.plant.shown[0], study.clean["designed split"][-1]
+    laws = [hybrids(plant, float(rate)) for rate in over]
+    return {label: np.array([deviation(law[label], plant, rest, steps)[i] for law in laws])
+            / np.sqrt(plant.noise[i]) for label in ("all memory", "designed split")}  # fmt: skip
 
 
-def over_drifts(plant: Plant, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
-    """Return the deviations of all constraints, one row a drift, by split."""
-
-    def deviations(law: FeedbackLaw, drift: float) -> np.ndarray:
-        noise, walk = plant.noise, drift**2
-        if steps:
-            seen = measure(law, plant.h, plant.start, noise, drift=walk, steps=steps, runs=300)
-            return np.sqrt(np.diag(seen.errors))
-        return np.sqrt(np.diag(predict(law, noise, drift=walk).errors))
-
-    return {label: np.array([deviations(law, float(drift)) for drift in over])
+def over_drifts(plant: Plant, i: int, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
+    """Return the deviations of a constraint over the drift of the disturbance, by split."""
+    return {label: np.array([deviation(law, plant, plant.start, steps, walk)[i] for walk in over])
             for label, law in hybrids(plant).items()}  # fmt: skip
+
+
+LOOK: dict[str, dict[str, Any]] = {
+    "all augmentation": {"color": PALETTE[0], "linestyle": "-", "linewidth": 2.6, "marker": ""},
+    "all memory": {"color": PALETTE[1], "linestyle": "-", "linewidth": 1.0, "marker": ""},
+    "designed split": {"color": PALETTE[7], "linestyle": DASHES[3], "linewidth": 1.6, "marker": ""},
+}
+"""Of the splits; two lie on each other, so one is wide and the other is dotted."""
+MARK = {"all augmentation": "o", "all memory": "s", "designed split": "x"}
+
+Courses = Mapping[str, np.ndarray]
+
+
+def courses(plants: Sequence[Plant], clean: Sequence[Courses], noisy: Sequence[Courses]) -> Figure:
+    """Plot one input of each plant for the three splits, without noise and with it."""
+    fig, axes = figure(len(plants), 2, height=2.5, sharey="row")
+    for row, plant, pair in zip(axes, plants, zip(clean, noisy, strict=True), strict=True):
+        # Memory, which swings widest, goes below the others.
+        for ax, runs, title in zip(row, pair, ("no noise", "noise, settled"), strict=True):
+            for split in ("all memory", "all augmentation", "designed split"):
+                ax.plot(runs[split][:, plant.shown[1]], label=split, **LOOK[split])
+            ax.set_title(f"{plant.name}, {title}", fontsize=10)
+            ax.set_xlabel("step")
+        row[0].set_ylabel(plant.inputs)
+    legend_below(fig, axes[0, 0])
+    return fig
+
+
+def variances(plants: Sequence[Plant], rows: Sequence[Sequence[Mapping[str, Any]]]) -> Figure:
+    """Plot the predicted and the measured deviation of the noisy constraint, law by law."""
+    fig, axes = figure(1, len(plants), height=3.0, sharey=True)
+    for ax, plant, laws in zip(axes[0], plants, rows, strict=True):
+        y = np.arange(len(laws))
+        predicted, measured = ([row[key] for row in laws] for key in ("predicted", "measured"))
+        ax.barh(y, predicted, height=0.6, color=PALETTE[4], label="predicted (Lyapunov)")
+        ax.plot(measured, y, "o", color=PALETTE[7], markersize=5, label="measured")
+        ax.set_yticks(y, [row["method"] for row in laws])
+        ax.set(xlabel=f"std of the\n{plant.outputs}")
+        ax.set_title(plant.name, fontsize=10)
+        ax.grid(False, axis="y")
+    axes[0, 0].invert_yaxis()
+    legend_below(fig, axes[0, 0])
+    return fig
+
+
+def deviations(
+    over: np.ndarray, predicted: Courses, at: np.ndarray, measured: Courses
+) -> dict[str, tuple[Any, ...]]:
+    """Return the curves of a panel of ``plot_curves``: what is predicted, and measured as dots."""
+    curves: dict[str, tuple[Any, ...]] = {}
+    for split, values in predicted.items():
+        dots = {"color": LOOK[split]["color"], "linestyle": "", "marker": MARK[split]}
+        curves[f"{split}, predicted"] = over, values, LOOK[split]
+        curves[f"{split}, measured"] = at, measured[split], dots
+    return curves
 
 
 def after_a_step(plant: Plant, later: Plant) -> dict[str, np.ndarray]:
@@ -189,7 +238,8 @@ def optimum(plant: Plant) -> tuple[Run, Any]:
     """Return the cheapest inputs for the true map, by the default method and by IPOPT."""
     method = Method(f"{AUTO}, {plant.name}", "auto", required=True)
     return (solve(plant.problem, method, plant.start, [], max_iter=100),
-            solve_with_peer(plant.problem, plant.start, [], IPOPT))  # fmt: skip
+            solve_with_peer(plant.problem, plant.start, [],
+                            replace(IPOPT, label=f"IPOPT, {plant.name}")))  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -199,8 +249,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     plants = (feeder(), tanks())
     first, second = studies = [Study(plant, steps) for plant in plants]
     best = [optimum(plant) for plant in plants]
-    for plant, (_, peer) in zip(plants, best, strict=True):
-        peer.row["method"] += f", {plant.name}"
     silent = max(np.abs(s.splits["designed split"].design.projected).max() for s in studies)
     rows = {r["method"]: r for r in first.rows}
     alike = [first.noisy[label] for label in ("all augmentation", "designed split")]
@@ -209,8 +257,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cheapest = [run.result for run, _ in best]
     cost = float(second.plant.problem.functions.first(rest, [])[0]) / cheapest[1].f - 1
     checks = [
-        *(peer.bar_for(run) for run, peer in best),
-        Check("feeder: splits apart without noise (Mvar)", apart([*first.clean.values()]), 1e-9),
+        *(no_worse_than(run, peer) for run, peer in best),
+        Check("feeder: splits apart without noise (Mvar)", apart(first.clean.values()), 1e-9),
         Check("feeder: inputs at rest from the optimum (Mvar)",
               float(np.abs(first.clean["designed split"][-1] - cheapest[0].x).max()), 1e-5),
         Check("feeder: C_opt Pn = 0 apart from full augmentation with noise (Mvar)",
@@ -224,21 +272,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]  # fmt: skip
     facts = {
         "tanks: splits apart without noise, as B is not the plant's (largest, any input)":
-            apart([*second.clean.values()]),
+            apart(second.clean.values()),
         "tanks: cost at rest above the optimum's, relative": cost,
         **{s.plant.name: s.rows for s in studies},
     }  # fmt: skip
     lines, points = np.linspace(0.5, 0.97, 25), np.array([0.6, 0.75, 0.9])
     walks, few = np.geomspace(1e-3, 1e-1, 25), np.array([2e-3, 1e-2, 5e-2])
+    stepped = after_a_step(plants[0], feeder(1.3))
+    of_rate = {"xlabel": "rate ρ designed for", "ylabel": "std of the noisy h\nover its sensor's"}
     made = {
         "trajectories": courses(plants, [{k: run[:120] for k, run in s.clean.items()}
                                          for s in studies], [s.noisy for s in studies]),
         "variances": variances(plants, [s.rows for s in studies]),
-        "rates": rates(plants, lines, [over_rates(s, lines) for s in studies],
-                       points, [over_rates(s, points, steps // 3) for s in studies]),
-        "load_step": disturbance(plants[0], after_a_step(plants[0], feeder(1.3)), BUSES),
-        "drift": drifts(plants[0], walks, over_drifts(plants[0], walks),
-                        few, over_drifts(plants[0], few, steps // 3), BUSES),
+        "rates": plot_curves(
+            {s.plant.name: deviations(lines, over_rates(s, lines),
+                                      points, over_rates(s, points, steps // 3))
+             for s in studies}, height=2.8, columns=2, ylim=(0, None), **of_rate),
+        "load_step": plot_curves(
+            {title: {split: (range(len(errors)), errors[:, i], LOOK[split])
+                     for split, errors in stepped.items()} for i, title in BUSES},
+            height=2.8, xlabel="step after the loads have risen", ylabel=plants[0].outputs),
+        "drift": plot_curves(
+            {title: deviations(walks, over_drifts(plants[0], i, walks),
+                               few, over_drifts(plants[0], i, few, steps // 3))
+             for i, title in BUSES},
+            height=2.8, xscale="log", yscale="log", xlabel="drift (% of nominal a step)",
+            ylabel=f"std of the\n{plants[0].outputs}"),
     }  # fmt: skip
     tables = {f"{s.plant.name}: noise in the steady state; std of the noisy {s.plant.outputs}":
               table(s.rows, COLUMNS) for s in studies}  # fmt: skip

@@ -26,6 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from reporting import fact
+
 from casadi_hybrid.cli.running import scenario_summaries
 
 HERE = Path(__file__).resolve().parent
@@ -169,7 +171,7 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
     for title, text in data["tables"].items():
         lines += [f"{title}:", ""] if title else []
         lines += ['<div class="runs" markdown>', "", *_columns(text), "", "</div>", ""]
-    lines += [f"- {_fact(key, value)}" for key, value in data["facts"].items()
+    lines += [f"- {fact(key, value)}" for key, value in data["facts"].items()
               if not isinstance(value, list | dict)]  # fmt: skip
     for check in data["checks"]:
         value = "none" if check["value"] is None else f"{check['value']:.3g}"
@@ -202,10 +204,6 @@ def _columns(text: str) -> list[str]:
         numbers |= all(cell[:1] in "+-.0123456789" for cell in cells)
         shown.append([name, "--:" if numbers else "---", *cells])
     return [f"| {' | '.join(line)} |" for line in zip(*shown, strict=True)]
-
-
-def _fact(key: str, value: Any) -> str:
-    return f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}"
 
 
 def _report(folder: Path) -> dict[str, Any] | None:
@@ -251,7 +249,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="scenarios to run; all by default")
     parser.add_argument("--output", type=Path, default=DOCS, metavar="DIR")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--page-only", action="store_true", help="run nothing")
     kind.add_argument("--check", action="store_true", help="write nothing, say what has drifted")
     kind.add_argument("--short", action="store_true", help=f"write {SHORT} alone")
     arguments = parser.parse_args(argv)
@@ -261,7 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(names)}")
     # Relative, so that no report that goes into the repository names a folder of this machine.
     folder = Path(os.path.relpath(arguments.output / "gallery"))
-    chosen = [] if arguments.page_only else arguments.names or names
+    chosen = arguments.names or names
     if arguments.check:
         return check(chosen, folder)
     if arguments.short:

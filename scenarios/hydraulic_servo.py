@@ -25,10 +25,10 @@ from matplotlib.figure import Figure
 from reporting import Check, parser, table
 from scipy.optimize import minimize
 
+from casadi_hybrid.claims.spectra import local_jacobian, spectral_gap
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.plotting import figure, legend_below, line_style
-from casadi_hybrid.problem.functions import Evaluation
 
 NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"
@@ -64,26 +64,18 @@ class Best(NamedTuple):
     steps: tuple[float, ...]
 
 
-def local_gap(at: Evaluation, R: np.ndarray, penalty: float, eta_x: float, eta_d: float) -> float:
-    """Return 1 − ρ of the law with M = penalty·R and dual steps η_d R, linearized at the point."""
-    H, B, (m, n) = at.hessian, at.B, at.B.shape
-    drive, pull = eta_d * R @ B, eta_x * B.T
-    upper = np.hstack((np.eye(n) - eta_x * H - pull @ (penalty * R @ B + drive), -pull))
-    J = np.vstack((upper, np.hstack((drive, np.eye(m)))))
-    return 1.0 - float(np.abs(np.linalg.eigvals(J)).max())
-
-
-def best_gap(at: Evaluation, R: np.ndarray, evaluations: int) -> Best:
+def best_gap(H: np.ndarray, B: np.ndarray, evaluations: int) -> Best:
     """Search penalty and both steps by Nelder–Mead on their logarithms, from eight starts.
 
     The starts begin inside the region of stable steps; their penalties run from one that gives the
     strongest row unit curvature to one that gives it to the weakest.
     """
-    curvatures = np.linalg.svd(at.B.T @ R @ at.B, compute_uv=False)[: at.h.size]
+    one, curvatures = np.eye(len(B)), np.linalg.svd(B, compute_uv=False) ** 2
     size, spread = float(curvatures[0]), float(curvatures[0] / curvatures[-1])
 
     def loss(z: np.ndarray) -> float:
-        gap = local_gap(at, R, *(10.0**z))
+        penalty, eta_x, eta_d = 10.0**z
+        gap = spectral_gap(local_jacobian(H, B, penalty * one, eta_x, eta_d))
         return -np.log10(gap) if gap > 0 else 20.0 - gap
 
     options = {"maxfev": evaluations, "xatol": 1e-4, "fatol": 1e-6}
@@ -142,8 +134,9 @@ def main(argv: list[str] | None = None) -> int:
     rows, best = [], {}
     for name, problem in problems.items():
         at = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).at
-        metrics = (np.eye(problem.m), np.linalg.inv(at.B @ at.B.T))
-        best[name] = [best_gap(at, R, 60 if short else 200) for R in metrics]
+        # In coordinates in which its metric (BBᵀ)⁻¹ is the identity M is a scalar penalty too.
+        white = np.linalg.solve(np.linalg.cholesky(at.B @ at.B.T), at.B)
+        best[name] = [best_gap(at.hessian, B, 60 if short else 200) for B in (at.B, white)]
         sizes, (scalar, matrix) = np.linalg.norm(at.B, axis=1), best[name]
         ratio = float(sizes.max() / sizes.min())
         rows.append({"unit": name, "ratio": ratio, "scalar": scalar.gap, "matrix": matrix.gap})

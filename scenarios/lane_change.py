@@ -114,7 +114,6 @@ def animate(ours: Answer, path: Path, dt: float = 0.05) -> Path:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = lane_change(32 if arguments.short else 80)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)

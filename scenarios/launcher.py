@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -43,42 +42,35 @@ DROPPED = 1500.0
 """Mass of the empty first stage in kg."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """Thrust (N), exhaust speed (m/s) and drag area c_D A (m²)."""
-
-    thrust: float
-    exhaust: float
-    area: float = 0.0
-
-    def model(self, name: str) -> Model:
-        """Return the flight on this stage."""
-        model = Model(name)
-        h = model.state("altitude", lower=0.0, scale=1e5, unit="m")
-        model.state("way", scale=0.1, unit="rad")
-        up = model.state("up", scale=1e3, unit="m/s")
-        along = model.state("along", scale=1e3, unit="m/s")
-        m = model.state("mass", lower=100.0, scale=1e4, unit="kg")
-        angle = model.state("angle", lower=-1.8, upper=1.8, unit="rad")
-        turn = model.control("turn", lower=-np.radians(1), upper=np.radians(1), scale=0.01,
-                             unit="rad/s")  # fmt: skip
-        r = RADIUS + h
-        pressure = 0.5 * DENSITY * ca.exp(-h / HEIGHT) * (up**2 + along**2)
-        push = self.thrust / m
-        drag = self.area * pressure / m / ca.sqrt(up**2 + along**2 + 1.0)
-        model.rates(
-            altitude=up,
-            way=along / r,
-            up=along**2 / r - GRAVITY / r**2 + push * ca.sin(angle) - drag * up,
-            along=-up * along / r + push * ca.cos(angle) - drag * along,
-            mass=-self.thrust / self.exhaust,
-            angle=turn,
-        )
-        model.output("pressure", pressure, unit="Pa")
-        return model
+def stage(name: str, thrust: float, exhaust: float, area: float) -> Model:
+    """Return the flight on a stage; ``area`` is c_D A."""
+    model = Model(name)
+    h = model.state("altitude", lower=0.0, scale=1e5, unit="m")
+    model.state("way", scale=0.1, unit="rad")
+    up = model.state("up", scale=1e3, unit="m/s")
+    along = model.state("along", scale=1e3, unit="m/s")
+    m = model.state("mass", lower=100.0, scale=1e4, unit="kg")
+    angle = model.state("angle", lower=-1.8, upper=1.8, unit="rad")
+    turn = model.control("turn", lower=-np.radians(1), upper=np.radians(1), scale=0.01,
+                         unit="rad/s")  # fmt: skip
+    r = RADIUS + h
+    pressure = 0.5 * DENSITY * ca.exp(-h / HEIGHT) * (up**2 + along**2)
+    push = thrust / m
+    drag = area * pressure / m / ca.sqrt(up**2 + along**2 + 1.0)
+    model.rates(
+        altitude=up,
+        way=along / r,
+        up=along**2 / r - GRAVITY / r**2 + push * ca.sin(angle) - drag * up,
+        along=-up * along / r + push * ca.cos(angle) - drag * along,
+        mass=-thrust / exhaust,
+        angle=turn,
+    )
+    model.output("pressure", pressure, unit="Pa")
+    return model
 
 
-BOOST, COAST, INSERTION = Stage(4.2e5, 2900.0, 1.0), Stage(0.0, 1.0), Stage(6.0e4, 3150.0)
+STAGES = {"boost": (4.2e5, 2900.0, 1.0), "coast": (0.0, 1.0, 0.0), "insertion": (6e4, 3150.0, 0.0)}
+"""Thrust (N), exhaust speed (m/s) and drag area c_D A (m²)."""
 CORNERS = (
     {"altitude": 200.0, "way": 0.0, "up": 40.0, "along": 0.0, "mass": 2.7e4, "angle": np.pi / 2},
     {"altitude": 6e4, "way": 0.01, "up": 1e3, "along": 2e3, "mass": 6e3, "angle": 0.4},
@@ -92,9 +84,8 @@ def launch(intervals: int) -> Phases:
     """Return the flight as three phases."""
     durations = (142.0, Free(150.0, 1.0, 900.0), Free(190.0, 50.0, 300.0))
     parts = {}
-    stages = {"boost": BOOST, "coast": COAST, "insertion": INSERTION}
-    for i, (name, stage) in enumerate(stages.items()):
-        part = OptimalControl(stage.model(name), duration=durations[i], intervals=intervals,
+    for i, (name, numbers) in enumerate(STAGES.items()):
+        part = OptimalControl(stage(name, *numbers), duration=durations[i], intervals=intervals,
                               method=Collocation(3))  # fmt: skip
         ends = {key: (CORNERS[i][key], CORNERS[i + 1][key]) for key in CORNERS[i]}
         if name == "coast":
@@ -116,7 +107,6 @@ def launch(intervals: int) -> Phases:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     # SQP and Uno do not end within minutes here.
     answers = solve_with_all(launch(10 if arguments.short else 30))

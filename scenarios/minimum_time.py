@@ -110,7 +110,6 @@ def animate(ours: Answer, path: Path, dt: float = 0.1) -> Path:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = lap(40 if arguments.short else 50)
     # SQP stops without an answer here, after half a minute.

@@ -21,9 +21,9 @@ between the ends, the later ones from the last solution, shifted by one interval
 import sys
 
 import numpy as np
-from chain import DT, WALL, animate, beside_wall, chain, horizon, pulled, stage_cost
+from chain import DT, WALL, animate, chain, horizon, pulled, stage_cost
 from closed_loop import PEERS, Course, finish_courses, run_all
-from drawing import SOFT, draw_courses
+from drawing import draw_courses
 from reporting import parser
 
 from casadi_hybrid.control import Plant, Soft
@@ -48,6 +48,7 @@ def courses(masses: int, intervals: int, steps: int, *, short: bool) -> list[Cou
         steps=steps,
         x0=pulled(model, masses),
         noise={"p": 0.002, "v": 0.01},
+        limits={"nearest to the wall": (WALL, None)},
         cost=stage_cost(true, true.symbol("u")),
         push=lambda k, t, x: gust if k == round(GUST_TIME / DT) else None,
     )
@@ -67,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
             "masses": masses,
             "distance of the end from its goal at last (m)": float(ours["end to goal"][-1]),
         },
-        figures={"course": beside_wall(fig, SOFT)},
+        figures={"course": fig},
         films={"motion": lambda path: animate(ours["p"], DT, path)},
     )
 

@@ -22,7 +22,7 @@ noise" says.
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 from reporting import Check, parser, table
 
 from casadi_hybrid import Problem, Result
-from casadi_hybrid.control.feedback import FeedbackDesign, HybridFeedback, design, predict
+from casadi_hybrid.control.feedback import FeedbackDesign, HybridFeedback, design, measure, predict
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.iterations.law import Correction
 from casadi_hybrid.iterations.rules import ConstantRule
@@ -80,36 +80,31 @@ def building() -> Problem:
     return Problem(x=x, f=0.5 * ca.dot(ca.DM(PRICE), x**2), h=zones, name=NAME)
 
 
-@dataclass
-class Controller:
-    """The law at a solution, and one realization of the noise."""
+def split_law(made: FeedbackDesign, label: str, share: np.ndarray) -> Method:
+    """Return the law with C_opt = M·diag(share) as a method."""
+    split = made.with_split(share).correction
+    rule = ConstantRule(split.C_aug, split.C_opt, ETA_X, ETA_D)
+    return Method(label, Hybrid(rule, label=label), required=True)
 
-    problem: Problem
-    found: Result
-    made: FeedbackDesign
-    epsilon: np.ndarray
-    """ĥ_t = h(x_t) + ε_t in all runs; rows are t = −1, 0, 1, …"""
 
-    def method(self, label: str, share: np.ndarray, *, noisy: bool = False) -> Method:
-        """Return the law with C_opt = M·diag(share)."""
-        split = self.made.with_split(share).correction
-        rule = ConstantRule(split.C_aug, split.C_opt, ETA_X, ETA_D)
-        seen = (lambda t, at: replace(at, measured=at.h + self.epsilon[t + 1])) if noisy else None
-        return Method(label, Hybrid(rule, label=label, disturb=seen), required=True)
+def with_noise(
+    problem: Problem, found: Result, made: FeedbackDesign, share: np.ndarray, steps: int
+) -> tuple[np.ndarray, dict[str, float]]:
+    """Step the law as a controller from the solution; return the powers (kW), one row each.
 
-    def run(self, share: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
-        """Run noisy iterations from the solution; return the powers (kW), one row each.
+    And the root of their mean variance, measured and by Lyapunov's equation. The sensors' noise is
+    the same for all splits.
+    """
 
-        And the root of their mean variance, measured and by Lyapunov's equation.
-        """
-        law, steps = self.method("noisy", share, noisy=True), len(self.epsilon) - 2
-        # No tolerance: the controller goes on, whatever the residual happens to be.
-        done = solve(self.problem, law, self.found.x, [], max_iter=steps, tol=1e-300,
-                     keep_points=True, lam_g0=self.found.lam_g)  # fmt: skip
-        powers, split = np.array(done.trace.points), HybridFeedback(self.made.with_split(share))
-        foreseen = np.diag(predict(split, self.made.noise).inputs)
-        variances = {"measured": powers[len(powers) // 4 :].var(axis=0), "predicted": foreseen}
-        return powers, {name: float(np.sqrt(v.mean())) for name, v in variances.items()}
+    def zones(x: np.ndarray) -> np.ndarray:
+        return problem.functions.residual(x, []).full().reshape(-1, *x.shape[1:])
+
+    law = HybridFeedback(made.with_split(share), gradient=lambda x: (PRICE * x.T).T, model=zones,
+                         first=zones(found.x))  # fmt: skip
+    seen = measure(law, zones, found.x, made.noise, steps=3 * steps // 4, settle=steps // 4, runs=1)
+    covariances = {"measured": seen.inputs, "predicted": predict(law, made.noise).inputs}
+    return seen.first, {name: float(np.sqrt(np.diag(inputs).mean()))
+                        for name, inputs in covariances.items()}  # fmt: skip
 
 
 def draw(powers: dict[str, np.ndarray], best: np.ndarray, shares, sweep) -> Figure:
@@ -137,22 +132,21 @@ def main(argv: list[str] | None = None) -> int:
     problem, start = building(), np.ones(6)
     runs = [solve(problem, Method(AUTO, "auto", required=True), start, [], max_iter=100)]
     found = runs[0].result
-    epsilon = np.zeros((T + 2, 4))
-    epsilon[1:, NOISY] = NOISE * np.random.default_rng(0).standard_normal((T + 1, NOISY.sum()))
     at = runs[0].at
     steps = Correction(ALPHA * np.linalg.inv(at.B @ at.B.T), np.zeros((4, 4)), ETA_X, ETA_D)
     made = replace(design(at.B, at.hessian, (NOISE * NOISY) ** 2, 0.9), correction=steps)
-    law = Controller(problem, found, made, epsilon)
     powers, rows = {}, []
     for label, share in SPLITS.items():
-        method = law.method(label, share)
+        method = split_law(made, label, share)
         runs.append(solve(problem, method, start, [], max_iter=20_000, keep_points=True))
-        powers[label], deviations = law.run(share)
+        powers[label], deviations = with_noise(problem, found, made, share, T)
         away = np.abs(powers[label] - next(iter(powers.values()))).max()
         row = {"method": label, "gain": np.abs((made.M * share)[:, NOISY]).max(), "apart": away}
         rows.append(row | deviations)
     shares = np.linspace(0.0, 1.0, 3 if arguments.short else 9)
-    sweep = [law.run(np.where(NOISY, share, 1.0))[1] for share in shares]
+    sweep = [
+        with_noise(problem, found, made, np.where(NOISY, share, 1.0), T)[1] for share in shares
+    ]
     error = max(abs(row["measured"] / row["predicted"] - 1.0) for row in rows)
     quiet = rows[1]["measured"] / rows[4]["measured"]
     return conclude(
@@ -161,7 +155,7 @@ def main(argv: list[str] | None = None) -> int:
         runs,
         references(problem, start, []),
         checks=[
-            Check("splits apart without noise (kW)", apart(runs), 1e-9),
+            Check("splits apart without noise (kW)", apart(run.trace.points for run in runs), 1e-9),
             Check(
                 "C_opt Pn = 0 apart from full augmentation with noise (kW)", rows[1]["apart"], 1e-9
             ),

@@ -15,8 +15,11 @@ closed-form rule is local: it stops where the Lagrangian has negative curvature 
 table says so. ``--tune`` runs the grid from which the steps of the first-order methods were taken.
 """
 
-import itertools
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -34,13 +37,14 @@ from common import (
 )
 from drawing import compare, panels, relabelled
 from matplotlib.figure import Figure
-from reporting import Check, parser
+from reporting import TOL, Check, parser
 from solving import Named
 
 from casadi_hybrid import Problem
 from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.plotting import PALETTE, plot_convergence
+from casadi_hybrid.study import sweep
 
 NAME = "pendulum"
 SUMMARY = "swing-up of a pendulum with a torque below gravity's: 92 variables, 64 constraints"
@@ -107,20 +111,21 @@ def tune(problem: Problem, x0: np.ndarray, p: np.ndarray, max_iter: int) -> None
     Best is fewest iterations among settings that reach the tolerance, else the least KKT residual
     within the budget.
     """
+
+    def one(label: str, **options: float) -> dict[str, float]:
+        metric = label == "metric"
+        method = in_metric(label, 0.5, **options) if metric else Method(label, label, options)
+        result = solve(problem, method, x0, p, max_iter=max_iter).result
+        residual = max(result.residuals.feasibility, result.residuals.stationarity)
+        return {"iterations": result.iterations, "residual": residual}
+
+    def rank(row: Mapping[str, Any]) -> tuple[bool, float]:
+        failed = not row["residual"] <= TOL
+        return failed, row["residual" if failed else "iterations"]
+
     for label, grid in GRIDS.items():
-        found = []
-        for values in itertools.product(*grid.values()):
-            options = dict(zip(grid, values, strict=True))
-            metric = label == "metric"
-            method = in_metric(label, 0.5, **options) if metric else Method(label, label, options)
-            result = solve(problem, method, x0, p, max_iter=max_iter).result
-            residual = max(result.residuals.feasibility, result.residuals.stationarity)
-            found.append((not result.success, result.iterations, residual, options))
-        found.sort(key=lambda entry: (entry[0], entry[2] if entry[0] else entry[1]))
-        print(f"{label}: {len(found)} settings, {sum(not e[0] for e in found)} reach a KKT point")
-        for failed, iterations, residual, options in found[:3]:
-            end = f"residual {residual:.1e}" if failed else "KKT point"
-            print(f"  {end} after {iterations} iterations: {options}", flush=True)
+        found = sweep(partial(one, label), grid, ["iterations", "residual"], workers=1)
+        print(label, replace(found, rows=sorted(found.rows, key=rank)[:3]), sep="\n", flush=True)
 
 
 def draw(ours: Named, ipopt: Named, weight: float) -> Figure:
@@ -148,9 +153,9 @@ def main(argv: list[str] | None = None) -> int:
         solve(problem, method, x0, p, max_iter=max_iter, keep_points="metric" in method.label)
         for method in methods()
     ]
-    peers = references(problem, x0, p)
+    peers, splits = references(problem, x0, p), apart(run.trace.points for run in runs)
     default, ipopt, weight = runs[0].result, peers[0], 9.81 * 0.5
-    ours, theirs = named(ocp, AUTO, default.x), named(ocp, "IPOPT", ipopt.x)
+    ours, theirs = named(ocp, AUTO, default.x), named(ocp, "IPOPT", ipopt.report.x)
     dt = ours.times[1]
     drawn = {run.method.label: run.trace for run in runs if run.method.label not in _SAME}
     shown = (
@@ -162,12 +167,12 @@ def main(argv: list[str] | None = None) -> int:
         problem,
         runs,
         peers,
-        checks=[Check("largest difference of x_t between the three splits", apart(runs), 1e-9)],
+        checks=[Check("largest difference of x_t between the three splits", splits, 1e-9)],
         facts={
             "effort (N²m²s)": default.f * UNIT**2 * dt,
             "largest torque (N·m)": float(np.abs(ours["u"]).max()),
             "torque of gravity m g l (N·m)": weight,
-            "distance to IPOPT's point": float(np.abs(default.x - ipopt.x).max()),
+            "distance to IPOPT's point": float(np.abs(default.x - ipopt.report.x).max()),
             "largest angle error in the exact motion (rad)": float(
                 ours.solution.error(whole=True)["theta"].max()
             ),

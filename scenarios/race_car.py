@@ -25,9 +25,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -55,45 +53,46 @@ TERMS = np.array(
 """Fourier terms of the centre line: a row for each order, cos and sin of x, cos and sin of y."""
 
 
-@dataclass(frozen=True)
-class Circuit:
-    """A closed centre line by its Fourier terms (metres), with the track's half width."""
-
-    half_width: float = 4.0
-
-    @cached_property
-    def line(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Arc length, points (2 rows) and curvature at 4001 points, the last being the first."""
-        a = np.linspace(0.0, 2.0 * np.pi, 4001)
-        k = np.arange(1, 5)[:, None]
-        p, q, u, v = TERMS.T[:, :, None]
-        cos, sin = np.cos(k * a), np.sin(k * a)
-        x, y = (p * cos + q * sin).sum(axis=0), (u * cos + v * sin).sum(axis=0)
-        dx, dy = (k * (q * cos - p * sin)).sum(axis=0), (k * (v * cos - u * sin)).sum(axis=0)
-        ddx = (-(k**2) * (p * cos + q * sin)).sum(axis=0)
-        ddy = (-(k**2) * (u * cos + v * sin)).sum(axis=0)
-        pace = np.hypot(dx, dy)
-        way = np.append(0.0, np.cumsum((pace[1:] + pace[:-1]) / 2 * np.diff(a)))
-        return way, np.array([x, y]), (dx * ddy - dy * ddx) / pace**3
-
-    @property
-    def length(self) -> float:
-        """Of the centre line."""
-        return float(self.line[0][-1])
-
-    def bend(self, s: float) -> float:
-        """Return the curvature at s."""
-        return float(np.interp(s, self.line[0], self.line[2]))
-
-    def points(self, s: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """Return the points (2 rows) beside the centre line, positive to the left."""
-        way, line, _ = self.line
-        at = np.array([np.interp(s, way, row) for row in line])
-        slope = np.gradient(line, way, axis=1)
-        along = np.array([np.interp(s, way, row) for row in slope])
-        return at + offset * np.array([-along[1], along[0]]) / np.hypot(*along)
+HALF_WIDTH = 4.0
+"""Of the track in m."""
 
 
+@cache
+def centre_line() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arc length, points (east + i north) and curvature at 4001 points, the last the first."""
+    a = np.linspace(0.0, 2.0 * np.pi, 4001)
+    k = np.arange(1, 5)[:, None]
+    even, odd = (TERMS[:, :2] + 1j * TERMS[:, 2:]).T[:, :, None]
+    cos, sin = np.cos(k * a), np.sin(k * a)
+    z, slope, bend = (
+        terms.sum(axis=0)
+        for terms in (
+            even * cos + odd * sin,
+            k * (odd * cos - even * sin),
+            -(k**2) * (even * cos + odd * sin),
+        )
+    )
+    pace = np.abs(slope)
+    way = np.append(0.0, np.cumsum((pace[1:] + pace[:-1]) / 2 * np.diff(a)))
+    return way, z, (slope.conj() * bend).imag / pace**3
+
+
+def bend(s: float) -> float:
+    """Return the curvature at s."""
+    way, _, curvature = centre_line()
+    return float(np.interp(s, way, curvature))
+
+
+def beside(s: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """Return the points (2 rows) beside the centre line, positive to the left."""
+    way, line, _ = centre_line()
+    along = np.interp(s, way, np.gradient(line, way))
+    z = np.interp(s, way, line) + 1j * offset * along / np.abs(along)
+    return np.array([z.real, z.imag])
+
+
+LENGTH = float(centre_line()[0][-1])
+"""Of the centre line in m."""
 MASS, INERTIA, FRONT, REAR, DRAG = 800.0, 900.0, 1.5, 1.3, 0.9
 GRIP, SHAPE, STIFFNESS, POWER, BRAKES, GRAVITY = 1.3, 1.5, 9.0, 1.6e5, 0.6, 9.81
 """kg, kg m², m, m, kg/m; μ, C, B of the tyres, power in W, share of the brakes in front, m/s²."""
@@ -103,20 +102,20 @@ USED, SLIP = 0.95, 9.0
 """Share of the grip that engine and brakes may use; largest slip (°): the car is not to drift."""
 
 
-def car(circuit: Circuit) -> Model:
+def car() -> Model:
     """Return the car along the circuit."""
     model = Model(NAME, time_unit="m")
-    n = model.state("offset", lower=-circuit.half_width, upper=circuit.half_width, unit="m")
+    n = model.state("offset", lower=-HALF_WIDTH, upper=HALF_WIDTH, unit="m")
     chi = model.state("heading", lower=-1.0, upper=1.0, scale=0.3, unit="rad")
     vx = model.state("speed", lower=5.0, scale=10.0, guess=15.0, unit="m/s")
     vy = model.state("sideways", lower=-8.0, upper=8.0, unit="m/s")
     r = model.state("yaw", lower=-3.0, upper=3.0, unit="rad/s")
     delta = model.state("steering", lower=-0.5, upper=0.5, scale=0.1, unit="rad")
-    model.state("time of lap", scale=10.0, unit="s", guess=lambda f: f * circuit.length / 15.0)
+    model.state("time of lap", scale=10.0, unit="s", guess=lambda f: f * LENGTH / 15.0)
     rate = model.control("steering rate", lower=-1.5, upper=1.5, unit="rad/s")
     drive = model.control("engine", lower=0.0, upper=8e3, scale=5e3, unit="N")
     brake = model.control("brakes", lower=0.0, upper=1.5e4, scale=5e3, unit="N")
-    bend = model.reference("bend", circuit.bend, unit="1/m")
+    curvature = model.reference("bend", bend, unit="1/m")
 
     shares = (-BRAKES * brake, drive - (1.0 - BRAKES) * brake)
     slips = (delta - ca.atan((vy + FRONT * r) / vx), -ca.atan((vy - REAR * r) / vx))
@@ -125,12 +124,12 @@ def car(circuit: Circuit) -> Model:
         GRIP * load * ca.sin(SHAPE * ca.atan(STIFFNESS * slip)) * ca.sqrt(1.0 - part**2)
         for load, slip, part in zip(LOADS, slips, used, strict=True)
     )
-    pace = (vx * ca.cos(chi) - vy * ca.sin(chi)) / (1.0 - n * bend)
+    pace = (vx * ca.cos(chi) - vy * ca.sin(chi)) / (1.0 - n * curvature)
     push = sum(shares) - ff * ca.sin(delta) - DRAG * vx**2
     model.rates(
         {
             "offset": (vx * ca.sin(chi) + vy * ca.cos(chi)) / pace,
-            "heading": r / pace - bend,
+            "heading": r / pace - curvature,
             "speed": (push / MASS + vy * r) / pace,
             "sideways": ((fr + ff * ca.cos(delta)) / MASS - vx * r) / pace,
             "yaw": (FRONT * ff * ca.cos(delta) - REAR * fr) / INERTIA / pace,
@@ -145,10 +144,10 @@ def car(circuit: Circuit) -> Model:
     return model
 
 
-def lap(circuit: Circuit, intervals: int) -> OptimalControl:
+def lap(intervals: int) -> OptimalControl:
     """Return the flying lap."""
-    model = car(circuit)
-    ocp = OptimalControl(model, duration=circuit.length, intervals=intervals,
+    model = car()
+    ocp = OptimalControl(model, duration=LENGTH, intervals=intervals,
                          method=Collocation(2))  # fmt: skip
     periodic = [name for name in model.signals["state"] if name != "time of lap"]
     ocp.periodic(*periodic)
@@ -170,42 +169,39 @@ def lap(circuit: Circuit, intervals: int) -> OptimalControl:
 SHOWN = "speed", "slip in front", "slip at the rear", "engine", "brakes", "power"
 
 
-def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
+def draw(ours: Solution, ipopt: Solution) -> Figure:
     """Plot the line on the circuit, coloured by speed."""
     fig, ((ax,),) = figure(height=4.2)
-    for side in (-circuit.half_width, circuit.half_width):
-        ax.plot(*circuit.points(np.linspace(0, circuit.length, 801), np.full(801, side)),
+    for side in (-HALF_WIDTH, HALF_WIDTH):
+        ax.plot(*beside(np.linspace(0, LENGTH, 801), np.full(801, side)),
                 **LIMIT | {"linestyle": "-", "label": "edge" if side > 0 else None})  # fmt: skip
-    draw_line(ax, circuit.points(ours.times, ours["offset"]), 3.6 * ours["speed"], "km/h")
-    ax.plot(*circuit.points(ipopt.times, ipopt["offset"])[:, ::3],
+    draw_line(ax, beside(ours.times, ours["offset"]), 3.6 * ours["speed"], "km/h")
+    ax.plot(*beside(ipopt.times, ipopt["offset"])[:, ::3],
             **CIRCLES | {"markersize": 3, "label": "IPOPT"})  # fmt: skip
     legend(ax, loc="center")  # inside the circuit
     return fig
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    circuit = Circuit()
-    ocp = lap(circuit, 40 if arguments.short else 120)
+    ocp = lap(40 if arguments.short else 120)
     answers = solve_with_all(ocp)
     ours, ipopt = (answer.solution for answer in answers)
     ends = max(abs(float(ours[name][-1] - ours[name][0])) for name in ("offset", "speed", "yaw"))
     slides = np.abs(ours["slip at the rear"]).max()
-    facts: dict[str, Any] = {
-        "time of the lap (s)": float(ours["time of lap"][-1]),
-        "length of the circuit (m)": circuit.length,
-        "fastest, slowest (km/h)": f"{3.6 * ours['speed'].max():.0f}, "
-        f"{3.6 * ours['speed'].min():.0f}",
-        "largest slip at the rear (°)": float(slides),
-    }
     return finish_answers(
         arguments,
         answers,
         checks=[Check("difference of the states at the ends of the lap", ends, 1e-6)],
-        facts=facts,
+        facts={
+            "time of the lap (s)": float(ours["time of lap"][-1]),
+            "length of the circuit (m)": LENGTH,
+            "fastest, slowest (km/h)": f"{3.6 * ours['speed'].max():.0f}, "
+            f"{3.6 * ours['speed'].min():.0f}",
+            "largest slip at the rear (°)": float(slides),
+        },
         figures={
-            "lap": draw(circuit, ours, ipopt),
+            "lap": draw(ours, ipopt),
             "trajectory": compare(*answers, SHOWN, label="way along the centre line (m)"),
         },
     )

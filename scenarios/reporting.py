@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,26 +19,13 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import add_figures
 from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.plotting import save
-from casadi_hybrid.verify import Rejection
+from casadi_hybrid.verify import Rejection, Report
 
 TOL = 1e-6
 """Tolerance on every KKT residual, unscaled, of every method and of the verdict."""
 
 
-class Verdict(Protocol):
-    """What a report on an answer has to offer."""
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the answer is a solution."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        ...
-
-
-def word(report: Any) -> str:
+def word(report: Report) -> str:
     """Return the verdict of a verifier's report as a word of the table.
 
     *undecided* is a KKT point whose second order could be neither proved nor refuted.
@@ -46,6 +33,34 @@ def word(report: Any) -> str:
     if report.accepted:
         return "accepted"
     return "undecided" if set(report.categories) == {Rejection.UNDECIDED} else "rejected"
+
+
+def row_of(
+    label: str, report: Report, stopped: str, iterations: int, seconds: float, **more: Any
+) -> dict[str, Any]:
+    """Return the row of an answer as plain values; its residuals are the verifier's."""
+    measures = {"feasibility": report.feasibility, "stationarity": report.stationarity}
+    return {
+        "method": label,
+        "stopped": stopped,
+        "objective": report.f,
+        **{key: measure.value if measure else np.nan for key, measure in measures.items()},
+        "iterations": iterations,
+        "seconds": seconds,
+        "accepted": report.accepted,
+        "verdict": word(report),
+        **more,
+    }
+
+
+def no_worse_than(ours: Any, reference: Any) -> Check:
+    """The check that our objective is the reference's or better, relative to its size.
+
+    A reference that is not accepted itself sets no bar.
+    """
+    excess = (ours.report.f - reference.report.f) / max(1.0, abs(reference.report.f))
+    value = excess if reference.report.accepted else -np.inf
+    return Check(f"objective above that of {reference.label}, relative", value, 1e-6)
 
 
 @dataclass(frozen=True)
@@ -64,9 +79,9 @@ class Check:
 
 def parser(name: str, summary: str, *, budget: bool = False) -> argparse.ArgumentParser:
     """Return the options that every scenario takes, and ``--max-iter`` where it has a budget."""
-    made = _Parser(prog=name, description=summary)
+    made = argparse.ArgumentParser(prog=name, description=summary)
     made.set_defaults(name=name, summary=summary)
-    made.add_argument("--output", type=Path, default=Path("output") / name, metavar="DIR")
+    made.add_argument("--output", type=_folder, default=f"output/{name}", metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
     made.add_argument(
         "--verbose", action="store_true", help="print every number, check and verdict in full"
@@ -80,17 +95,12 @@ def parser(name: str, summary: str, *, budget: bool = False) -> argparse.Argumen
     return made
 
 
-class _Parser(argparse.ArgumentParser):
-    """Tries the folder of the output before there is anything to lose."""
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read the options and make the folder."""
-        found = super().parse_args(args, namespace)
-        try:
-            writable(found.output)
-        except InputError as error:
-            self.error(f"--output: {error}")
-        return found
+def _folder(text: str) -> Path:
+    """A folder that can be written to, tried before there is anything to lose."""
+    try:
+        return writable(Path(text))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _positive(text: str) -> int:
@@ -142,7 +152,7 @@ def finish(
     arguments: argparse.Namespace,
     size: tuple[int, int],
     rows: Sequence[Mapping[str, Any]],
-    reports: Mapping[str, Verdict],
+    reports: Mapping[str, Report],
     *,
     checks: Sequence[Check] = (),
     facts: Mapping[str, Any] | None = None,
@@ -154,19 +164,11 @@ def finish(
     """Write figures and ``report.json``, print the outcome and return the exit code.
 
     Where a file cannot be written, the tables are printed all the same and the exit code is 2.
-
-    Args:
-        arguments: of the command line, as :func:`parser` reads them.
-        size: numbers of unknowns and of constraints.
-        rows: of the table.
-        reports: verdicts by method; the scenario fails when one of them is not accepted.
-        checks: the scenario's own; it fails when one is not passed.
-        facts: further numbers to print; lists and dictionaries go to the file only.
-        figures: by name of the file, without suffix.
-        films: by name of the file, without suffix, what writes an animation to a path; not called
-            in the short form.
-        columns: of the table.
-        tables: further tables by title, as :func:`table` makes them; shown before the main one.
+    ``size`` are the numbers of unknowns and of constraints. The scenario fails when one of the
+    reports, by method, is not accepted or a check is not passed. Lists and dictionaries among the
+    facts go to the file only; figures and films, which write an animation to a path and are not
+    called in the short form, have the names of their files, further tables, as :func:`table` makes
+    them and shown before the main one, their titles.
     """
     failed = {label: report for label, report in reports.items() if not report.accepted}
     broken = [check for check in checks if not check.passed]
@@ -213,6 +215,11 @@ def finish(
     return 0 if data["accepted"] else 1
 
 
+def fact(key: str, value: Any) -> str:
+    """Return a fact as it is printed."""
+    return f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}"
+
+
 def progress(text: str) -> None:
     """Say on the error stream, where it disturbs no table, what is being worked on."""
     print(text, file=sys.stderr, flush=True)
@@ -220,7 +227,7 @@ def progress(text: str) -> None:
 
 def _print(
     data: Mapping[str, Any],
-    reports: Mapping[str, Verdict],
+    reports: Mapping[str, Report],
     checks: Sequence[Check],
     *,
     verbose: bool,
@@ -234,7 +241,7 @@ def _print(
     print()
     for key, value in data["facts"].items():
         if not isinstance(value, list | dict):
-            print(f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}")
+            print(fact(key, value))
     if verbose:
         print(f"BLAS threads: {data['blas_threads']} (OPENBLAS_NUM_THREADS)")
     for row in data["methods"]:
@@ -254,7 +261,7 @@ def _print(
           + ("" if verbose else "; --verbose for all numbers"))  # fmt: skip
 
 
-def _sentence(reports: Mapping[str, Verdict], checks: Sequence[Check]) -> str:
+def _sentence(reports: Mapping[str, Report], checks: Sequence[Check]) -> str:
     """What the run comes to."""
     wrong = [f"the answer of {label} is rejected" for label, report in reports.items()
              if not report.accepted]  # fmt: skip

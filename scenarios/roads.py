@@ -52,11 +52,7 @@ def draw_road(
 def draw_way(road: tuple[Figure, Axes], ours: Named, x: str, cars: Sequence[np.ndarray]) -> Figure:
     """Draw the way of the rear axle on a road, and eleven of the cars at the grid points.
 
-    Args:
-        road: of :func:`draw_road`.
-        ours: has ``y``.
-        x: the name of the place along the road; the times where it is empty.
-        cars: outlines at the grid points.
+    ``x`` is the name of the place along the road; where it is empty, the times are.
     """
     fig, ax = road
     for k in np.linspace(0, len(cars) - 1, 11).round().astype(int):

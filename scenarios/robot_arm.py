@@ -22,11 +22,11 @@ from animation import film
 from common import AUTO, Method, references, solve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from reporting import TOL, Check, finish, parser
+from reporting import TOL, Check, finish, no_worse_than, parser
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+from casadi_hybrid.plotting import PALETTE, figure, legend_below, plot_curves
 
 NAME = "robot_arm"
 SUMMARY = "a robot arm to a pose seen by redundant sensors: 12 equations for 6 joints"
@@ -115,18 +115,6 @@ def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
     return fig
 
 
-def draw_courses(runs) -> Figure:
-    """Plot the violation over the iterations."""
-    fig, ((ax,),) = figure(1, 1, height=3.0, width=5.0)
-    for i, (case, (auto, *_)) in enumerate(runs.items()):
-        course = np.maximum(auto.trace.feasibility, 1e-16)
-        ax.semilogy(course, label=case, marker="os^"[i], markersize=4, **line_style(i))
-    ax.set(xlabel=f"iteration of {AUTO}", ylabel="largest marker error (m)")
-    ax.axhline(TOL, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance of the verdict")
-    ax.legend(fontsize=9)
-    return fig
-
-
 def animate(p: np.ndarray, q: np.ndarray, path: Path) -> Path:
     """Write a motion from rest to the solution, at constant joint speed, as a GIF."""
     poses = [skeleton(REST + min(k / 30.0, 1.0) * (q - REST)) for k in range(40)]
@@ -150,7 +138,7 @@ def main(argv: list[str] | None = None) -> int:
         peers = references(problem, REST, p, refused=True)
         rows += [run.row() for run in runs[case]]
         rows += [{**peer.row, "method": f"{case}: {peer.row['method']}"} for peer in peers]
-        excess = max(excess, peers[1].bar_for(runs[case][0]).value)
+        excess = max(excess, no_worse_than(runs[case][0], peers[1]).value)
     ours, bent, noisy = (ran[0] for ran in runs.values())
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     fit = least_squares(lambda q: measured(q) - targets["noisy"], POSTURE, **tight).x
@@ -171,7 +159,20 @@ def main(argv: list[str] | None = None) -> int:
             "smallest singular value of J, stretched wrist": least,
             "largest marker error of the noisy target (m)": noisy.result.residuals.feasibility,
         },
-        figures={"posture": draw_postures(goal, ours.result.x), "convergence": draw_courses(runs)},
+        figures={
+            "posture": draw_postures(goal, ours.result.x),
+            "convergence": plot_curves(
+                {
+                    "": {
+                        case: ran[0].trace.feasibility.clip(min=1e-16) for case, ran in runs.items()
+                    }
+                },
+                levels={"tolerance of the verdict": TOL},
+                xlabel=f"iteration of {AUTO}",
+                ylabel="largest marker error (m)",
+                yscale="log",
+            ),
+        },
         films={"motion": lambda path: animate(goal, ours.result.x, path)},
     )
 

@@ -34,39 +34,37 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
-from closed_loop import KktResiduals
+from closed_loop import Course, work
 from drawing import LIMIT
 from matplotlib.figure import Figure
-from reactor import COOLING, EXCHANGE, FEED, FEED_TEMPERATURE, HEAT, HOTTEST, RATE, speed
+from reactor import COLDEST, HOTTEST, RATE, price, stirred_tank
 from reporting import TOL, Check, Column, parser, progress, table
 from solving import STRICT, finish_answers, solve
 
 from casadi_hybrid.control import (
     MPC,
-    Model,
     MultipleShooting,
     OptimalControl,
     Plant,
+    Run,
     RungeKutta,
     Scenarios,
     Soft,
     simulate,
     steady,
 )
-from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "robust_reactor"
 SUMMARY = "robust predictive control: a reactor kept below its limit whatever the reaction is like"
 
-COLDEST, PERIOD = 285.0, 0.1
-"""Of the jacket in K, min."""
+PERIOD = 0.1
+"""Of the controller in min."""
 UNSURE = 0.05
 """By which part of themselves the heat of reaction and the frequency factor may differ."""
 PRICE, ITERATIONS = 30.0, 60
@@ -77,15 +75,7 @@ NEAR = 1e-3
 
 def nominal(intervals: int = 20) -> OptimalControl:
     """Return the problem of the nominal controller."""
-    tank = Model(NAME, time_unit="min")
-    c = tank.state("c", lower=0, upper=FEED, scale=0.1, unit="mol/l")
-    T = tank.state("T", upper=HOTTEST, scale=10, unit="K")
-    jacket = tank.state("Tc", lower=COLDEST, upper=320, scale=10, unit="K")
-    u = tank.control("u", lower=-RATE, upper=RATE, scale=RATE, unit="K/min")
-    heat, frequency = tank.parameter("heat", 1.0), tank.parameter("frequency", 1.0)
-    reaction = frequency * speed(T) * c
-    heating = EXCHANGE * (FEED_TEMPERATURE - T) + COOLING * (jacket - T)
-    tank.rates(c=EXCHANGE * (FEED - c) - reaction, T=heating + heat * HEAT * reaction, Tc=u)
+    tank = stirred_tank(jacket=320, coldest=-np.inf)
     # Of every solve, also where the last one came to no plan and MPC(iterations=) has no limit:
     # once the reaction has run away there is none, and a solve would take two thousand.
     ocp = OptimalControl(tank, duration=PERIOD * intervals, intervals=intervals,
@@ -95,12 +85,6 @@ def nominal(intervals: int = 20) -> OptimalControl:
     ocp.minimize("cost", integral=price(tank))
     ocp.soften("T", Soft(linear=PRICE))
     return ocp
-
-
-def price(model: Model) -> Any:
-    """Return what a minute costs."""
-    away = (model.symbol("c") - steady(model, T=350, u=0)["c"]) / 0.1
-    return away**2 + 0.1 * (model.symbol("u") / RATE) ** 2
 
 
 def corners() -> dict[str, dict[str, float]]:
@@ -118,53 +102,29 @@ def reactions(drawn: int) -> list[dict[str, float]]:
     return [*corners().values(), *({"heat": h, "frequency": f} for h, f in between.tolist())]
 
 
-@dataclass(frozen=True)
-class Loops:
-    """What one controller did with all plants.
+def row(label: str, courses: Sequence[Course]) -> dict[str, Any]:
+    """Return the table row of what a controller did with all plants."""
+    residuals = np.concatenate([course.residuals for course in courses])
+    solved, hot = residuals <= TOL, [course["T"] > HOTTEST + NEAR for course in courses]
+    costs, hottest = [course.run.cost for course in courses], hottest_of(courses)
+    made = work([record for course in courses for record in course.records])
+    return {
+        "method": label,
+        "solved": f"{int(solved.sum())}/{solved.size}",
+        "worst_residual": float(residuals[solved].max()),
+        "cost": float(np.mean(costs)),
+        "worst_cost": max(costs),
+        "hottest": float(hottest.max()),
+        "plants": f"{sum(one.any() for one in hot)}/{len(courses)}",
+        "violations": sum(int(one.sum()) for one in hot),
+        "iterations": made["mean_iterations"],
+        **made,
+    }
 
-    Attributes:
-        label: the controller.
-        runs: one a plant.
-        residuals: largest KKT residual of every plan, recomputed from the program's functions;
-            infinite at an instant without a new plan.
-        cooled: of each plant with an instant without a solution, the largest temperature in K
-            that full cooling from the first of them on leads to.
-    """
 
-    label: str
-    runs: Sequence[Run] = field(repr=False)
-    residuals: np.ndarray = field(repr=False)
-    cooled: Sequence[float] = ()
-
-    @property
-    def solved(self) -> np.ndarray:
-        """Whether the plan of each instant is a KKT point."""
-        return self.residuals <= TOL
-
-    @property
-    def hottest(self) -> np.ndarray:
-        """Largest temperature of each plant in K."""
-        return np.array([run["T"].max() for run in self.runs])
-
-    def row(self) -> dict[str, Any]:
-        """Return the table row as plain values; times in ms."""
-        records = [step.record for run in self.runs for step in run.steps]
-        ms = np.array([1e3 * record.seconds for record in records])
-        costs = [run.cost for run in self.runs]
-        return {
-            "method": self.label,
-            "solved": f"{int(self.solved.sum())}/{self.solved.size}",
-            "worst_residual": float(self.residuals[self.solved].max()),
-            "cost": float(np.mean(costs)),
-            "worst_cost": max(costs),
-            "hottest": float(self.hottest.max()),
-            "plants": f"{int((self.hottest > HOTTEST + NEAR).sum())}/{len(self.runs)}",
-            "violations": sum(int((run["T"] > HOTTEST + NEAR).sum()) for run in self.runs),
-            "iterations": float(np.mean([record.iterations for record in records])),
-            "worst_iterations": max(record.iterations for record in records),
-            "median_ms": float(np.median(ms)),
-            "worst_ms": float(ms.max()),
-        }
+def hottest_of(courses: Sequence[Course]) -> np.ndarray:
+    """Return the largest temperature of each plant in K."""
+    return np.array([course["T"].max() for course in courses])
 
 
 LOOP_COLUMNS: tuple[Column, ...] = (
@@ -176,7 +136,7 @@ LOOP_COLUMNS: tuple[Column, ...] = (
     ("hottest", "hottest (K)", "{:.3f}".format),
     ("plants", "plants too hot", str),
     ("violations", "instants", str),
-    ("iterations", "iter mean", "{:.1f}".format),
+    ("mean_iterations", "iter mean", "{:.1f}".format),
     ("worst_iterations", "worst", str),
     ("median_ms", "median (ms)", "{:.2f}".format),
     ("worst_ms", "worst", "{:.2f}".format),
@@ -184,40 +144,40 @@ LOOP_COLUMNS: tuple[Column, ...] = (
 
 
 def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float]],
-               steps: int) -> Loops:  # fmt: skip
-    """Close the loop around each plant, and recompute the residuals of every plan."""
+               steps: int) -> list[Course]:  # fmt: skip
+    """Close the loop around each plant."""
     # The limit is soft already; the other limits are the jacket's and hold by themselves.
-    mpc = MPC(problem, soften=None)
-    runs: list[Run] = []
-    residuals: list[float] = []
-    cooled: list[float] = []
-    judged, model = KktResiduals(problem.program), problem.model
+    mpc, model, courses = MPC(problem, soften=None), problem.model, []
     x0 = steady(model, T=320, u=0).states
     for reaction in plants:
         progress(f"{NAME}: {label} controller, {steps} steps ({reaction or 'as believed'}) ...")
         plant = Plant(model, PERIOD, parameters=reaction)
         run = simulate(plant, mpc, steps=steps, x0=x0, cost=PERIOD * price(model))
-        residuals += [judged.of_step(step) for step in run.steps]
-        runs.append(run)
-        unsolved = [k for k, step in enumerate(run.steps) if step.status != "solved"]
-        if unsolved:
-            cooled.append(fully_cooled(plant, run.states[:, unsolved[0]]))
-    return Loops(label, runs, np.array(residuals), cooled)
+        courses.append(Course.of(label, run))
+    return courses
 
 
-def fully_cooled(plant: Plant, x: np.ndarray) -> float:
-    """Return the largest temperature in K when the jacket is cooled as fast as it can be."""
-    run = simulate(plant, lambda time, x: max(-RATE, (COLDEST - x[2]) / PERIOD), steps=20, x0=x)
-    return float(run["T"].max())
+def fully_cooled(run: Run, reaction: Mapping[str, float]) -> float:
+    """Return the largest temperature in K with full cooling from the first unsolved step on.
+
+    It is infinite where there is no such step.
+    """
+    unsolved = [k for k, status in enumerate(run.status) if status != "solved"]
+    if not unsolved:
+        return np.inf
+    cooled = simulate(Plant(nominal().model, PERIOD, parameters=reaction),
+                      lambda time, x: max(-RATE, (COLDEST - x[2]) / PERIOD), steps=20,
+                      x0=run.states[:, unsolved[0]])  # fmt: skip
+    return float(cooled["T"].max())
 
 
-def draw(loops: Sequence[Loops]) -> Figure:
+def draw(loops: Mapping[str, Sequence[Course]]) -> Figure:
     """Plot temperatures of tank and jacket of all plants over time, a column a controller."""
     fig, axes = figure(2, len(loops), height=2.2, sharex=True, sharey="row")
     told: set[str] = set()
-    for column, loop in zip(axes.T, loops, strict=True):
-        for run, hottest in zip(loop.runs, loop.hottest, strict=True):
-            hot = bool(hottest > HOTTEST + NEAR)
+    for column, (name, courses) in zip(axes.T, loops.items(), strict=True):
+        for run in (one.run for one in courses):
+            hot = bool(run["T"].max() > HOTTEST + NEAR)
             style = {"color": PALETTE[3 if hot else 0], "ls": "-." if hot else "-", "lw": 1.0}
             label = "plant that exceeds the limit" if hot else "plant that keeps the limit"
             column[0].plot(run.times, run["T"], **style, label=None if label in told else label)
@@ -226,7 +186,7 @@ def draw(loops: Sequence[Loops]) -> Figure:
             column[1].plot(run.times, run["Tc"], **style)
             told.add(label)
         column[0].axhline(HOTTEST, **LIMIT, label="limit")
-        title = f"{loop.label} controller, up to {loop.hottest.max():.0f} K"
+        title = f"{name} controller, up to {hottest_of(courses).max():.0f} K"
         column[0].set_title(title, fontsize=10)
         column[1].set_xlabel("time (min)")
     axes[0, 0].set_ylabel("temperature $T$ (K)")
@@ -244,31 +204,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     robust = Scenarios(nominal(), corners(), name=NAME)
     answers = [solve(robust), solve(robust, STRICT)]
     problems: dict[str, Problem] = {"nominal": nominal(), "robust": robust}
-    loops = [controlled(label, problem, plants, steps) for label, problem in problems.items()]
-    unaware, aware = loops
+    loops = {label: controlled(label, problem, plants, steps)
+             for label, problem in problems.items()}  # fmt: skip
+    rows = [row(*loop) for loop in loops.items()]
+    unaware, aware = (hottest_of(courses) for courses in loops.values())
+    cooled = [fully_cooled(course.run, plant)
+              for course, plant in zip(loops["nominal"], plants, strict=True)]  # fmt: skip
     return finish_answers(
         arguments,
         answers,
         checks=[
             Check("largest KKT residual of a plan of the robust controller",
-                  float(aware.residuals.max()), TOL),
+                  max(float(course.residuals.max()) for course in loops["robust"]), TOL),
             Check("hottest plant under the robust controller, above the limit (K)",
-                  float(aware.hottest.max()) - HOTTEST, NEAR),
+                  float(aware.max()) - HOTTEST, NEAR),
             Check("hottest plant under the nominal controller, below the limit (K)",
-                  HOTTEST - float(unaware.hottest.max()), -1.0),
+                  HOTTEST - float(unaware.max()), -1.0),
             Check("nominal: limit above what full cooling from the first instant without a "
-                  "solution leads to (K)", HOTTEST - min(unaware.cooled, default=np.inf), 0.0),
+                  "solution leads to (K)", HOTTEST - min(cooled), 0.0),
         ],
         facts={
-            "hottest by plant, nominal (K)": unaware.hottest.tolist(),
-            "hottest by plant, robust (K)": aware.hottest.tolist(),
-            "loops": [loop.row() for loop in loops],
+            "hottest by plant, nominal (K)": unaware.tolist(),
+            "hottest by plant, robust (K)": aware.tolist(),
+            "loops": rows,
         },
-        tables={
-            f"Closed loops of {len(plants)} plants": table(
-                [loop.row() for loop in loops], LOOP_COLUMNS
-            )
-        },
+        tables={f"Closed loops of {len(plants)} plants": table(rows, LOOP_COLUMNS)},
         figures={"temperatures": draw(loops)},
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, finish, progress, word
+from reporting import TOL, Check, finish, no_worse_than, progress, row_of
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.control import OptimalControl, Program, Solution
@@ -97,14 +97,8 @@ class Named:
 class Answer(Named):
     """What a solver returned for a problem, and what it is worth.
 
-    Attributes:
-        label: the solver.
-        solution: the point by name and in physical units.
-        stopped: the solver's own word for why it stopped.
-        seconds: of a cold solve; of ours in the second call from the same start.
-        build: seconds that making the solver took.
-        first: seconds of the first call, in which ours builds what the others build before it.
-        report: the verdict of the verifier.
+    ``stopped`` is the solver's own word; ``seconds`` are of a cold solve, of ours in the second
+    call from the same start, ``first`` of the first one, ``build`` of making the solver.
     """
 
     stopped: str
@@ -114,11 +108,6 @@ class Answer(Named):
     report: Report = field(repr=False)
     detail: str = ""
 
-    @property
-    def f(self) -> float:
-        """The objective."""
-        return self.report.f
-
     def apart(self, other: Answer) -> float:
         """Return the largest distance of two points, in the program's scaled unknowns."""
         return float(np.abs(self.solution.x - other.solution.x).max())
@@ -126,29 +115,29 @@ class Answer(Named):
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
         report = self.report
-        return {
-            "method": self.label,
-            "stopped": self.stopped,
-            "objective": self.f,
-            "feasibility": report.feasibility.value,
-            "stationarity": report.stationarity.value,
-            "complementarity": report.complementarity.value,
-            "iterations": int(self.solution.stats.get("iter_count", -1)),
-            "seconds": self.seconds,
-            "build": self.build,
-            "first": self.first,
-            "accepted": report.accepted,
-            "verdict": word(report),
-            "detail": self.detail,
-        }
+        assert report.complementarity is not None
+        return row_of(
+            self.label,
+            report,
+            self.stopped,
+            int(self.solution.stats.get("iter_count", -1)),
+            self.seconds,
+            complementarity=report.complementarity.value,
+            build=self.build,
+            first=self.first,
+            detail=self.detail,
+        )
 
 
 def make_solver(program: Program, peer: Peer | None = None) -> Any:
     """Return the hybrid solver (no peer) or CasADi's own for the peer, ready to be called."""
     if peer is None:
         return nlpsol("hybrid", "hybrid", problem_of(program))
-    stages = structure(program) if peer.plugin == "fatrop" else {}
-    return ca.nlpsol("peer", peer.plugin, dict(program.nlp), {**peer.options, **stages})
+    options = dict(peer.options)
+    if peer.plugin == "fatrop":  # a program of multiple shooting has its order, by stages
+        equality = (program.lbg == program.ubg).tolist()
+        options |= {"structure_detection": "auto", "equality": equality}
+    return ca.nlpsol("peer", peer.plugin, dict(program.nlp), options)
 
 
 _PROBLEMS: dict[int, tuple[Mapping[str, Any], Problem]] = {}
@@ -161,22 +150,6 @@ def problem_of(program: Program) -> Problem:
         names = {key: getattr(program, key) for key in ("constraint_names", "variable_names")}
         _PROBLEMS[place] = nlp, Problem.from_nlp(dict(nlp), name=program.name, **names)
     return _PROBLEMS[place][1]
-
-
-def structure(program: Program) -> dict[str, Any]:
-    """Return FATROP's options for a program of multiple shooting, which has its order by stages."""
-    stages, gaps = program.stages, program.constraints["dynamics"].shape
-    if (stages["x"] < 0).any():
-        raise ValueError("an unknown belongs to no stage; make it a state that keeps its value")
-    N = gaps[1]
-    unknowns, rows = (np.bincount(stages[key], minlength=N + 1) for key in ("x", "g"))
-    return {
-        "structure_detection": "manual",
-        "N": N,
-        "nx": [gaps[0]] * (N + 1),
-        "nu": (unknowns - gaps[0]).tolist(),
-        "ng": (rows - gaps[0] * (np.arange(N + 1) < N)).tolist(),
-    }
 
 
 def stopped(stats: Mapping[str, Any]) -> str:
@@ -239,26 +212,21 @@ def finish_answers(
     alone, facts = len(groups) == 1, dict(facts or {})
     if alone:
         facts["distance to IPOPT's point"] = groups[0][0].apart(groups[0][1])
-
-    def name(answer: Answer) -> str:
-        return answer.label if alone else f"{answer.solution.ocp.name}: {answer.label}"
-
-    for group in groups:
-        solution = group[0].solution
+    else:
+        *groups, others = ([replace(a, label=f"{a.solution.ocp.name}: {a.label}") for a in group]
+                           for group in (*groups, others))  # fmt: skip
+    for ours, *_ in groups:
+        solution = ours.solution
         parts = getattr(solution, "parts", {"" if alone else solution.ocp.name: solution})
         for part, of_part in parts.items():
             facts[f"{part} between the grid points".strip()] = str(of_part.violation())
     program = max((group[0].solution.program for group in groups), key=lambda program: program.n)
-    bars = [no_worse_than(*group[:2]) for group in groups]
-    if not alone:
-        named = zip(groups, bars, strict=True)
-        bars = [replace(b, name=f"{g[0].solution.ocp.name}: {b.name}") for g, b in named]
     return finish(
         arguments,
         (program.n, program.m),
-        [a.row() | {"method": name(a)} for group in (*groups, others) for a in group],
-        {name(group[0]): group[0].report for group in groups},
-        checks=[*bars, *checks],
+        [answer.row() for group in (*groups, others) for answer in group],
+        {group[0].label: group[0].report for group in groups},
+        checks=[*(no_worse_than(*group[:2]) for group in groups), *checks],
         facts=facts,
         **rest,
     )
@@ -270,13 +238,3 @@ def judge(solution: Solution) -> Report:
     numbers = {key: value for key, value in program.arguments.items() if key != "x0"}
     point = {"x": solution.x, "lam_x": solution.lam_x, "lam_g": solution.lam_g}
     return verify(problem_of(program), point, **numbers, tol=TOL, ipopt=False)
-
-
-def no_worse_than(ours: Answer, reference: Answer) -> Check:
-    """The check that our objective is the reference's or better, relative to its size.
-
-    A reference that is not a KKT point itself sets no bar.
-    """
-    excess = (ours.f - reference.f) / max(1.0, abs(reference.f))
-    value = excess if reference.report.accepted else -np.inf
-    return Check(f"objective above that of {reference.label}, relative", value, 1e-6)

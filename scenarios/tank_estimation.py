@@ -19,20 +19,17 @@ import sys
 
 import casadi as ca
 import numpy as np
-from closed_loop import LOOP_COLUMNS, WARM_IPOPT, KeptMHE, Solves, again
-from drawing import LIMIT
-from matplotlib.figure import Figure
+from closed_loop import LOOP_COLUMNS, WARM_IPOPT, KeptMHE, Solves, again, rms
 from reporting import TOL, Check, finish, parser, progress
 from solving import judge
 
 from casadi_hybrid.control import Model, Plant, Run, simulate
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "tank_estimation"
 SUMMARY = "moving-horizon estimation of three tanks: redundant sensors, bounds and an unknown leak"
 
-SECTION, OUTLET, PERIOD, LEAK_UNIT = 0.0154, 5e-5, 5.0, 1e-5
-"""Section of a tank and of an outlet in m², sampling time in s, unit of the leak's area in m²."""
+SECTION, OUTLET, PERIOD = 0.0154, 5e-5, 5.0
+"""Section of a tank and of an outlet in m², sampling time in s."""
 NOISE, PROCESS = {"h": 0.01, "flow": 2e-6}, 5e-4
 """Standard deviations of the level (m) and flow (m³/s) sensors; of what a level gains (m)."""
 
@@ -42,9 +39,9 @@ def tanks() -> Model:
     plant = Model(NAME)
     h = plant.state("h", 3, lower=0.02, upper=0.8, scale=0.1, guess=0.4, unit="m")
     pump = plant.control("pump", scale=1e-4, unit="m³/s")
-    leak = plant.parameter("leak")
+    leak = plant.parameter("leak", scale=10.0, unit="mm²")
     speed = ca.sqrt(2.0 * 9.81 * h)
-    q, lost = OUTLET * speed, LEAK_UNIT * leak * speed[1]
+    q, lost = OUTLET * speed, 1e-6 * leak * speed[1]
     plant.rates(h=ca.vertcat(pump - q[0], q[0] - q[1] - lost, q[1] - q[2]) / SECTION)
     plant.output("flow", q, unit="m³/s")
     return plant
@@ -57,7 +54,7 @@ def pump(time: float, h: np.ndarray) -> float:
 
 def estimator(N: int, noise=NOISE) -> KeptMHE:
     """Return the estimator of levels and leak over N periods."""
-    leak = {"std": 1.0, "lower": 0.0, "upper": 10.0, "drift": 0.5}
+    leak = {"std": 10.0, "lower": 0.0, "upper": 100.0, "drift": 5.0, "scale": 10.0}
     return KeptMHE(tanks(), PERIOD, N, outputs=list(NOISE), noise=noise, process=PROCESS,
                    prior=0.2, free={"leak": leak})  # fmt: skip
 
@@ -66,11 +63,11 @@ def estimated(mhe: KeptMHE, steps: int, label: str) -> tuple[Run, Solves]:
     """Return the run, of which all that is true and measured does not depend on the estimator."""
     progress(f"{NAME}: {steps} windows with {label} ...")
     mhe.ocp.solver(**mhe.ocp.program.arguments)  # the first call builds functions
-    opened = {"leak": lambda time: 2.5 * (time >= steps // 3 * PERIOD)}
+    opened = {"leak": lambda time: 25.0 * (time >= steps // 3 * PERIOD)}
     plant = Plant(tanks(), PERIOD, parameters=opened, outputs=list(NOISE))
     run = simulate(plant, pump, mhe, steps=steps, x0=[0.30, 0.25, 0.20], noise=NOISE,
                    process_noise=PROCESS)  # fmt: skip
-    return run, mhe.solves(label)
+    return run, Solves(label, mhe.windows, mhe.records)
 
 
 def levels(solves: Solves) -> np.ndarray:
@@ -78,27 +75,9 @@ def levels(solves: Solves) -> np.ndarray:
     return np.array([window["h"][:, -1] for window in solves.plans]).T
 
 
-def leaks(solves: Solves) -> np.ndarray:
-    """Return the leak of every window in mm²."""
-    return np.array([10.0 * window["leak"][0] for window in solves.plans])
-
-
 def rmse(error: np.ndarray) -> float:
-    """Return the root mean square over all levels and times, without the first ones."""
-    return float(np.sqrt(np.mean(error[:, error.shape[1] // 8 :] ** 2)))
-
-
-def draw(run: Run, solves: Solves) -> dict[str, Figure]:
-    """Plot levels and leak over time: sensors, truth, estimate, and the bound of the leak."""
-    shown, (fig, ((ax,),)) = run.plot(["h"]), figure(height=2.0)
-    shown.set_figheight(3.6)
-    at = run.control_times
-    ax.step(at, 25.0 * (at >= at.size // 3 * PERIOD), where="post", color=PALETTE[0], label="true")
-    ax.plot(at, leaks(solves), color=PALETTE[7], linestyle=":", label="estimate")
-    ax.axhline(0.0, label="limit", **LIMIT)
-    ax.set(xlabel="time (s)", ylabel="leak (mm²)")
-    legend_below(fig, ax)
-    return {"levels": shown, "leak": fig}
+    """Return the root mean square in mm over all levels and times, without the first ones."""
+    return 1e3 * rms(error[:, error.shape[1] // 8 :])
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -109,9 +88,9 @@ def main(argv: list[str] | None = None) -> int:
     run, ours = estimated(mhe, steps, "hybrid")
     ipopt = again(mhe, WARM_IPOPT)
     levels_only = estimated(estimator(N, {"h": 0.01, "flow": 1.0}), steps, "hybrid, levels only")[1]
-    rows = [s.row() | {"rmse": 1e3 * rmse(levels(s) - run["h"][:, :-1])}
+    rows = [s.row() | {"rmse": rmse(levels(s) - run["h"][:, :-1])}
             for s in (ours, ipopt, levels_only)]  # fmt: skip
-    sensors = 1e3 * rmse(run.measured["h"] - run["h"][:, :-1])
+    sensors = rmse(run.measured["h"] - run["h"][:, :-1])
     apart = np.abs(levels(ours) - levels(ipopt)).max()
     checks = [
         Check("windows of ours that are no KKT points", float((ours.residuals > TOL).sum()), 0),
@@ -131,9 +110,9 @@ def main(argv: list[str] | None = None) -> int:
         facts={
             "rmse of the level sensors (mm)": sensors,
             "leak at the end, true (mm²)": 25.0,
-            "leak at the end, estimated (mm²)": float(leaks(ours)[-steps // 5 :].mean()),
+            "leak at the end, estimated (mm²)": float(run["leak"][-steps // 5 :].mean()),
         },
-        figures=draw(run, ours),
+        figures={"levels": run.plot(["h"]), "leak": run.plot(["leak"])},
         columns=LOOP_COLUMNS,
     )
 

@@ -58,7 +58,6 @@ def draw_plane(ours: Answer) -> Figure:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = oscillator(24 if arguments.short else 60)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from feedback_baselines import FilteredIntegralFeedback, GradientFeedback, IntegralFeedback
+from feedback_baselines import GradientFeedback, IntegralFeedback
 from scipy.linalg import solve_discrete_lyapunov
 
 from casadi_hybrid import InputError
@@ -119,7 +119,7 @@ def test_closed_forms_of_the_variances():
         (made("augmentation"), double),
         (made("memory"), single),
         (IntegralFeedback.tuned(B, H, rho), single),
-        (FilteredIntegralFeedback.tuned(B, H, rho), double),
+        (IntegralFeedback.tuned(B, H, rho, filtered=True), double),
         (GradientFeedback.tuned(B, H, R, rho), single),
     ]:
         expected = predict(law, R)
@@ -142,7 +142,7 @@ LAWS = [
     *(made(split) for split in SPLITS),
     made("designed", reads="sensors"),
     IntegralFeedback.tuned(B, H, RATE),
-    FilteredIntegralFeedback.tuned(B, H, RATE),
+    IntegralFeedback.tuned(B, H, RATE, filtered=True),
     GradientFeedback.tuned(B, H, R, RATE, preferred=PREFERRED),
 ]
 
