@@ -100,12 +100,12 @@ def test_free_durations_follow_one_another() -> None:
     assert found["stop"].times[0] == pytest.approx(found["go"].times[-1])
 
 
-def steered(varying: bool = False):
+def steered(varying: bool = False, duration: Any = 2.0):
     model = Model("first order")
     x, u = model.state("x"), model.control("u", lower=-2, upper=2)
     k = model.reference("k", 1.0) if varying else model.parameter("k", 1.0)
     model.rates(x=-k * x + u)
-    ocp = OptimalControl(model, duration=2.0, intervals=10)
+    ocp = OptimalControl(model, duration=duration, intervals=10)
     ocp.initial()
     ocp.minimize("error", integral=(x - 1) ** 2 + 0.1 * u**2)
     ocp.path("top", x, upper=0.8)
@@ -171,6 +171,8 @@ def test_parameters_of_a_solve_reach_the_parts() -> None:
     assert str(found).startswith(f"Solved in {found.iterations} iterations: objective ")
     again = joint.solve(x0=0.0, guess=found, b={"k": 0.25})
     assert again.iterations <= 2
+    both = Phases({"a": steered(True), "b": steered(True)}).numbers(0.0, time=1.0, k=lambda t: t)
+    np.testing.assert_allclose(both.p[both.parameters["b/k"].where], np.linspace(3, 5, 11))
 
 
 def test_refusals_name_what_is_wrong() -> None:
@@ -182,6 +184,7 @@ def test_refusals_name_what_is_wrong() -> None:
     other.rates(y=-y)
     one, two = effort(cart(), 1.0, 4), OptimalControl(other, duration=1.0, intervals=4)
     legs = Phases({"one": one, "two": two})
+    late = Phases({"one": steered(duration=Free(2.0)), "two": steered(True)})
     for call, words in (
         (lambda: of({"a": {"kk": 1.0}}), "no parameter 'kk'; did you mean 'k'"),
         (lambda: of({"a": {}, "b": {}}, weights=[1, -1]), "weights must be 2 positive numbers"),
@@ -191,6 +194,7 @@ def test_refusals_name_what_is_wrong() -> None:
         (lambda: Phases({}), "at least one part"),
         (lambda: of({"a": {}}).solve(0.0, c=1.0), "no part of first order has a parameter 'c'"),
         (lambda: of({"a": {}}).solve(), "x of first order has no number at the start"),
+        (lambda: late.numbers(0.0, two={"k": abs}), "'k' cannot be a function of time"),
         (legs.solve, "no state connects 'one' and 'two'"),
         (lambda: legs.jump("one", x=0), "'one' is the first phase"),
         (lambda: legs.jump("two", y=y), "'y' at the start of 'two', in symbols of 'one', has 'y'"),

@@ -70,6 +70,7 @@ def lay_phase(
     first: int = 0,
     prefix: str = "",
     start: Any = None,
+    after: float = 0.0,
     weight: float = 1.0,
 ) -> tuple[Horizon, Any]:
     """Add one phase to a program; return its horizon and its costs, one below the other.
@@ -80,6 +81,7 @@ def lay_phase(
         first: the stage of its first grid point.
         prefix: of the names of its blocks.
         start: the time at which it begins, in the program's symbols; a parameter by default.
+        after: what that is where the first phase begins at zero, for references as declared.
         weight: of its costs in the program's.
     """
     before, assembly.cost = assembly.cost, assembly.kind(0)
@@ -91,7 +93,7 @@ def lay_phase(
     model = ocp.model.unlimited(ocp.softened)
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, start)
-    _parameters(ocp, horizon)
+    _parameters(ocp, horizon, after)
     ocp.method.begin(horizon)
     _algebraic(ocp, horizon)
     _controls(horizon)
@@ -124,10 +126,10 @@ def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
     horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
 
 
-def _parameters(ocp: Statement, horizon: Horizon) -> None:
+def _parameters(ocp: Statement, horizon: Horizon, after: float) -> None:
     assembly, points = horizon.assembly, horizon.N + 1
     rows = []
-    values, times = ocp.declared, ocp.length * ocp.fractions
+    values, times = ocp.declared, after + ocp.length * ocp.fractions
     for name, signal in ocp.given.items():
         label = horizon.prefix + name
         if name in ocp.freed:

@@ -151,9 +151,9 @@ class Model:
 
         Args:
             name: of it.
-            value: a number, a column, a matrix with a column a grid point, or a function of time.
-                Without one, every solve that depends on it takes one by name; a plant and an
-                estimator take zero.
+            value: a number, a column, a matrix with a column a grid point, or a function of time,
+                where no duration is free. Without one, every solve that depends on it takes one by
+                name; a plant and an estimator take zero.
             size: number of entries.
             unit: of it.
 

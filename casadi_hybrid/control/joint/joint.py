@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
+import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.assembly import Assembly
@@ -125,6 +126,9 @@ class Joint:
         solver: options of :func:`casadi_hybrid.nlpsol`.
     """
 
+    in_turn: ClassVar[bool] = False
+    """Whether a part begins when the one before it ends."""
+
     def __init__(
         self, parts: Mapping[str, OptimalControl], name: str, solver: Mapping[str, Any] | None
     ) -> None:
@@ -233,14 +237,16 @@ class Joint:
         unknowns in common.
         """
         program = self.program
-        for label in self.parts:
-            part = replace(program.part(f"{label}/"), following=None)
-            laid = replace(self.laid[label], program=part)
-            at = self.parts[label], laid, x0 if self._begins(label) else None, time
+        for label, part in self.parts.items():
+            own = replace(program.part(f"{label}/"), following=None)
+            laid = replace(self.laid[label], program=own)
+            at = part, laid, x0 if self._begins(label) else None, time
             values = self._parameters(label, parameters)
             found = (with_numbers(*at, values)[0] if guess is None
                      else start_values(*at, guess.get(label), values))  # fmt: skip
             program = replace(program, **found.arguments)
+            if self.in_turn:  # after a free duration no time is known
+                time = time + (part.length if part.free_duration is None else np.inf)
         return followed(program)
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
@@ -248,7 +254,7 @@ class Joint:
 
     def _begins(self, label: str) -> bool:
         """Whether ``x0`` is the part's."""
-        return True
+        return not self.in_turn or label == next(iter(self.parts))
 
     def _fixed(self, label: str) -> Mapping[str, Any]:
         """Values of the part's parameters that it brings along."""
