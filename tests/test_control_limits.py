@@ -205,10 +205,13 @@ def test_of_scenarios_all_have_the_new_limit():
         ({"v": (2, 1)}, "lower of 'v' is 2, above its upper, 1"),
         ({"x": (None, 1)}, "'x' was declared without upper="),
         ({"v": ("low", 1)}, "lower of 'v' must be numbers"),
+        ({"cap": (None, 1)}, "the limit of 'cap' is an expression"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(given, said):
-    mpc = MPC(cart(fixed=False))
+    ocp = cart(fixed=False)
+    ocp.path("cap", ocp.model.symbol("x"), upper=ocp.parameter("top", 9.0))
+    mpc = MPC(ocp)
     with pytest.raises(InputError, match=said):
         mpc.limits({"force": (-1, 1), **given})
     assert mpc.step([1.0, 0.0])["force"] == pytest.approx(-3, abs=1e-4)

@@ -481,7 +481,8 @@ class Statement:
             raise InputError(f"{name!r} has no limit; give lower, upper or equal")
         expression = self.own_expression(expression, repr(name))
         given = [side for side in (lower, upper) if side is not None]
-        if given[0] is given[-1] and isinstance(given[0], ca.SX) and not given[0].is_constant():
+        less = given[0] is given[-1] and isinstance(given[0], ca.SX) and not given[0].is_constant()
+        if less:
             expression -= self.own_expression(given[0], f"limit of {name!r}")
             lower, upper = (None if side is None else 0 for side in (lower, upper))
         expression = ca.vec(expression)
@@ -489,7 +490,7 @@ class Statement:
         sides, typical = pair_of(name, size, (lower, upper)), sizes(name, size, scale)
         price = Soft.of(soft, f"soft of {name!r}")
         self.constraints.append(
-            Constraint(name, place, expression, *sides, typical, price, at, unit)
+            Constraint(name, place, expression, *sides, typical, price, at, unit, less)
         )
 
     def _declare(self, signal: Signal, value: Any) -> Any:

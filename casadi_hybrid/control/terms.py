@@ -86,6 +86,7 @@ class Constraint:
             (with the control that is held on it); or once for each of the ``intervals``, at its
             beginning. That of an algebraic state's own limits: where it is among the ``unknowns``.
         unit: of the expression, for messages.
+        less: whether a limit that is an expression has been subtracted, so that zero limits it.
     """
 
     name: str
@@ -97,3 +98,4 @@ class Constraint:
     soft: Soft | None = None
     at: str = "inside"
     unit: str = ""
+    less: bool = False
