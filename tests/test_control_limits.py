@@ -15,6 +15,7 @@ from casadi_hybrid.control import (
     Run,
     Scenarios,
     SingleShooting,
+    Soft,
     Solution,
     simulate,
 )
@@ -144,6 +145,15 @@ def test_a_controller_changes_limits_by_name_between_steps(method):
     # Between the points where it holds, and of the new limit.
     assert 1e-4 < plan.violation()["room"].max() < 0.1
     assert ocp.program is program
+
+
+def test_softened_limits_are_priced_by_the_scale_of_each_entry():
+    model = Model("two")
+    model.state("x", 2, upper=[1e3, 1], scale=[1e3, 1])
+    model.rates(x=model.control("u", 2, scale=[1e3, 1]))
+    ocp = OptimalControl(model, duration=1.0, intervals=4)
+    ocp.initial()
+    assert MPC(ocp, soften=Soft(1.0, most=0.5)).step([1100.0, 0.2]).status == "softened"
 
 
 def test_what_exceeds_a_new_limit_is_softened_and_what_is_applied_is_within_it():

@@ -237,9 +237,10 @@ def _soften(
 ) -> None:
     soft = constraint.soft
     assert soft is not None
+    size = constraint.scale if soft.scaled else np.ones(constraint.scale.size)
     violation = horizon.assembly.variable(
         f"{horizon.prefix}violation of {name}", int(rows.shape[0]), stages, lower=0.0,
-        upper=soft.most, scale=constraint.scale, stride=stride,
+        upper=soft.most * size, scale=constraint.scale, stride=stride,
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -250,7 +251,8 @@ def _soften(
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
                               scale=constraint.scale[finite], stride=stride)  # fmt: skip
-    price = soft.linear * ca.sum1(ca.vec(violation)) + soft.quadratic * ca.sumsqr(violation)
+    linear, quadratic = ca.DM(soft.linear / size), ca.DM(soft.quadratic / size**2)
+    price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
     horizon.assembly.cost = horizon.assembly.cost + price
 
 
