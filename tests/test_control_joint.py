@@ -171,6 +171,9 @@ def test_parameters_of_a_solve_reach_the_parts() -> None:
     assert str(found).startswith(f"Solved in {found.iterations} iterations: objective ")
     again = joint.solve(x0=0.0, guess=found, b={"k": 0.25})
     assert again.iterations <= 2
+    less, at, more = (joint.solve(x0=x0)["a"] for x0 in (0.5999, 0.6, 0.6001))
+    slope = at.sensitivity("initial x")["u"]  # of both parts, which begin at one number
+    np.testing.assert_allclose(slope, (more["u"] - less["u"]) / 2e-4, atol=1e-3)
     both = Phases({"a": steered(True), "b": steered(True)}).numbers(0.0, time=1.0, k=lambda t: t)
     np.testing.assert_allclose(both.p[both.parameters["b/k"].where], np.linspace(3, 5, 11))
 

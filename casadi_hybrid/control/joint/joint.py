@@ -223,8 +223,11 @@ class Joint:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
         x, lam_x, lam_g = point_of(found)
         parts = {
-            label: Solution.of(part, self.laid[label], program.part(f"{label}/"),
-                               x, lam_x, lam_g, dict(stats), explanation)
+            label: Solution.of(
+                part, self.laid[label],
+                replace(program.part(f"{label}/"), together=self._together[label]),
+                x, lam_x, lam_g, dict(stats), explanation,
+            )
             for label, part in self.parts.items()
         }  # fmt: skip
         objective = float(found["f"])
@@ -248,6 +251,21 @@ class Joint:
             if self.in_turn:  # after a free duration no time is known
                 time = time + (part.length if part.free_duration is None else np.inf)
         return followed(program)
+
+    @cached_property
+    def _together(self) -> dict[str, dict[str, Array]]:
+        """By part :attr:`Program.together`; what a part has for itself is not in it."""
+        reached: dict[str, dict[str, Any]] = {}
+        for label in self.parts:
+            for name, block in self.program.part(f"{label}/").parameters.items():
+                given = self._begins(label) or not name.startswith("initial ")
+                if given and name not in self._fixed(label):
+                    reached.setdefault(name, {})[label] = block.where
+        return {
+            label: {name: np.array([at for at in of.values() if at.size == of[label].size])
+                    for name, of in reached.items() if label in of}
+            for label in self.parts
+        }  # fmt: skip
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         raise NotImplementedError
