@@ -36,6 +36,8 @@ def test_a_horizon_cut_in_two_has_the_answer_of_the_whole(linear: bool) -> None:
         ocp.initial(x=0, v=0)
     for ocp in (whole, second):
         ocp.final(x=1, v=0)
+    for ocp in () if linear else (whole, first, second):
+        ocp.moves("u", price=0.02, limit=0.7)
     joint = Phases({"first": first, "second": second})
     if linear:  # a control that runs linearly has no jump between the phases of the whole
         joint_cost = joint.solve().objective
@@ -52,6 +54,9 @@ def test_a_horizon_cut_in_two_has_the_answer_of_the_whole(linear: bool) -> None:
     np.testing.assert_allclose(links, alone.multipliers["dynamics"][:, 2], atol=1e-6)
     assert found["second"].times[0] == pytest.approx(0.5)
     assert found.duration == pytest.approx(2.0)
+    with pytest.raises(InputError, match="'u_previous' is the last control of the phase before"):
+        joint.numbers(second={"u_previous": 1.0})
+    assert joint.solve(u_previous=0.5)["first"]["u"][0] > found["first"]["u"][0] + 0.01
 
 
 def test_a_jump_says_where_a_phase_begins() -> None:

@@ -25,6 +25,7 @@ class Horizon:
         first, prefix: the stage of its first grid point, and what names of its blocks begin with.
         guess: start values by name.
         duration: a number or a symbol.
+        begins, ends: as declared, where the first phase begins at zero.
         T, dt: times, 1×(N + 1), and lengths of the intervals, 1×N.
         X, Z: states and algebraic states at the grid points; Z has no rows where nothing asks.
         U, V: controls at the beginning and at the end of each interval.
@@ -43,6 +44,8 @@ class Horizon:
     prefix: str = ""
     guess: dict[str, Array] = field(default_factory=dict)
     duration: Any = 1.0
+    begins: float = 0.0
+    ends: float = 0.0
     T: Any = None
     dt: Any = None
     X: Any = None

@@ -115,6 +115,8 @@ def _parameters(
         if name in ocp.model.signals["state"]:
             raise InputError(f"{name!r} is a state; its initial value is x0={{{name!r}: …}}")
         signal = known(name, signals, "parameter")
+        if name in ocp.lagged and name not in program.parameters:
+            raise InputError(f"{name!r} is the last control of the phase before; give it the first")
         if name in ocp.freed:
             raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")
         if signal.varying:

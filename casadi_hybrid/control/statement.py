@@ -169,7 +169,8 @@ class Statement:
         """Return a control as it is on the interval before, to price or to limit its changes.
 
         On the first interval it is a parameter with the name of the control and ``_previous``, what
-        was applied last, by default the control's guess.
+        was applied last, by default the control's guess. In a later phase it is the last one of
+        the phase before, where that has the control.
 
         Raises:
             InputError: where there is no such control, or it runs linearly.

@@ -284,8 +284,8 @@ class Joint:
         return set.intersection(*(set(self._fixed(label)) for label in self.parts))
 
     def _parameters(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        fixed, own = self._fixed(label), self.parts[label].given
-        values = dict(fixed)
+        own, freed = self.parts[label].given, self.parts[label].freed
+        values = dict(self._fixed(label))
         everyones = {name for part in self.parts.values() for name in part.given}
         for name, value in given.items():
             if name in self.parts:
@@ -296,7 +296,7 @@ class Joint:
                     f"every part of {self.name} states {name!r} for itself, so that {name}= would "
                     f"change none; give one of them another: {label}={{{name!r}: …}}"
                 )
-            elif name in own:
+            elif name in own and (name in freed or f"{label}/{name}" in self.program.parameters):
                 values.setdefault(name, value)
             elif name not in everyones:
                 raise InputError(

@@ -79,13 +79,10 @@ class Phases(Joint):
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         laid: dict[str, tuple[Horizon, Any]] = {}
-        first, start, after = 0, None, 0.0
+        before = None
         for label, part in self.parts.items():
-            laid[label] = lay_phase(
-                part, assembly, first=first, prefix=f"{label}/", start=start, after=after
-            )
-            horizon, after = laid[label][0], after + part.length
-            first, start = horizon.first + horizon.N + 1, horizon.T[-1]
+            laid[label] = lay_phase(part, assembly, prefix=f"{label}/", before=before)
+            before = laid[label][0]
         for one, other in pairwise(laid):
             self._link(assembly, one, laid[one][0], other, laid[other][0])
         return laid
