@@ -447,8 +447,6 @@ def test_a_command_exports_it(name, drag, tmp_path, capsys):
     lacking = PLANT.replace('drag = model.parameter("drag", 0.5)', 'drag = model.reference("drag")')
     (tmp_path / "lift.py").write_text(lacking)
     assert main(["export", f"{tmp_path / 'lift.py'}:mpc", "--out", str(tmp_path / "new")]) == 2
-    said = (
-        "'drag'; give it as drag=…, or declare it with the value that it is to have without. Here"
-    )
-    assert f"{said} it stands in the file, problem = (mpc, {{…}})" in capsys.readouterr().err
+    said = "'drag'; give it as drag=…, or declare it with the value that it is to have without."
+    assert f"{said} Here it stands in the file, problem = (mpc, {{…}})" in capsys.readouterr().err
     assert f".drag = {drag}" in (tmp_path / "c" / "lift_control.c").read_text()

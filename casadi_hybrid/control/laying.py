@@ -64,13 +64,9 @@ def read(
 
 
 def lay_phase(
-    ocp: Statement,
-    assembly: Assembly,
-    *,
-    prefix: str = "",
-    before: Horizon | None = None,
+    ocp: Statement, assembly: Assembly, *, prefix: str = "", before: Horizon | None = None,
     weight: float = 1.0,
-) -> tuple[Horizon, Any]:
+) -> tuple[Horizon, Any]:  # fmt: skip
     """Add one phase to a program; return its horizon and its costs, one below the other.
 
     The last one is the price of soft limits, where there are any.

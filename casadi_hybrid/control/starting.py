@@ -105,7 +105,8 @@ def _parameters(
                     f"times of its grid points are not known: the reference {name!r} cannot be a "
                     "function of time; write it in the model with model.time, or give numbers"
                 )
-            values[name] = spread(value, signal.size, times, f"value of {name!r}")
+            if name not in given:
+                values[name] = spread(value, signal.size, times, f"value of {name!r}")
     for name, value in given.items():
         if name in ("lbx", "ubx", "lbg", "ubg"):
             raise InputError(

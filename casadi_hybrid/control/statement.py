@@ -259,14 +259,9 @@ class Statement:
                 self.cycles.append(name)
 
     def minimize(
-        self,
-        name: str,
-        *,
-        integral: Any = None,
-        sum: Any = None,
-        start: Any = None,
+        self, name: str, *, integral: Any = None, sum: Any = None, start: Any = None,
         end: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add a cost: an integral over time, a sum over the intervals, at the start, at the end.
 
         The sum takes each interval once, at its beginning.
@@ -292,18 +287,10 @@ class Statement:
         self.costs.append(Cost(name, **parts))
 
     def path(
-        self,
-        name: str,
-        expression: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        equal: Any = None,
-        soft: Soft | float | None = None,
-        scale: Any = 1.0,
-        unit: str = "",
+        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
+        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
         at: str = "inside",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
 
         These are the grid points, the points of a collocation, and the ``inner`` points of the
@@ -314,32 +301,16 @@ class Statement:
         self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
 
     def at_start(
-        self,
-        name: str,
-        expression: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        equal: Any = None,
-        soft: Soft | float | None = None,
-        scale: Any = 1.0,
-        unit: str = "",
-    ) -> None:
+        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
+        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
+    ) -> None:  # fmt: skip
         """Add lower ≤ expression ≤ upper at the start."""
         self._constrain(name, "start", expression, lower, upper, equal, scale, soft, unit)
 
     def at_end(
-        self,
-        name: str,
-        expression: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        equal: Any = None,
-        soft: Soft | float | None = None,
-        scale: Any = 1.0,
-        unit: str = "",
-    ) -> None:
+        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
+        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
+    ) -> None:  # fmt: skip
         """Add lower ≤ expression ≤ upper at the end."""
         self._constrain(name, "end", expression, lower, upper, equal, scale, soft, unit)
 

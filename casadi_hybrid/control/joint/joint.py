@@ -223,11 +223,9 @@ class Joint:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
         x, lam_x, lam_g = point_of(found)
         parts = {
-            label: Solution.of(
-                part, self.laid[label],
-                replace(program.part(f"{label}/"), together=self._together[label]),
-                x, lam_x, lam_g, dict(stats), explanation,
-            )
+            label: Solution.of(part, self.laid[label],
+                               replace(program.part(f"{label}/"), together=self._together[label]),
+                               x, lam_x, lam_g, dict(stats), explanation)
             for label, part in self.parts.items()
         }  # fmt: skip
         objective = float(found["f"])
@@ -258,8 +256,9 @@ class Joint:
         reached: dict[str, dict[str, Any]] = {}
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
-                given = self._begins(label) or not name.startswith("initial ")
-                if given and name not in self._fixed(label):
+                if name not in self._fixed(label) and (
+                    name[:8] != "initial " or self._begins(label)
+                ):
                     reached.setdefault(name, {})[label] = block.where
         return {
             label: {name: np.array([at for at in of.values() if at.size == of[label].size])
