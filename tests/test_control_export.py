@@ -429,12 +429,10 @@ def heavy():
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "drag"), [("", 0.5), (":mpc", 0.5), (":ocp", 0.5), (":heavy", 0.6)]
-)
-def test_a_command_exports_it(name, drag, tmp_path, capsys):
+@pytest.mark.parametrize(("of", "drag"), [("", 0.5), (":mpc", 0.5), (":ocp", 0.5), (":heavy", 0.6)])
+def test_a_command_exports_it(of, drag, tmp_path, capsys):
     (tmp_path / "lift.py").write_text(PLANT)
-    place = f"{tmp_path / 'lift.py'}{name}"
+    place = f"{tmp_path / 'lift.py'}{of}"
     assert main(["export", place, "--out", str(tmp_path / "c"), "--warm-only"]) == 0
     assert "the warm mode alone" in capsys.readouterr().out
     (tmp_path / "lift.py").write_text(PLANT.replace("[0.5]", "[4.0]"))

@@ -83,10 +83,8 @@ def test_a_jump_says_where_a_phase_begins() -> None:
 
 
 def test_free_durations_follow_one_another() -> None:
-    go, stop = (
-        OptimalControl(cart(drag=0.0, lower=-most), duration=Free(1.0), intervals=6)
-        for most in (2.0, 1.0)
-    )
+    legs = (cart(drag=0.0, lower=-most) for most in (2.0, 1.0))
+    go, stop = (OptimalControl(leg, duration=Free(1.0), intervals=6) for leg in legs)
     go.initial(x=0, v=0)
     stop.final(x=1, v=0)
     go.minimize("time", end=go.duration)

@@ -188,9 +188,7 @@ down.fixed.clear()
 """
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in DOCS)]
-)
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in DOCS)])
 def test_names_of_the_package_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for name in re.findall(r"`(casadi_hybrid(?:\.\w+)+)`", text):

@@ -197,7 +197,7 @@ def _equations(horizon: Horizon) -> None:
     columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
     (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
     horizon.constrain("equations at grid points", rows, horizon.stages(points=True),
-                      entries=model.equation_names)  # fmt: skip
+                      scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
