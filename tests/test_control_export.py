@@ -429,12 +429,10 @@ def heavy():
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "drag"), [("", 0.5), (":mpc", 0.5), (":ocp", 0.5), (":heavy", 0.6)]
-)
-def test_a_command_exports_it(name, drag, tmp_path, capsys):
+@pytest.mark.parametrize(("of", "drag"), [("", 0.5), (":mpc", 0.5), (":ocp", 0.5), (":heavy", 0.6)])
+def test_a_command_exports_it(of, drag, tmp_path, capsys):
     (tmp_path / "lift.py").write_text(PLANT)
-    place = f"{tmp_path / 'lift.py'}{name}"
+    place = f"{tmp_path / 'lift.py'}{of}"
     assert main(["export", place, "--out", str(tmp_path / "c"), "--warm-only"]) == 0
     assert "the warm mode alone" in capsys.readouterr().out
     (tmp_path / "lift.py").write_text(PLANT.replace("[0.5]", "[4.0]"))
@@ -447,8 +445,6 @@ def test_a_command_exports_it(name, drag, tmp_path, capsys):
     lacking = PLANT.replace('drag = model.parameter("drag", 0.5)', 'drag = model.reference("drag")')
     (tmp_path / "lift.py").write_text(lacking)
     assert main(["export", f"{tmp_path / 'lift.py'}:mpc", "--out", str(tmp_path / "new")]) == 2
-    said = (
-        "'drag'; give it as drag=…, or declare it with the value that it is to have without. Here"
-    )
-    assert f"{said} it stands in the file, problem = (mpc, {{…}})" in capsys.readouterr().err
+    said = "'drag'; give it as drag=…, or declare it with the value that it is to have without."
+    assert f"{said} Here it stands in the file, problem = (mpc, {{…}})" in capsys.readouterr().err
     assert f".drag = {drag}" in (tmp_path / "c" / "lift_control.c").read_text()

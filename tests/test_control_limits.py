@@ -15,6 +15,7 @@ from casadi_hybrid.control import (
     Run,
     Scenarios,
     SingleShooting,
+    Soft,
     Solution,
     simulate,
 )
@@ -146,6 +147,15 @@ def test_a_controller_changes_limits_by_name_between_steps(method):
     assert ocp.program is program
 
 
+def test_softened_limits_are_priced_by_the_scale_of_each_entry():
+    model = Model("two")
+    model.state("x", 2, upper=[1e3, 1], scale=[1e3, 1])
+    model.rates(x=model.control("u", 2, scale=[1e3, 1]))
+    ocp = OptimalControl(model, duration=1.0, intervals=4)
+    ocp.initial()
+    assert MPC(ocp, soften=Soft(1.0, most=0.5)).step([1100.0, 0.2]).status == "softened"
+
+
 def test_what_exceeds_a_new_limit_is_softened_and_what_is_applied_is_within_it():
     mpc = MPC(cart(fixed=False))
     mpc.limits(v=(-0.2, 0.2))
@@ -205,10 +215,13 @@ def test_of_scenarios_all_have_the_new_limit():
         ({"v": (2, 1)}, "lower of 'v' is 2, above its upper, 1"),
         ({"x": (None, 1)}, "'x' was declared without upper="),
         ({"v": ("low", 1)}, "lower of 'v' must be numbers"),
+        ({"cap": (None, 1)}, "the limit of 'cap' is an expression"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(given, said):
-    mpc = MPC(cart(fixed=False))
+    ocp = cart(fixed=False)
+    ocp.path("cap", ocp.model.symbol("x"), upper=ocp.parameter("top", 9.0))
+    mpc = MPC(ocp)
     with pytest.raises(InputError, match=said):
         mpc.limits({"force": (-1, 1), **given})
     assert mpc.step([1.0, 0.0])["force"] == pytest.approx(-3, abs=1e-4)
@@ -299,14 +312,11 @@ def test_a_limit_of_moves_gives_way_last():
     np.testing.assert_allclose(step["v"], -1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({}, r"moves\('v'\) does nothing; give price, limit or both"),
-        ({"price": -1.0}, "price of moves of v must be positive, got -1.0"),
-        ({"limit": [1, 2, 3]}, "limit of moves of v has 3 entries"),
-    ],
-)
-def test_moves_that_say_nothing_or_too_much_are_refused(given, said):
-    with pytest.raises(InputError, match=said):
-        moving(**given)
+def test_moves_that_say_nothing_or_too_much_are_refused():
+    for price, limit, said in (
+        (None, None, r"moves\('v'\) does nothing; give price, limit or both"),
+        (-1.0, None, "price of moves of v must be positive, got -1.0"),
+        (None, [1, 2, 3], "limit of moves of v has 3 entries"),
+    ):
+        with pytest.raises(InputError, match=said):
+            moving(price, limit)

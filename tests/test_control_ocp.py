@@ -246,6 +246,17 @@ def pendulum(method: Any, *, pull: float = 22.0) -> OptimalControl:
     return ocp
 
 
+def test_small_algebraic_states_are_as_exact_as_their_scale() -> None:
+    model = Model("small")
+    x, z = model.state("x"), model.algebraic("z", scale=1e-11)
+    model.rates(x=model.control("u") - 1e11 * z)
+    model.equations(size=z - 1e-11 * ca.exp(x))
+    ocp = OptimalControl(model, duration=1.0, intervals=4, method=Collocation())
+    ocp.minimize("error", integral=(x - 1) ** 2, end=(1e11 * z - 2) ** 2)
+    found = ocp.solve()
+    np.testing.assert_allclose(1e11 * found["z"], np.exp(found["x"]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("method", [Collocation(), Collocation(3, "legendre")], ids=str)
 def test_algebraic_states_by_collocation(method: Any) -> None:
     """The rod keeps its length, and the same motion in an angle costs the same."""

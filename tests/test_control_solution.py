@@ -42,8 +42,9 @@ MESH = [0.0, 0.1, 0.3, 0.35, 0.5, 0.7, 1.0]
 
 
 def swing(
-    method: Any, *, linear: bool = False, length: float = 1.0, low: float = -2, g: float = 9.81
-) -> OptimalControl:
+    method: Any, *, linear: bool = False, length: float = 1, low: float = -2, g: float = 9.81,
+    price: float = 1,
+) -> OptimalControl:  # fmt: skip
     model = Model("swing")
     angle = model.state("angle", scale=2.0, unit="rad", lower=low)
     rate = model.state("rate", unit="rad/s")
@@ -54,7 +55,7 @@ def swing(
     model.output("height", -rope * ca.cos(angle), unit="m")
     ocp = OptimalControl(model, duration=1.2, intervals=6, method=method, mesh=MESH)
     ocp.initial(angle=1, rate=0)
-    ocp.minimize("effort", integral=torque**2 + angle**2)
+    ocp.minimize("effort", integral=price * (torque**2 + angle**2))
     ocp.path("both", angle + rate, lower=-2.7)
     return ocp
 
@@ -365,11 +366,12 @@ def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=words):
             Solution.load(path, swing(Collocation(), **changed))
+    cheap = swing(Collocation(), price=1e-7).solve().save(tmp_path / "cheap")
+    with pytest.raises(InputError, match="the objective is"):
+        Solution.load(cheap, swing(Collocation(), price=3e-7))
     early = swing(Collocation())
     early.options["max_iter"] = 1
-    program = early.numbers().with_limits(
-        "torque", early.limitable["torque"], *np.array([[-0.5], [0.5]])
-    )
+    program = early.numbers().with_limits("torque", early.limitable["torque"], *np.c_[-0.5, 0.5].T)
     stopped = early.solution(program, *solved(early.solver, program, {}))
     again = Solution.load(stopped.save(tmp_path / "early"), swing(Collocation()))
     assert (again.success, again.violation().largest) == (False, stopped.violation().largest)

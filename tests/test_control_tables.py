@@ -34,9 +34,7 @@ def written(x: Any) -> float:
 
 MODELS: dict[str, tuple[Any, Any, float]] = {
     "network": (lambda p, v: network()(ca.vertcat(p, v)), written, 1e-6),
-    "bspline": (
-        lambda p, v: table("bspline")(v), lambda x: float(table("bspline")(x[1])), 1e-6,
-    ),
+    "bspline": (lambda p, v: table("bspline")(v), lambda x: float(table("bspline")(x[1])), 1e-6),
     "linear": (
         lambda p, v: table("linear")(v), lambda x: np.interp(x[1], GRID, np.tanh(GRID)), 1e-4,
     ),

@@ -81,10 +81,8 @@ def test_a_limit_ends_a_search_on_its_way(made: Any) -> None:
     assert_cut_short(made(), 3)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"relaxation": 1e-8, "nu": 100.0, "push": 0.25}, {"unscaled": 1}]
-)
-def test_runs_of_every_kind(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("given", [{"relaxation": 1e-8, "nu": 1e2, "push": 0.25}, {"unscaled": 1}])
+def test_runs_of_every_kind(given: dict[str, Any]) -> None:
     """Each as the first run of a problem with bounds, inequalities and steep rows."""
     x = ca.SX.sym("x", 3)
     g = ca.vertcat(500 * (x[0] * x[1] - x[2]), ca.sumsqr(x))
@@ -93,7 +91,7 @@ def test_runs_of_every_kind(changes: dict[str, Any]) -> None:
     problem = Problem.from_nlp(nlp)
     plain = Solver(problem).solve(**numbers)
     core = engine_of(problem).core(problem.numbers(**numbers).bounds, Limits())
-    for name, value in changes.items():
+    for name, value in given.items():
         assert hasattr(core.options.first, name)
         setattr(core.options.first, name, value)
     result = Solver(problem).solve(**numbers)

@@ -110,9 +110,7 @@ def same_decisions(a: History, b: History, factors: dict[str, float], tolerance:
     assert a.active == b.active
 
 
-@pytest.mark.parametrize(
-    ("method", "s"), [*((name, 7.0) for name in DESIGNS), ("closed-form", 0.1)]
-)
+@pytest.mark.parametrize(("method", "s"), [*((n, 7.0) for n in DESIGNS), ("closed-form", 0.1)])
 def test_uniform_scaling_of_h(case: tuple[Any, ...], method: str, s: float) -> None:
     """h' = sh with R' = R/s²: C' = C/s², η_d' = η_d/s², λ' = λ/s and the same x_t."""
     _, made, x0, lam = case

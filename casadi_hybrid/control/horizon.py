@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.signals import Array, Signal, spread
 from casadi_hybrid.control.terms import Constraint
 
 
@@ -25,6 +25,7 @@ class Horizon:
         first, prefix: the stage of its first grid point, and what names of its blocks begin with.
         guess: start values by name.
         duration: a number or a symbol.
+        begins, ends: as declared, where the first phase begins at zero.
         T, dt: times, 1×(N + 1), and lengths of the intervals, 1×N.
         X, Z: states and algebraic states at the grid points; Z has no rows where nothing asks.
         U, V: controls at the beginning and at the end of each interval.
@@ -43,6 +44,8 @@ class Horizon:
     prefix: str = ""
     guess: dict[str, Array] = field(default_factory=dict)
     duration: Any = 1.0
+    begins: float = 0.0
+    ends: float = 0.0
     T: Any = None
     dt: Any = None
     X: Any = None
@@ -58,6 +61,21 @@ class Horizon:
     def N(self) -> int:
         """Number of intervals."""
         return int(self.fractions.size) - 1
+
+    @property
+    def sizes(self) -> Array:
+        """Of the rows of the equations: how far the scales of z move them at the guess, up to 1."""
+        model, kinds = self.model, ("state", "algebraic", "control")
+        slopes = ca.fabs(ca.jacobian(model.moves.equations(*model.arguments), model.arguments[1]))
+        rows = ca.mtimes(slopes, ca.DM(model.limits("algebraic", "scale")))
+        times = self.begins + (self.ends - self.begins) * self.fractions
+        p = [
+            spread(model.values[n], s.size, times, n) for n, s in model.signals["parameter"].items()
+        ]
+        parts = [[self.guess[n] for n in model.signals[kind]] for kind in kinds]
+        at = [np.vstack([np.zeros((0, times.size)), *part]) for part in (*parts, p, [times])]
+        found = ca.Function("sizes", model.arguments, [rows])(*at).full().max(axis=1)
+        return np.where(np.isfinite(found) & (found > 0.0), np.minimum(found, 1.0), 1.0)
 
     def stages(self, points: bool = False) -> list[int]:
         """Return the stages of the intervals, or of all grid points."""

@@ -64,34 +64,29 @@ def read(
 
 
 def lay_phase(
-    ocp: Statement,
-    assembly: Assembly,
-    *,
-    first: int = 0,
-    prefix: str = "",
-    start: Any = None,
+    ocp: Statement, assembly: Assembly, *, prefix: str = "", before: Horizon | None = None,
     weight: float = 1.0,
-) -> tuple[Horizon, Any]:
+) -> tuple[Horizon, Any]:  # fmt: skip
     """Add one phase to a program; return its horizon and its costs, one below the other.
 
     The last one is the price of soft limits, where there are any.
 
     Args:
-        first: the stage of its first grid point.
         prefix: of the names of its blocks.
-        start: the time at which it begins, in the program's symbols; a parameter by default.
+        before: the phase at whose end it begins; without one that time is a parameter.
         weight: of its costs in the program's.
     """
-    before, assembly.cost = assembly.cost, assembly.kind(0)
+    others, assembly.cost = assembly.cost, assembly.kind(0)
     unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     guesses = {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns}
     function = ocp.expression_function([integrand], "integrand")
     model = ocp.model.unlimited(ocp.softened)
+    first = 0 if before is None else before.first + before.N + 1
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
-    _time(ocp, horizon, start)
-    _parameters(ocp, horizon)
+    _time(ocp, horizon, before)
+    _parameters(ocp, horizon, before)
     ocp.method.begin(horizon)
     _algebraic(ocp, horizon)
     _controls(horizon)
@@ -102,15 +97,18 @@ def lay_phase(
     for constraint in ocp.constraints:
         _constrain(ocp, horizon, constraint)
     costs, price = _costs(ocp, horizon, integrals), assembly.cost
-    assembly.cost = before + weight * (price + ca.sum1(costs))
+    assembly.cost = others + weight * (price + ca.sum1(costs))
     return horizon, ca.vertcat(costs, price) if any(c.soft for c in ocp.constraints) else costs
 
 
-def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
+def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
-    if start is None:
+    if before is None:
         start = assembly.parameter(f"{horizon.prefix}time", 0.0, 1, 1)
+    else:
+        start, horizon.begins = before.T[-1], before.ends
+    horizon.ends = horizon.begins + ocp.length
     if free is None:
         horizon.duration = kind(ocp.length)
     else:
@@ -124,10 +122,12 @@ def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
     horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
 
 
-def _parameters(ocp: Statement, horizon: Horizon) -> None:
+def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, points = horizon.assembly, horizon.N + 1
     rows = []
-    values, times = ocp.declared, ocp.length * ocp.fractions
+    values, times = ocp.declared, horizon.begins + ocp.length * ocp.fractions
+    controls = {} if before is None else before.model.places("control")
+    last = {name: before.V[at, -1] for name, at in controls.items()} if before else {}
     for name, signal in ocp.given.items():
         label = horizon.prefix + name
         if name in ocp.freed:
@@ -140,7 +140,7 @@ def _parameters(ocp: Statement, horizon: Horizon) -> None:
         elif signal.varying:
             value = spread(values[name], signal.size, times, f"value of {name!r}")
             part = assembly.parameter(label, value, signal.size, points, 1)
-        else:
+        elif (part := last.get(ocp.lagged.get(name, ""), ca.SX())).numel() != signal.size:
             part = assembly.parameter(label, values[name], signal.size, 1)
         rows.append(part if signal.varying else ca.repmat(part, 1, points))
     rows.append(ca.repmat(horizon.duration, 1, points))
@@ -197,7 +197,7 @@ def _equations(horizon: Horizon) -> None:
     columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
     (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
     horizon.constrain("equations at grid points", rows, horizon.stages(points=True),
-                      entries=model.equation_names)  # fmt: skip
+                      scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
@@ -235,9 +235,10 @@ def _soften(
 ) -> None:
     soft = constraint.soft
     assert soft is not None
+    size = constraint.scale if soft.scaled else np.ones(constraint.scale.size)
     violation = horizon.assembly.variable(
         f"{horizon.prefix}violation of {name}", int(rows.shape[0]), stages, lower=0.0,
-        upper=soft.most, scale=constraint.scale, stride=stride,
+        upper=soft.most * size, scale=constraint.scale, stride=stride,
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -248,7 +249,8 @@ def _soften(
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
                               scale=constraint.scale[finite], stride=stride)  # fmt: skip
-    price = soft.linear * ca.sum1(ca.vec(violation)) + soft.quadratic * ca.sumsqr(violation)
+    linear, quadratic = ca.DM(soft.linear / size), ca.DM(soft.quadratic / size**2)
+    price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
     horizon.assembly.cost = horizon.assembly.cost + price
 
 

@@ -180,7 +180,7 @@ class Collocation:
             stages = np.repeat(horizon.stages(), degree).tolist()
             equations = ca.reshape(equations, nz, N * degree)
             horizon.constrain("equations", equations, stages, stride=degree,
-                              entries=model.equation_names)  # fmt: skip
+                              scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
         if inner or nz:
             horizon.inside = X, Z
         self._between(horizon, X, Z, inner)

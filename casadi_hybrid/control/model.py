@@ -94,30 +94,16 @@ class Model:
         return f"<Model {self.name!r}: {'; '.join(kinds) or 'empty'}>"
 
     def state(
-        self,
-        name: str,
-        size: int = 1,
-        *,
-        lower: Any = -np.inf,
-        upper: Any = np.inf,
-        scale: Any = 1.0,
-        guess: Guess = 0.0,
-        unit: str = "",
-    ) -> Any:
+        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
+        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
+    ) -> Any:  # fmt: skip
         """Declare a state; see :class:`Signal`, and :class:`Method` for where limits hold."""
         return self._declare("state", self._signal(name, size, lower, upper, scale, guess, unit))
 
     def algebraic(
-        self,
-        name: str,
-        size: int = 1,
-        *,
-        lower: Any = -np.inf,
-        upper: Any = np.inf,
-        scale: Any = 1.0,
-        guess: Guess = 0.0,
-        unit: str = "",
-    ) -> Any:
+        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
+        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
+    ) -> Any:  # fmt: skip
         """Declare an algebraic state; as many rows of :meth:`equations` determine them."""
         return self._declare(
             "algebraic", self._signal(name, size, lower, upper, scale, guess, unit)
@@ -151,9 +137,9 @@ class Model:
 
         Args:
             name: of it.
-            value: a number, a column, a matrix with a column a grid point, or a function of time.
-                Without one, every solve that depends on it takes one by name; a plant and an
-                estimator take zero.
+            value: a number, a column, a matrix with a column a grid point, or a function of time,
+                where no duration is free. Without one, every solve that depends on it takes one by
+                name; a plant and an estimator take zero.
             size: number of entries.
             unit: of it.
 

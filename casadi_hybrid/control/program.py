@@ -76,6 +76,8 @@ class Program:
             state, a control or a constraint.
         ties: for each unknown the place of its bounds: its own, or that of the one that it equals.
         following: which limits follow the parameters, see :mod:`casadi_hybrid.control.following`.
+        together: of a part, by the name of a parameter the places of what a solve sets by it in
+            all parts, a row each.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Program:
     limits: Mapping[str, tuple[Array, Array]] = field(repr=False, default_factory=dict)
     ties: Any = field(repr=False, default=None)
     following: Any = field(repr=False, default=None)
+    together: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.n} unknowns, {self.lbg.size} rows, {self.p.size} parameters"]

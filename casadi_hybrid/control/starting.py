@@ -98,8 +98,15 @@ def _parameters(
     signals, declared, values = ocp.given, ocp.declared, {}
     times = time + ocp.length * ocp.fractions
     for name, signal in signals.items():
-        if signal.varying and callable(declared[name]) and name not in given:
-            values[name] = spread(declared[name], signal.size, times, f"value of {name!r}")
+        if signal.varying and callable(value := given.get(name, declared[name])):
+            if ocp.free_duration or np.isinf(time):
+                raise InputError(
+                    f"the duration of {ocp.name} or of a phase before it is free, so that the "
+                    f"times of its grid points are not known: the reference {name!r} cannot be a "
+                    "function of time; write it in the model with model.time, or give numbers"
+                )
+            if name not in given:
+                values[name] = spread(value, signal.size, times, f"value of {name!r}")
     for name, value in given.items():
         if name in ("lbx", "ubx", "lbg", "ubg"):
             raise InputError(
@@ -109,6 +116,8 @@ def _parameters(
         if name in ocp.model.signals["state"]:
             raise InputError(f"{name!r} is a state; its initial value is x0={{{name!r}: …}}")
         signal = known(name, signals, "parameter")
+        if name in ocp.lagged and name not in program.parameters:
+            raise InputError(f"{name!r} is the last control of the phase before; give it the first")
         if name in ocp.freed:
             raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")
         if signal.varying:

@@ -169,7 +169,8 @@ class Statement:
         """Return a control as it is on the interval before, to price or to limit its changes.
 
         On the first interval it is a parameter with the name of the control and ``_previous``, what
-        was applied last, by default the control's guess.
+        was applied last, by default the control's guess. In a later phase it is the last one of
+        the phase before, where that has the control.
 
         Raises:
             InputError: where there is no such control, or it runs linearly.
@@ -258,14 +259,9 @@ class Statement:
                 self.cycles.append(name)
 
     def minimize(
-        self,
-        name: str,
-        *,
-        integral: Any = None,
-        sum: Any = None,
-        start: Any = None,
+        self, name: str, *, integral: Any = None, sum: Any = None, start: Any = None,
         end: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add a cost: an integral over time, a sum over the intervals, at the start, at the end.
 
         The sum takes each interval once, at its beginning.
@@ -291,18 +287,10 @@ class Statement:
         self.costs.append(Cost(name, **parts))
 
     def path(
-        self,
-        name: str,
-        expression: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        equal: Any = None,
-        soft: Soft | float | None = None,
-        scale: Any = 1.0,
-        unit: str = "",
+        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
+        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
         at: str = "inside",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
 
         These are the grid points, the points of a collocation, and the ``inner`` points of the
@@ -313,32 +301,16 @@ class Statement:
         self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
 
     def at_start(
-        self,
-        name: str,
-        expression: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        equal: Any = None,
-        soft: Soft | float | None = None,
-        scale: Any = 1.0,
-        unit: str = "",
-    ) -> None:
+        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
+        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
+    ) -> None:  # fmt: skip
         """Add lower ≤ expression ≤ upper at the start."""
         self._constrain(name, "start", expression, lower, upper, equal, scale, soft, unit)
 
     def at_end(
-        self,
-        name: str,
-        expression: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        equal: Any = None,
-        soft: Soft | float | None = None,
-        scale: Any = 1.0,
-        unit: str = "",
-    ) -> None:
+        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
+        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
+    ) -> None:  # fmt: skip
         """Add lower ≤ expression ≤ upper at the end."""
         self._constrain(name, "end", expression, lower, upper, equal, scale, soft, unit)
 
@@ -481,7 +453,8 @@ class Statement:
             raise InputError(f"{name!r} has no limit; give lower, upper or equal")
         expression = self.own_expression(expression, repr(name))
         given = [side for side in (lower, upper) if side is not None]
-        if given[0] is given[-1] and isinstance(given[0], ca.SX) and not given[0].is_constant():
+        less = given[0] is given[-1] and isinstance(given[0], ca.SX) and not given[0].is_constant()
+        if less:
             expression -= self.own_expression(given[0], f"limit of {name!r}")
             lower, upper = (None if side is None else 0 for side in (lower, upper))
         expression = ca.vec(expression)
@@ -489,7 +462,7 @@ class Statement:
         sides, typical = pair_of(name, size, (lower, upper)), sizes(name, size, scale)
         price = Soft.of(soft, f"soft of {name!r}")
         self.constraints.append(
-            Constraint(name, place, expression, *sides, typical, price, at, unit)
+            Constraint(name, place, expression, *sides, typical, price, at, unit, less)
         )
 
     def _declare(self, signal: Signal, value: Any) -> Any:

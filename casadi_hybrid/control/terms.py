@@ -37,6 +37,7 @@ class Soft:
     Attributes:
         linear, quadratic: weights.
         most: the largest violation.
+        scaled: whether all three are of s divided by the scale of its entry.
 
     Source: E. C. Kerrigan, J. M. Maciejowski, "Soft constraints and exact penalty functions in
     model predictive control", UKACC Control 2000.
@@ -45,6 +46,7 @@ class Soft:
     linear: float = 0.0
     quadratic: float = 0.0
     most: float = np.inf
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         if not (self.linear >= 0 and self.quadratic >= 0 and self.linear + self.quadratic > 0):
@@ -86,6 +88,7 @@ class Constraint:
             (with the control that is held on it); or once for each of the ``intervals``, at its
             beginning. That of an algebraic state's own limits: where it is among the ``unknowns``.
         unit: of the expression, for messages.
+        less: whether a limit that is an expression has been subtracted, so that zero limits it.
     """
 
     name: str
@@ -97,3 +100,4 @@ class Constraint:
     soft: Soft | None = None
     at: str = "inside"
     unit: str = ""
+    less: bool = False

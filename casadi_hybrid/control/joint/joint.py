@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
+import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.assembly import Assembly
@@ -125,6 +126,9 @@ class Joint:
         solver: options of :func:`casadi_hybrid.nlpsol`.
     """
 
+    in_turn: ClassVar[bool] = False
+    """Whether a part begins when the one before it ends."""
+
     def __init__(
         self, parts: Mapping[str, OptimalControl], name: str, solver: Mapping[str, Any] | None
     ) -> None:
@@ -219,7 +223,8 @@ class Joint:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
         x, lam_x, lam_g = point_of(found)
         parts = {
-            label: Solution.of(part, self.laid[label], program.part(f"{label}/"),
+            label: Solution.of(part, self.laid[label],
+                               replace(program.part(f"{label}/"), together=self._together[label]),
                                x, lam_x, lam_g, dict(stats), explanation)
             for label, part in self.parts.items()
         }  # fmt: skip
@@ -233,22 +238,40 @@ class Joint:
         unknowns in common.
         """
         program = self.program
-        for label in self.parts:
-            part = replace(program.part(f"{label}/"), following=None)
-            laid = replace(self.laid[label], program=part)
-            at = self.parts[label], laid, x0 if self._begins(label) else None, time
+        for label, part in self.parts.items():
+            own = replace(program.part(f"{label}/"), following=None)
+            laid = replace(self.laid[label], program=own)
+            at = part, laid, x0 if self._begins(label) else None, time
             values = self._parameters(label, parameters)
             found = (with_numbers(*at, values)[0] if guess is None
                      else start_values(*at, guess.get(label), values))  # fmt: skip
             program = replace(program, **found.arguments)
+            if self.in_turn:  # after a free duration no time is known
+                time = time + (part.length if part.free_duration is None else np.inf)
         return followed(program)
+
+    @cached_property
+    def _together(self) -> dict[str, dict[str, Array]]:
+        """By part :attr:`Program.together`; what a part has for itself is not in it."""
+        reached: dict[str, dict[str, Any]] = {}
+        for label in self.parts:
+            for name, block in self.program.part(f"{label}/").parameters.items():
+                if name not in self._fixed(label) and (
+                    name[:8] != "initial " or self._begins(label)
+                ):
+                    reached.setdefault(name, {})[label] = block.where
+        return {
+            label: {name: np.array([at for at in of.values() if at.size == of[label].size])
+                    for name, of in reached.items() if label in of}
+            for label in self.parts
+        }  # fmt: skip
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         raise NotImplementedError
 
     def _begins(self, label: str) -> bool:
         """Whether ``x0`` is the part's."""
-        return True
+        return not self.in_turn or label == next(iter(self.parts))
 
     def _fixed(self, label: str) -> Mapping[str, Any]:
         """Values of the part's parameters that it brings along."""
@@ -260,8 +283,8 @@ class Joint:
         return set.intersection(*(set(self._fixed(label)) for label in self.parts))
 
     def _parameters(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        fixed, own = self._fixed(label), self.parts[label].given
-        values = dict(fixed)
+        own, freed = self.parts[label].given, self.parts[label].freed
+        values = dict(self._fixed(label))
         everyones = {name for part in self.parts.values() for name in part.given}
         for name, value in given.items():
             if name in self.parts:
@@ -272,7 +295,7 @@ class Joint:
                     f"every part of {self.name} states {name!r} for itself, so that {name}= would "
                     f"change none; give one of them another: {label}={{{name!r}: …}}"
                 )
-            elif name in own:
+            elif name in own and (name in freed or f"{label}/{name}" in self.program.parameters):
                 values.setdefault(name, value)
             elif name not in everyones:
                 raise InputError(

@@ -48,6 +48,8 @@ class Phases(Joint):
         (True, True)
     """
 
+    in_turn = True
+
     def __init__(
         self,
         phases: Mapping[str, OptimalControl],
@@ -75,16 +77,12 @@ class Phases(Joint):
             own = self.parts[before].own_expression
             self.jumps[phase][name] = None if value is None else own(value, f"{name!r} {what}")
 
-    def _begins(self, label: str) -> bool:
-        return label == next(iter(self.parts))
-
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         laid: dict[str, tuple[Horizon, Any]] = {}
-        first, start = 0, None
+        before = None
         for label, part in self.parts.items():
-            laid[label] = lay_phase(part, assembly, first=first, prefix=f"{label}/", start=start)
-            horizon = laid[label][0]
-            first, start = horizon.first + horizon.N + 1, horizon.T[-1]
+            laid[label] = lay_phase(part, assembly, prefix=f"{label}/", before=before)
+            before = laid[label][0]
         for one, other in pairwise(laid):
             self._link(assembly, one, laid[one][0], other, laid[other][0])
         return laid

@@ -36,6 +36,11 @@ class Limits:
             if pair is None:
                 changed.pop(name, None)
                 continue
+            if getattr(declared, "less", False):
+                raise InputError(
+                    f"the limit of {name!r} is an expression, which numbers cannot replace; change "
+                    "the parameters in it, or limit one by another constraint"
+                )
             changed[name] = pair_of(name, declared.lower.size, pair)
             changeable(name, changed[name], declared)
         self._changed = changed

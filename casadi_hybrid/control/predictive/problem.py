@@ -64,16 +64,16 @@ def softened(problem: Problem, soft: Soft) -> Problem:
 def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     other = ocp.reopened()
     other.name = f"{ocp.name}, softened"
+    soft = replace(soft, scaled=True)
+    last = replace(soft, linear=_DEARER * soft.linear, quadratic=_DEARER * soft.quadratic)
     other.constraints = [
-        c
-        if c.soft
-        else replace(c, soft=_priced(soft, c.scale, _DEARER if c.name in ocp.slewed else 1.0))
+        c if c.soft else replace(c, soft=last if c.name in ocp.slewed else soft)
         for c in ocp.constraints
     ]
     for name, signal in (ocp.model.signals["state"] | ocp.model.signals["algebraic"]).items():
         limited = np.isfinite(np.append(signal.lower, signal.upper)).any()
         if limited and name not in ocp.softened:
-            other.soften(name, _priced(soft, signal.scale))
+            other.soften(name, soft)
     return other
 
 
@@ -114,9 +114,3 @@ def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:
     states: Mapping[str, Any] = ocp.model.unknowns
     units = {name: states[name].unit if name in states else "" for name in amounts}
     return ", ".join(f"{name} by {in_unit(amounts[name], unit)}" for name, unit in units.items())
-
-
-def _priced(soft: Soft, scale: Array, dearer: float = 1.0) -> Soft:
-    least = float(np.min(scale))
-    linear, quadratic = soft.linear / least, soft.quadratic / least**2
-    return Soft(dearer * linear, dearer * quadratic, soft.most * least)

@@ -24,7 +24,8 @@ class Slopes(ByName):
     the duration are attributes, and found by these names as well.
 
     Attributes:
-        of: the parameter, ``"initial angle"`` of an initial state.
+        of: the parameter, ``"initial angle"`` of an initial state; of a part that of all parts,
+            as a solve sets it by this name, but of those that state it for themselves.
         rows: by name, entries × times × entries of the parameter.
         objective, duration: their derivatives, of a part its own, a number an entry of ``of``.
         units: by name, such as ``"rad/kg"``.
@@ -67,12 +68,14 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     program, model = solution.program, solution.ocp.model
     block = known(name, program.parameters, "parameter")
     sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak)
-    of_x, of_f = of_unknowns(sensitivities, solution, block.where)
+    places = program.together.get(name, block.where[None])
+    of_x, of_f = of_unknowns(sensitivities, solution, places.ravel())
+    of_x = of_x.reshape(program.n, *places.shape).sum(axis=1)
     read = solution.laid.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
-    for place, dx in zip(block.where.tolist(), of_x.T, strict=True):
-        dp = np.eye(1, program.p.size, place)[0]
+    for at, dx in zip(places.T, of_x.T, strict=True):
+        dp = np.isin(np.arange(program.p.size), at).astype(float)
         moved = ahead.call([solution.x, program.p, *values, dx, dp])
         found.append([np.asarray(part.full()) for part in moved])
     X, Z, U, V, _, times, costs, Y = (

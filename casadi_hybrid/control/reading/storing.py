@@ -121,7 +121,8 @@ class Saved(ByName):
         values: dict[str, Any] = {"f": f, "g": g} | {key: getattr(program, key) for key in BOUNDS}
         for key, value in values.items():
             now, had = np.atleast_1d(value), np.atleast_1d(self.point[key])
-            apart = np.flatnonzero(~np.isclose(now, had, SAME, SAME, equal_nan=True))
+            least = SAME**2 if key == "f" else SAME  # costs may be small
+            apart = np.flatnonzero(~np.isclose(now, had, SAME, least, equal_nan=True))
             if apart.size:
                 at = apart[np.argmax(np.abs(now[apart] - had[apart]))]
                 side = {"l": "the lower limit of ", "u": "the upper limit of "}.get(key[0], "")
