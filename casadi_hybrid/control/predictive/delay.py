@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 
 import casadi as ca
@@ -17,8 +18,10 @@ from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
 
 _SAME = 1e-9
 """Part of the delay by which times may differ and still be the same."""
-_FINER = 4
-"""Steps of the prediction for one of the problem's."""
+_FINER, _MOST = 4, 64
+"""Steps of the prediction for one of the problem's; the most in C, an interval."""
+_NEAR, _PART = 1e-6, 1e-3
+"""How near these come to the integrator, and what states are changed by to see, of the scale."""
 
 
 class Delay:
@@ -46,14 +49,12 @@ class Delay:
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        self._plant, self._steps = None, _FINER
+        self._plant, self._finer = None, None
         if self.seconds:
             own = getattr(ocp.method, "step", None)
-            finer = None
             if isinstance(own, RungeKutta):
-                self._steps = _FINER * own.steps
-                finer = RungeKutta(self._steps)
-            self._plant = Plant(ocp.model, step, step=finer)
+                self._finer = RungeKutta(_FINER * own.steps)
+            self._plant = Plant(ocp.model, step, step=self._finer)
         self.reset()
 
     def reset(self) -> None:
@@ -67,22 +68,23 @@ class Delay:
             while len(self._sent) > 1 and self._sent[1][0] <= time:
                 del self._sent[0]  # another one acts already
 
-    def by_intervals(self) -> tuple[ca.Function, int, Array]:
+    def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int, Array]:
         """Return the prediction where a control is sent every interval, for C.
 
-        What has no Runge–Kutta steps of its own is predicted by such ones, four an interval.
+        What has no Runge–Kutta steps of its own is predicted by as many as agree with the
+        integrator over an interval, near the program's first state and the control u.
 
         Returns:
             (x, sent, p, t) → x one delay later, with the controls sent, a column each, the oldest
             first; how many of these; and each before the first step.
         """
         assert self._plant is not None
-        model = self._plant.model
-        if model.size("algebraic"):
+        if self._plant.model.size("algebraic"):
             raise InputError(
-                f"{model.name} has algebraic states, and there is no prediction over a delay in C"
+                f"{self._plant.model.name} has algebraic states, and there is no prediction over a "
+                "delay in C"
             )
-        f = plain_step(step_of(model, RungeKutta(self._steps), RungeKutta()), model)
+        f = self._in_c(u, program)
         whole = int(np.floor(self.seconds / self._step + _SAME))
         rest = self.seconds - whole * self._step
         lengths = whole * [self._step]
@@ -96,14 +98,50 @@ class Delay:
             at = at + length
         return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths), self._plant.start()
 
-    def ahead(self, x: Array, time: float, program: Program) -> Array:
-        """Return the state one delay after ``time``, the program's parameters held."""
-        if self._plant is None:
-            return x
+    def _in_c(self, u: Array, program: Program) -> ca.Function:
+        """The step of the prediction in C."""
+        plant = self._plant
+        assert plant is not None
+        model, steps, gap = plant.model, _FINER, np.inf
+        if model.discrete or self._finer:
+            return plain_step(step_of(model, self._finer, RungeKutta()), model)
+        self._know(program)
+        x = np.concatenate([program.parameters[f"initial {name}"].read(program.p)[:, 0]
+                            for name in model.signals["state"]])  # fmt: skip
+        p, z, near = model.numbers(plant.parameters, 0.0), np.zeros(0), []
+        for sign in (0, 1, -1):
+            y, v = (np.clip(at + sign * part * model.limits(kind, "scale"),
+                            model.limits(kind, "lower"), model.limits(kind, "upper"))
+                    for kind, at, part in (("state", x, _PART), ("control", u, 1)))  # fmt: skip
+            with suppress(RuntimeError):  # the model may not be defined there
+                near.append((y, v, plant.step(y, v)))
+        while steps <= _MOST:
+            f = plain_step(RungeKutta(steps), model)
+            found = [(f(y, z, v, v, p, 0.0, self._step)[0].full().ravel() - after)
+                     / model.limits("state", "scale") for y, v, after in near]  # fmt: skip
+            gap = float(np.max(np.abs(found), initial=0.0))
+            if gap <= _NEAR:
+                return f
+            steps *= 2
+        raise InputError(
+            f"{model.name} has no prediction over a delay in C: over an interval of {self._step:g} "
+            f"s {_MOST} Runge-Kutta steps miss its integrator's state by {gap:.1e} of the scale. "
+            "Take shorter intervals, or a model without its fastest parts"
+        )
+
+    def _know(self, program: Program) -> None:
+        """Predict with a program's parameters."""
+        assert self._plant is not None
         for name in self._plant.model.signals["parameter"]:
             if name in program.parameters:
                 values = program.parameters[name].read(program.p)
                 self._plant.parameters[name] = values[:, 0]
+
+    def ahead(self, x: Array, time: float, program: Program) -> Array:
+        """Return the state one delay after ``time``, the program's parameters held."""
+        if self._plant is None:
+            return x
+        self._know(program)
         slack = _SAME * self.seconds
         if self._plant.model.discrete:
             times = time + self._step * np.arange(round(self.seconds / self._step) + 1)
