@@ -24,7 +24,7 @@ from casadi_hybrid.control.reading.measures import (
 )
 from casadi_hybrid.control.signals import Array, Signal, finite, plain
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.control.steps import dae_of, nothing
+from casadi_hybrid.control.steps import dae_of, nothing, scales_of
 from casadi_hybrid.control.terms import Constraint
 from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
@@ -248,7 +248,7 @@ class _StuckError(Exception):
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     """The same by CasADi's integrators."""
     model = dense.ocp.model
-    _, dae = dae_of(model, nothing(model))
+    dae, (of_x, of_z) = dae_of(model, nothing(model)), scales_of(model)
     options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
                "show_eval_warnings": False}  # fmt: skip
     solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)
@@ -259,9 +259,9 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
         near = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
         numbers = np.concatenate((dense.U[:, k], dense.V[:, k], own, interval))
         try:
-            found = solve(x0=start, z0=near, p=numbers)
+            found = solve(x0=start / of_x, z0=near / of_z, p=numbers)
         except RuntimeError:
             return np.full((start.size, fractions.size), np.nan)
-        return np.asarray(found["xf"].full(), dtype=float)
+        return np.asarray(found["xf"].full() * of_x.full(), dtype=float)
 
     return flow
