@@ -100,9 +100,9 @@ def test_free_durations_follow_one_another() -> None:
     assert found["stop"].times[0] == pytest.approx(found["go"].times[-1])
 
 
-def steered(varying: bool = False):
+def steered(varying: bool = False, linear: bool = False):
     model = Model("first order")
-    x, u = model.state("x"), model.control("u", lower=-2, upper=2)
+    x, u = model.state("x"), model.control("u", lower=-2, upper=2, linear=linear)
     k = model.reference("k", 1.0) if varying else model.parameter("k", 1.0)
     model.rates(x=-k * x + u)
     ocp = OptimalControl(model, duration=2.0, intervals=10)
@@ -159,6 +159,9 @@ def test_scenarios_share_controls_until_they_can_be_told_apart() -> None:
     at_once = Scenarios(steered(), branches({"k": [1.0, 0.5, 1.5]}, 10), shared=3).solve(x0=0.0)
     controls = np.array([part["u"] for part in at_once.parts.values()])
     assert np.ptp(controls[:, :3], axis=0).max() < 1e-8 < np.ptp(controls[:, 3])
+    ramps = Scenarios(steered(linear=True), {"a": {}, "b": {"k": 0.5}}).solve(x0=0.0)
+    apart = np.abs(ramps["a"]["u"] - ramps["b"]["u"])
+    assert apart[:2].max() < 1e-8 < apart[2]  # at both ends of the first interval
 
 
 def test_parameters_of_a_solve_reach_the_parts() -> None:

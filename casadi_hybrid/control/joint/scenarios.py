@@ -103,8 +103,8 @@ class Scenarios(Joint):
         h, g = horizons[one], horizons[other]
         for name, where in self.ocp.model.places("control").items():
             signal = self.ocp.model.signals["control"][name]
-            last = signal.linear and k == h.N - 1
-            for at in (k, k + 1) if last else (k,):
+            # One that runs linearly is the same over the interval where it is so at both ends.
+            for at in range(k + (signal.linear and k > 0), k + 1 + signal.linear):
                 assembly.constrain(
                     f"{name}[{at}] of {other} as of {one}", g.W[where, at] - h.W[where, at],
                     [h.first + k], scale=signal.scale, stride=0,
