@@ -49,9 +49,9 @@ def test_it_is_the_recursion_by_hand(delay):
 def test_with_it_the_late_loop_is_the_punctual_one_later():
     ocp = counter()
     plant = Plant(ocp.model, 0.5)
-    late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=3)
-    # Until the first control acts simulate applies the guess.
-    start = late["y"][3]
+    late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=3, u0=[-0.3])
+    start = late["y"][3]  # until the first control acts simulate applies u0
+    assert late.steps[0].plan["y"][0] == pytest.approx(start, abs=1e-6)
     punctual = simulate(plant, MPC(ocp, delay=0), steps=STEPS, x0=[start])
     np.testing.assert_allclose(late["y"][3:], punctual["y"], atol=1e-5)
     blind = simulate(plant, MPC(ocp), steps=STEPS + 3, x0=[0.8], delay=3)

@@ -28,8 +28,9 @@ class Delay:
     """Predicts the state at which a control takes effect.
 
     A control that is sent at t acts from t + d on, until the next one does. So the state at t + d
-    follows from that at t and the controls sent before; of none it is the model's guess. ``delay``
-    is d, :attr:`seconds`, or of type int a number of periods.
+    follows from that at t and the controls sent before; until the first acts it is what was applied
+    before, the model's guess by default. ``delay`` is d, :attr:`seconds`, or of type int a number
+    of periods.
     """
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
@@ -61,6 +62,10 @@ class Delay:
         """Forget what was sent."""
         self._sent: list[tuple[float, Array]] = []
 
+    def begin(self, control: Array) -> None:
+        """Take what acts until the first control that is sent does."""
+        self._sent = self._sent or [(-np.inf, control)]
+
     def note(self, time: float, control: Array) -> None:
         """Remember what was sent at a time."""
         if self.seconds:
@@ -68,7 +73,7 @@ class Delay:
             while len(self._sent) > 1 and self._sent[1][0] <= time:
                 del self._sent[0]  # another one acts already
 
-    def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int, Array]:
+    def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int]:
         """Return the prediction where a control is sent every interval, for C.
 
         What has no Runge–Kutta steps of its own is predicted by as many as agree with the
@@ -76,7 +81,7 @@ class Delay:
 
         Returns:
             (x, sent, p, t) → x one delay later, with the controls sent, a column each, the oldest
-            first; how many of these; and each before the first step.
+            first; and how many of these.
         """
         assert self._plant is not None
         if self._plant.model.size("algebraic"):
@@ -96,7 +101,7 @@ class Delay:
         for k, length in enumerate(lengths):
             after = f(after, z, sent[:, k], sent[:, k], p, at, length)[0]
             at = at + length
-        return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths), self._plant.start()
+        return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths)
 
     def _in_c(self, u: Array, program: Program) -> ca.Function:
         """The step of the prediction in C."""

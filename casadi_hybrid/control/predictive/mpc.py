@@ -216,8 +216,9 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
-        if self.applied is not None:  # for a problem that asks for it
+        if self.applied is not None:  # for a delay, and for a problem that asks for it
             applied = self._one.model.vector("control", self.applied, "applied")
+            self._delay.begin(applied)
             before = {name: applied[self._places[of]] for name, of in self._one.lagged.items()}
             parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
