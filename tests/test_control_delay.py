@@ -60,11 +60,11 @@ def test_with_it_the_late_loop_is_the_punctual_one_later():
 
 @pytest.mark.parametrize("method", [None, Collocation()], ids=str)
 def test_a_delay_that_is_no_whole_number_of_periods(method):
-    """x'' = v with v constant in pieces, by hand."""
-    model = Model("cart")
+    """x'' = v + 2 with v constant in pieces, by hand, the 2 by a wind that rises."""
+    model, wind = Model("cart"), lambda t: 2 * t
     x, w = model.state("x"), model.state("w")
     v = model.control("v", lower=-1, upper=1)
-    model.rates(x=w, w=v)
+    model.rates(x=w + model.reference("wind", wind), w=v)
     ocp = OptimalControl(model, duration=2.0, intervals=20, method=method)
     ocp.initial()
     ocp.minimize("distance", integral=x**2 + 0.1 * w**2 + 0.1 * v**2)
@@ -74,12 +74,14 @@ def test_a_delay_that_is_no_whole_number_of_periods(method):
         return np.array([at[0] + dt * at[1] + dt**2 / 2 * v, at[1] + dt * v])
 
     at, sent = np.array([1.0, 0.0]), [0.0, 0.0]
-    for _ in range(5):
+    for k in range(5):
         # Of two controls the older acts for half a period, the newer for one.
         ahead = moved(moved(at, sent[-2], 0.05), sent[-1], 0.1)
+        ahead[0] += 0.15 * wind(0.1 * k + 0.075)
         step = mpc.step(at)
         np.testing.assert_allclose(step.plan.states[:, 0], ahead, atol=1e-8)
         at = moved(moved(at, sent[-2], 0.05), sent[-1], 0.05)
+        at[0] += 0.1 * wind(0.1 * k + 0.05)
         sent.append(step["v"])
 
 

@@ -16,7 +16,6 @@ from casadi_hybrid.control.controller.names import after, enumeration, quantitie
 from casadi_hybrid.control.following import Following
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Block, Program, common
-from casadi_hybrid.control.signals import Array
 from casadi_hybrid.engine.export.export import Export
 from casadi_hybrid.engine.export.functions import named, text_of_functions
 

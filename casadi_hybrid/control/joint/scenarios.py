@@ -79,6 +79,10 @@ class Scenarios(Joint):
         self.shared = int(shared)
         self.ocp = self.nominal = ocp
 
+    def nominally(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the nominal scenario has of numbers that are given to a solve."""
+        return self._parameters(next(iter(self.parts)), given)
+
     def _fixed(self, label: str) -> Mapping[str, Any]:
         return self.scenarios[label]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -142,21 +144,29 @@ class Delay:
                 values = program.parameters[name].read(program.p)
                 self._plant.parameters[name] = values[:, 0]
 
-    def ahead(self, x: Array, time: float, program: Program) -> Array:
-        """Return the state one delay after ``time``, the program's parameters held."""
+    def ahead(
+        self, x: Array, time: float, program: Program, courses: Mapping[str, Callable[[float], Any]]
+    ) -> Array:
+        """Return the state one delay after ``time``, the program's parameters held.
+
+        Of ``courses``, functions of time by name, the value in the middle of every piece counts,
+        none longer than an interval; of a discrete model that at the beginning of every step.
+        """
         if self._plant is None:
             return x
         self._know(program)
-        slack = _SAME * self.seconds
-        if self._plant.model.discrete:
-            times = time + self._step * np.arange(round(self.seconds / self._step) + 1)
-        else:
-            edges = [t for t, _ in self._sent if slack < t - time < self.seconds - slack]
-            times = np.array([time, *edges, time + self.seconds])
-        for begin, end in pairwise(times.tolist()):
+        slack, model = _SAME * self.seconds, self._plant.model
+        moving = {name: f for name, f in courses.items() if name in model.signals["parameter"]}
+        edges = time + self._step * np.arange(1, self.seconds / self._step)
+        if not model.discrete:
+            edges = np.sort([*(t for t, _ in self._sent), *(edges if moving else ())])
+        inner = edges[(edges - time > slack) & (time + self.seconds - edges > slack)].tolist()
+        for begin, end in pairwise([time, *inner, time + self.seconds]):
+            at = begin if model.discrete else (begin + end) / 2
+            self._plant.parameters |= {name: np.ravel(f(at)) for name, f in moving.items()}
             acting = [control for t, control in self._sent if t <= begin + slack]
             u = acting[-1] if acting else self._plant.start()
             x = self._plant.step(x, u, begin, period=end - begin)
         if not np.isfinite(x).all():
-            raise ArithmeticError(f"{self._plant.model.name} comes to a state that is not finite")
+            raise ArithmeticError(f"{model.name} comes to a state that is not finite")
         return x

@@ -374,7 +374,8 @@ class MPC:
         if self._delay.seconds and not flaw:
             try:
                 one = program.part(next(iter(self.ocp.prefixed)))
-                state = self._delay.ahead(state, at - self._delay.seconds, one)
+                courses = self._courses(given)
+                state = self._delay.ahead(state, at - self._delay.seconds, one, courses)
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"
             program = numbers(state, at, given)
@@ -383,6 +384,12 @@ class MPC:
         if (inside != state).any():
             state, program = inside, numbers(inside, at, given)
         return Question(program, state, at, given, far), flaw
+
+    def _courses(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The references that are functions of time at a step, of scenarios the nominal one's."""
+        own = self.ocp.nominally(given) if isinstance(self.ocp, Scenarios) else given
+        values = {**self._one.declared, **own}
+        return {name: value for name, value in values.items() if callable(value)}
 
     def _keep(self, found: Found) -> None:
         if found.usable:
