@@ -166,10 +166,14 @@ class Program:
         return replace(self, **own)
 
     def stacked(self, signals: Mapping[str, Signal], column: int) -> Array:
-        """Return a column of these parameters, zeros for those that the solver chooses."""
+        """Return a column of these parameters, or their only one, and zeros for what is free."""
+        read, last = (
+            {name: block.read(self.p) for name, block in self.parameters.items()},
+            column + 1,
+        )
         return np.concatenate([np.zeros(0), *(
-            self.parameters[name].read(self.p)[:, column] if name in self.parameters
-            else np.zeros(signal.size) for name, signal in signals.items()
+            read[name][:, : last or None][:, -1] if name in read else np.zeros(signal.size)
+            for name, signal in signals.items()
         )])  # fmt: skip
 
     def with_x0(self, x0: Any) -> Program:

@@ -258,7 +258,7 @@ class MPC:
         self.records.append(record)
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})
-        asked = self.ocp, question.program
+        asked = self.ocp, question.program, self._courses(question.parameters)
         return Step(control, status, reason, answer.violated, record, asked, plan, stats,
                     self._places)  # fmt: skip
 
