@@ -405,7 +405,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     for call, words in (
         (
             lambda: swing(3e5).export(tmp_path, [0, 0]),
-            "no prediction over a delay in C: .* 64 Runge-Kutta steps miss .* Take shorter int",
+            "swing has no prediction over a delay in C: .* not even 64 .* Take shorter intervals",
         ),
         (
             lambda: MPC(held, delay=1).export(tmp_path),

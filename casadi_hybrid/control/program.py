@@ -167,12 +167,9 @@ class Program:
 
     def stacked(self, signals: Mapping[str, Signal], column: int) -> Array:
         """Return a column of these parameters, or their only one, and zeros for what is free."""
-        read, last = (
-            {name: block.read(self.p) for name, block in self.parameters.items()},
-            column + 1,
-        )
         return np.concatenate([np.zeros(0), *(
-            read[name][:, : last or None][:, -1] if name in read else np.zeros(signal.size)
+            self.parameters[name].read(self.p)[:, min(column, self.parameters[name].shape[1] - 1)]
+            if name in self.parameters else np.zeros(signal.size)
             for name, signal in signals.items()
         )])  # fmt: skip
 

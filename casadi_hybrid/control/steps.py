@@ -102,22 +102,21 @@ class Integrator:
         """Return the step of the model with an integrand (x, z, u, p, t), a column."""
         if model.size("algebraic") and self.plugin == "cvodes":
             raise InputError(f"{model.name} has algebraic states; take Integrator('idas')")
-        dae = dae_of(model, integrand)
+        dae, of_x, of_z = dae_of(model, integrand)
         solve = ca.integrator("integrate", self.plugin, dae, 0.0, 1.0, dict(self.options))
         at = symbols_of(model, integrand, ca.MX)
-        of_x, of_z = scales_of(model)
         found = solve(x0=at[0] / of_x, z0=at[1] / of_z, p=ca.vertcat(*at[2:]))
         return ca.Function("step", at, [found["xf"] * of_x, found["qf"], found["zf"] * of_z])
 
 
-def dae_of(model: Model, integrand: ca.Function) -> dict[str, Any]:
-    """Return an interval from 0 to 1 as CasADi's integrators take it.
+def dae_of(model: Model, integrand: ca.Function) -> tuple[dict[str, Any], ca.DM, ca.DM]:
+    """Return an interval from 0 to 1 as CasADi's integrators take it, and the scales of x and of z.
 
-    Its states are divided by :func:`scales_of`, for the tolerances of an integrator are absolute
-    too; its parameters are (u, v, p, t, dt).
+    Both are divided by these, for tolerances are absolute too; its parameters are (u, v, p, t, dt).
     """
     x, z, u, v, p, t, dt = symbols_of(model, integrand)
-    s, (of_x, of_z) = ca.SX.sym("s"), scales_of(model)
+    of_x, of_z = (ca.DM(model.limits(kind, "scale")) for kind in ("state", "algebraic"))
+    s = ca.SX.sym("s")
     here = (x * of_x, z * of_z, u + s * (v - u), p, t + s * dt)
     dae = {
         "x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt),
@@ -125,12 +124,7 @@ def dae_of(model: Model, integrand: ca.Function) -> dict[str, Any]:
     }  # fmt: skip
     if model.size("algebraic"):
         dae |= {"z": z, "alg": _own(model, model.moves.equations, here)}
-    return dae
-
-
-def scales_of(model: Model) -> tuple[ca.DM, ca.DM]:
-    """Return the scales of the states and of the algebraic states, each a column."""
-    return ca.DM(model.limits("state", "scale")), ca.DM(model.limits("algebraic", "scale"))
+    return dae, of_x, of_z
 
 
 class DiscreteMap:

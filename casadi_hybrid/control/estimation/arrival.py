@@ -27,8 +27,7 @@ from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import plain_step
 
 LEAST = 1e-6
-"""The least deviation of a direction, as a part of those of the entries; of none that of the scale.
-"""
+"""The least deviation of a direction as a part of its entries' own, of their scales without any."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,8 @@ class Gaussian:
     def whitening(self, scale: Array) -> Array:
         """Return S with SᵀS = P⁻¹; of P that is nearly singular with its least directions up."""
         own = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))
-        own = np.where(own > LEAST**2 * scale, own, LEAST * scale)  # else it is none, but rounding
-        correlation = self.covariance / np.outer(own, own)
-        np.fill_diagonal(correlation, 1.0)
-        values, vectors = np.linalg.eigh(correlation)
+        own = np.where(own > LEAST**2 * scale, own, scale)  # else it is none, but for rounding
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(own, own))
         return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / own)
 
 

@@ -79,10 +79,6 @@ class Scenarios(Joint):
         self.shared = int(shared)
         self.ocp = self.nominal = ocp
 
-    def nominally(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the nominal scenario has of numbers that are given to a solve."""
-        return self._parameters(next(iter(self.parts)), given)
-
     def _fixed(self, label: str) -> Mapping[str, Any]:
         return self.scenarios[label]
 
@@ -123,16 +119,16 @@ class Scenarios(Joint):
         a, b = ({**self.ocp.declared, **self.scenarios[label]} for label in (one, other))
         differ = [name for name in self.ocp.given if a[name] is not b[name]]
         moving = [name for name in differ if callable(a[name]) or callable(b[name])]
-        same = all(np.array_equal(self._course(name, a[name], k), self._course(name, b[name], k))
-                   for name in differ if name not in moving)  # fmt: skip
-        if moving and same:
+        if any((self._course(name, a[name], k) != self._course(name, b[name], k)).any()
+               for name in differ if name not in moving):  # fmt: skip
+            return False
+        if moving:
             raise InputError(
                 f"scenarios {one!r} and {other!r} of {self.name} state {moving[0]!r} by a function "
-                "of time, so that it hangs on the time of a step when they can be told apart; "
-                "state numbers, one a grid point, or one function in both, or give "
-                f"shared={self.ocp.intervals}"
+                "of time, so that when they can be told apart hangs on the time of a step; state "
+                f"numbers, one a grid point, or one function, or give shared={self.ocp.intervals}"
             )
-        return same
+        return True
 
     def _course(self, name: str, value: Any, k: int) -> Array:
         """The values of a parameter on the intervals before k."""

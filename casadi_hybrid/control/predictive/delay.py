@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -20,10 +20,10 @@ from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
 
 _SAME = 1e-9
 """Part of the delay by which times may differ and still be the same."""
-_FINER, _MOST = 4, 64
-"""Steps of the prediction for one of the problem's; the most in C, an interval."""
+_FINER, _STEPS = 4, (4, 8, 16, 32, 64)
+"""Steps of the prediction for one of the problem's; those tried in C, an interval."""
 _NEAR, _PART = 1e-6, 1e-3
-"""How near these come to the integrator, and what states are changed by to see, of the scale."""
+"""How near these come to the integrator, and by what states are changed to see, of the scale."""
 
 
 class Delay:
@@ -76,14 +76,11 @@ class Delay:
                 del self._sent[0]  # another one acts already
 
     def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int]:
-        """Return the prediction where a control is sent every interval, for C.
+        """Return the prediction where a control is sent every interval, for C, and how many act.
 
-        What has no Runge–Kutta steps of its own is predicted by as many as agree with the
-        integrator over an interval, near the program's first state and the control u.
-
-        Returns:
-            (x, sent, p, t) → x one delay later, with the controls sent, a column each, the oldest
-            first; and how many of these.
+        It is (x, sent, p, t) → x one delay later, a column a control, the oldest first. What has no
+        Runge–Kutta steps of its own takes as many as agree with the integrator over an interval
+        from the program's state, and nearby, under the control u, and others.
         """
         assert self._plant is not None
         if self._plant.model.size("algebraic"):
@@ -91,71 +88,59 @@ class Delay:
                 f"{self._plant.model.name} has algebraic states, and there is no prediction over a "
                 "delay in C"
             )
-        f = self._in_c(u, program)
-        whole = int(np.floor(self.seconds / self._step + _SAME))
-        rest = self.seconds - whole * self._step
-        lengths = whole * [self._step]
-        if rest > _SAME * self.seconds:
-            lengths.insert(0, rest)
+        f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - _SAME))
         x, p, t = (ca.MX.sym(name, f.size1_in(k)) for name, k in (("x", 0), ("p", 4), ("t", 5)))
-        sent, z = ca.MX.sym("sent", f.size1_in(2), len(lengths)), ca.MX(f.size1_in(1), 1)
-        after, at = x, t
-        for k, length in enumerate(lengths):
-            after = f(after, z, sent[:, k], sent[:, k], p, at, length)[0]
-            at = at + length
-        return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths)
+        sent, z = ca.MX.sym("sent", f.size1_in(2), count), ca.MX(f.size1_in(1), 1)
+        after, at, length = x, t, self.seconds - (count - 1) * self._step
+        for v in ca.horzsplit(sent):
+            after = f(after, z, v, v, p, at, length)[0]
+            at, length = at + length, self._step
+        return ca.Function("ahead", [x, sent, p, t], [after]), count
 
     def _in_c(self, u: Array, program: Program) -> ca.Function:
         """The step of the prediction in C."""
-        plant = self._plant
-        assert plant is not None
-        model, steps, gap = plant.model, _FINER, np.inf
+        plant = self._know(program)
+        model, near = plant.model, []
         if model.discrete or self._finer:
             return plain_step(step_of(model, self._finer, RungeKutta()), model)
-        self._know(program)
+        scale = model.limits("state", "scale")
         x = np.concatenate([program.parameters[f"initial {name}"].read(program.p)[:, 0]
                             for name in model.signals["state"]])  # fmt: skip
-        p, z, near = model.numbers(plant.parameters, 0.0), np.zeros(0), []
+        of_u, lower, upper = (model.limits("control", side) for side in ("scale", "lower", "upper"))
         for sign in (0, 1, -1):
-            y, v = (np.clip(at + sign * part * model.limits(kind, "scale"),
-                            model.limits(kind, "lower"), model.limits(kind, "upper"))
-                    for kind, at, part in (("state", x, _PART), ("control", u, 1)))  # fmt: skip
+            y, v = x + sign * _PART * scale, np.clip(u + sign * of_u, lower, upper)
             with suppress(RuntimeError):  # the model may not be defined there
                 near.append((y, v, plant.step(y, v)))
-        while steps <= _MOST:
-            f = plain_step(RungeKutta(steps), model)
-            found = [(f(y, z, v, v, p, 0.0, self._step)[0].full().ravel() - after)
-                     / model.limits("state", "scale") for y, v, after in near]  # fmt: skip
-            gap = float(np.max(np.abs(found), initial=0.0))
-            if gap <= _NEAR:
-                return f
-            steps *= 2
+        for steps in _STEPS:
+            other = Plant(model, self._step, step=RungeKutta(steps), parameters=plant.parameters)
+            gaps = [(other.step(y, v) - after) / scale for y, v, after in near]
+            if np.max(np.abs(gaps), initial=0.0) <= _NEAR:
+                return plain_step(RungeKutta(steps), model)
         raise InputError(
             f"{model.name} has no prediction over a delay in C: over an interval of {self._step:g} "
-            f"s {_MOST} Runge-Kutta steps miss its integrator's state by {gap:.1e} of the scale. "
-            "Take shorter intervals, or a model without its fastest parts"
+            f"s not even {_STEPS[-1]} Runge-Kutta steps follow the integrator. Take shorter "
+            "intervals, or a model without its fastest parts"
         )
 
-    def _know(self, program: Program) -> None:
-        """Predict with a program's parameters."""
+    def _know(self, program: Program) -> Plant:
+        """Return what predicts, with a program's parameters."""
         assert self._plant is not None
         for name in self._plant.model.signals["parameter"]:
             if name in program.parameters:
                 values = program.parameters[name].read(program.p)
                 self._plant.parameters[name] = values[:, 0]
+        return self._plant
 
-    def ahead(
-        self, x: Array, time: float, program: Program, courses: Mapping[str, Callable[[float], Any]]
-    ) -> Array:
+    def ahead(self, x: Array, time: float, program: Program, courses: Mapping[str, Any]) -> Array:
         """Return the state one delay after ``time``, the program's parameters held.
 
-        Of ``courses``, functions of time by name, the value in the middle of every piece counts,
-        none longer than an interval; of a discrete model that at the beginning of every step.
+        Of ``courses``, functions of time, the value in the middle of every piece counts, none
+        longer than an interval; of a discrete model that at the beginning of every step.
         """
         if self._plant is None:
             return x
-        self._know(program)
-        slack, model = _SAME * self.seconds, self._plant.model
+        slack, plant = _SAME * self.seconds, self._know(program)
+        model = plant.model
         moving = {name: f for name, f in courses.items() if name in model.signals["parameter"]}
         edges = time + self._step * np.arange(1, self.seconds / self._step)
         if not model.discrete:
@@ -163,10 +148,10 @@ class Delay:
         inner = edges[(edges - time > slack) & (time + self.seconds - edges > slack)].tolist()
         for begin, end in pairwise([time, *inner, time + self.seconds]):
             at = begin if model.discrete else (begin + end) / 2
-            self._plant.parameters |= {name: np.ravel(f(at)) for name, f in moving.items()}
+            plant.parameters |= {name: np.ravel(f(at)) for name, f in moving.items()}
             acting = [control for t, control in self._sent if t <= begin + slack]
-            u = acting[-1] if acting else self._plant.start()
-            x = self._plant.step(x, u, begin, period=end - begin)
+            u = acting[-1] if acting else plant.start()
+            x = plant.step(x, u, begin, period=end - begin)
         if not np.isfinite(x).all():
             raise ArithmeticError(f"{model.name} comes to a state that is not finite")
         return x

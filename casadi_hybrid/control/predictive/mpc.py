@@ -387,9 +387,9 @@ class MPC:
 
     def _courses(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The references that are functions of time at a step, of scenarios the nominal one's."""
-        own = self.ocp.nominally(given) if isinstance(self.ocp, Scenarios) else given
-        values = {**self._one.declared, **own}
-        return {name: value for name, value in values.items() if callable(value)}
+        if isinstance(self.ocp, Scenarios):
+            given = self.ocp._parameters(next(iter(self.ocp.parts)), given)
+        return {n: v for n, v in {**self._one.declared, **given}.items() if callable(v)}
 
     def _keep(self, found: Found) -> None:
         if found.usable:

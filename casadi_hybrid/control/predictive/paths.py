@@ -16,8 +16,6 @@ from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, places
 from casadi_hybrid.control.terms import Constraint
 
-_SAME = 1e-9
-"""Part of a horizon by which times may differ and still be the same."""
 Changes = Sequence[Mapping[str, tuple[Array, Array]]]
 
 
@@ -64,11 +62,8 @@ def judged(
 
 
 def _given(ocp: Any, part: Program, courses: Mapping[str, Any], time: float) -> Array:
-    """The parameters of a step and the length, references by their ``courses`` at the time.
-
-    Numbers are those of the grid point that the time comes after, or the first.
-    """
-    grid = part.parameters["time"].read(part.p)[0, 0] + ocp.length * (ocp.fractions - _SAME)
+    """The parameters of a step and the length; references are those at the time, or the first."""
+    grid = part.parameters["time"].read(part.p)[0, 0] + ocp.length * (ocp.fractions - 1e-9)
     values = part.stacked(ocp.given, max(int(np.searchsorted(grid, time, side="right")) - 1, 0))
     for name, course in courses.items():
         with suppress(Exception):  # at the end, which no step was asked

@@ -24,7 +24,7 @@ from casadi_hybrid.control.reading.measures import (
 )
 from casadi_hybrid.control.signals import Array, Signal, finite, plain
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.control.steps import dae_of, nothing, scales_of
+from casadi_hybrid.control.steps import dae_of, nothing
 from casadi_hybrid.control.terms import Constraint
 from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
@@ -248,7 +248,7 @@ class _StuckError(Exception):
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     """The same by CasADi's integrators."""
     model = dense.ocp.model
-    dae, (of_x, of_z) = dae_of(model, nothing(model)), scales_of(model)
+    dae, of_x, of_z = dae_of(model, nothing(model))
     options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
                "show_eval_warnings": False}  # fmt: skip
     solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)
