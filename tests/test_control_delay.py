@@ -60,7 +60,7 @@ def test_with_it_the_late_loop_is_the_punctual_one_later():
 
 @pytest.mark.parametrize("method", [None, Collocation()], ids=str)
 def test_a_delay_that_is_no_whole_number_of_periods(method):
-    """x'' = v + 2 with v constant in pieces, by hand, the 2 by a wind that rises."""
+    """x'' = v with v constant in pieces, and a wind that rises, by hand."""
     model, wind = Model("cart"), lambda t: 2 * t
     x, w = model.state("x"), model.state("w")
     v = model.control("v", lower=-1, upper=1)

@@ -211,20 +211,15 @@ def test_a_delay_is_predicted_as_in_python(delay, tmp_path):
     assert set(alike(mpc, run, rows)) == {"solved"}
 
 
-def swing(quick=300.0):
-    """A place moved by a torque that follows what is commanded at once, almost."""
+def test_a_delay_counts_in_the_time_of_a_problem(tmp_path):
     model = Model("swing")
     angle, acts = model.state("place", unit="rad"), model.state("acts")
     torque = model.control("double", lower=-3, upper=3)
-    model.rates(place=acts + 0.5 * ca.sin(3 * model.time), acts=quick * (torque - acts))
+    model.rates(place=acts + 0.5 * ca.sin(3 * model.time), acts=300 * (torque - acts))  # stiff
     ocp = OptimalControl(model, duration=1.0, intervals=10, method=Collocation(3))
     ocp.initial()
     ocp.minimize("distance", integral=angle**2 + 0.1 * torque**2)
-    return MPC(ocp, delay=2)
-
-
-def test_a_delay_counts_in_the_time_of_a_problem(tmp_path):
-    mpc = swing()
+    mpc = MPC(ocp, delay=2)
     run = compiled(mpc.export(tmp_path / "c", [0.3, 0.0]), tmp_path)
     places = [0.4, 0.3, 0.1, 0.0, -0.1, 0.0]
     for k, line in enumerate(run([[500, x, 1.0, INTERVAL * k] for k, x in enumerate(places)])):
@@ -403,10 +398,6 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     twice.minimize("u", sum=model.symbol("u") ** 2)
     (file := tmp_path / "file").write_text("")
     for call, words in (
-        (
-            lambda: swing(3e5).export(tmp_path, [0, 0]),
-            "swing has no prediction over a delay in C: .* not even 64 .* Take shorter intervals",
-        ),
         (
             lambda: MPC(held, delay=1).export(tmp_path),
             "has algebraic .*no prediction over a delay in",

@@ -68,8 +68,7 @@ def assert_follows(mhe, measured, inputs, truth):
 def test_a_linear_model_gives_the_kalman_filter_for_any_window(window, scale):
     measured, inputs = experiment()
     measured[5][1] = np.nan  # one sensor of two
-    model = linear(scale=scale)
-    mhe = MHE(model, 1.0, window, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+    mhe = MHE(linear(scale=scale), 1.0, window, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
     assert_follows(mhe, measured, inputs, kalman(measured, inputs, A, B, C, Q, M0, P0))
 
 

@@ -76,17 +76,15 @@ class Delay:
                 del self._sent[0]  # another one acts already
 
     def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int]:
-        """Return the prediction where a control is sent every interval, for C, and how many act.
+        """Return (x, sent, p, t) → x one delay later, for C, and how many columns ``sent`` has.
 
-        It is (x, sent, p, t) → x one delay later, a column a control, the oldest first. What has no
-        Runge–Kutta steps of its own takes as many as agree with the integrator over an interval
-        from the program's state, and nearby, under the control u, and others.
+        A control is sent every interval, the oldest first. What has no Runge–Kutta steps of its own
+        takes as many as agree with the integrator, near the program's state and the control u.
         """
         assert self._plant is not None
-        if self._plant.model.size("algebraic"):
+        if (model := self._plant.model).size("algebraic"):
             raise InputError(
-                f"{self._plant.model.name} has algebraic states, and there is no prediction over a "
-                "delay in C"
+                f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
         f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - _SAME))
         x, p, t = (ca.MX.sym(name, f.size1_in(k)) for name, k in (("x", 0), ("p", 4), ("t", 5)))
@@ -106,9 +104,9 @@ class Delay:
         scale = model.limits("state", "scale")
         x = np.concatenate([program.parameters[f"initial {name}"].read(program.p)[:, 0]
                             for name in model.signals["state"]])  # fmt: skip
-        of_u, lower, upper = (model.limits("control", side) for side in ("scale", "lower", "upper"))
+        by, *sides = (model.limits("control", what) for what in ("scale", "lower", "upper"))
         for sign in (0, 1, -1):
-            y, v = x + sign * _PART * scale, np.clip(u + sign * of_u, lower, upper)
+            y, v = x + sign * _PART * scale, np.clip(u + sign * by, *sides)
             with suppress(RuntimeError):  # the model may not be defined there
                 near.append((y, v, plant.step(y, v)))
         for steps in _STEPS:

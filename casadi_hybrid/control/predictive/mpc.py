@@ -374,8 +374,8 @@ class MPC:
         if self._delay.seconds and not flaw:
             try:
                 one = program.part(next(iter(self.ocp.prefixed)))
-                courses = self._courses(given)
-                state = self._delay.ahead(state, at - self._delay.seconds, one, courses)
+                late, courses = self._delay.seconds, self._courses(given)
+                state = self._delay.ahead(state, at - late, one, courses)
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"
             program = numbers(state, at, given)
