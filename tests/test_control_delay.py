@@ -49,9 +49,9 @@ def test_it_is_the_recursion_by_hand(delay):
 def test_with_it_the_late_loop_is_the_punctual_one_later():
     ocp = counter()
     plant = Plant(ocp.model, 0.5)
-    late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=3)
-    # Until the first control acts simulate applies the guess.
-    start = late["y"][3]
+    late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=3, u0=[-0.3])
+    start = late["y"][3]  # until the first control acts simulate applies u0
+    assert late.steps[0].plan["y"][0] == pytest.approx(start, abs=1e-6)
     punctual = simulate(plant, MPC(ocp, delay=0), steps=STEPS, x0=[start])
     np.testing.assert_allclose(late["y"][3:], punctual["y"], atol=1e-5)
     blind = simulate(plant, MPC(ocp), steps=STEPS + 3, x0=[0.8], delay=3)
@@ -60,11 +60,11 @@ def test_with_it_the_late_loop_is_the_punctual_one_later():
 
 @pytest.mark.parametrize("method", [None, Collocation()], ids=str)
 def test_a_delay_that_is_no_whole_number_of_periods(method):
-    """x'' = v with v constant in pieces, by hand."""
-    model = Model("cart")
+    """x'' = v with v constant in pieces, and a wind that rises, by hand."""
+    model, wind = Model("cart"), lambda t: 2 * t
     x, w = model.state("x"), model.state("w")
     v = model.control("v", lower=-1, upper=1)
-    model.rates(x=w, w=v)
+    model.rates(x=w + model.reference("wind", wind), w=v)
     ocp = OptimalControl(model, duration=2.0, intervals=20, method=method)
     ocp.initial()
     ocp.minimize("distance", integral=x**2 + 0.1 * w**2 + 0.1 * v**2)
@@ -74,12 +74,14 @@ def test_a_delay_that_is_no_whole_number_of_periods(method):
         return np.array([at[0] + dt * at[1] + dt**2 / 2 * v, at[1] + dt * v])
 
     at, sent = np.array([1.0, 0.0]), [0.0, 0.0]
-    for _ in range(5):
+    for k in range(5):
         # Of two controls the older acts for half a period, the newer for one.
         ahead = moved(moved(at, sent[-2], 0.05), sent[-1], 0.1)
+        ahead[0] += 0.15 * wind(0.1 * k + 0.075)
         step = mpc.step(at)
         np.testing.assert_allclose(step.plan.states[:, 0], ahead, atol=1e-8)
         at = moved(moved(at, sent[-2], 0.05), sent[-1], 0.05)
+        at[0] += 0.1 * wind(0.1 * k + 0.05)
         sent.append(step["v"])
 
 
@@ -91,13 +93,7 @@ def test_reset_forgets_what_was_sent():
 
 
 def test_a_model_that_fails_in_the_prediction_is_a_status():
-    model = Model("m")
-    y, v = model.state("y"), model.control("v", lower=-1, upper=1)
-    model.rates(y=v)
-    ocp = OptimalControl(model, duration=1.0, intervals=4)
-    ocp.initial()
-    ocp.minimize("distance", integral=y**2 + v**2)
-    mpc = MPC(ocp, delay=1, default=0)
+    mpc = MPC(counter(), delay=1, default=0)
     mpc._delay._plant.step = lambda *_, **__: 1 / 0
     step = mpc.step([1.0])
     assert step.status == "default"

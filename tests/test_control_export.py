@@ -203,7 +203,9 @@ def test_limits_of_algebraic_states_are_soft_where_they_hold(method, asked, poin
 @pytest.mark.parametrize("delay", [1, 0.03, 0.25], ids=str)
 def test_a_delay_is_predicted_as_in_python(delay, tmp_path):
     mpc = MPC(cart(), delay=delay)
-    run = compiled(mpc.export(tmp_path / "c", [1.0, 0.0]), tmp_path)
+    run = compiled(mpc.export(tmp_path / "c", [1.0, 0.0]), tmp_path,
+                   change="if (!controller.begun) controller.applied[0] = 3.0;")  # fmt: skip
+    mpc.applied = 3.0
     rng = np.random.default_rng(3)
     rows = [[0.5 * x, v, 1.1, *np.full(11, 0.1)] for x, v in rng.uniform(-1, 1, (8, 2))]
     assert set(alike(mpc, run, rows)) == {"solved"}
@@ -211,16 +213,17 @@ def test_a_delay_is_predicted_as_in_python(delay, tmp_path):
 
 def test_a_delay_counts_in_the_time_of_a_problem(tmp_path):
     model = Model("swing")
-    angle, torque = model.state("place", unit="rad"), model.control("double", lower=-3, upper=3)
-    model.rates({"place": torque + 0.5 * ca.sin(3 * model.time)})
+    angle, acts = model.state("place", unit="rad"), model.state("acts")
+    torque = model.control("double", lower=-3, upper=3)
+    model.rates(place=acts + 0.5 * ca.sin(3 * model.time), acts=300 * (torque - acts))  # stiff
     ocp = OptimalControl(model, duration=1.0, intervals=10, method=Collocation(3))
     ocp.initial()
     ocp.minimize("distance", integral=angle**2 + 0.1 * torque**2)
     mpc = MPC(ocp, delay=2)
-    run = compiled(mpc.export(tmp_path / "c", [0.3]), tmp_path)
+    run = compiled(mpc.export(tmp_path / "c", [0.3, 0.0]), tmp_path)
     places = [0.4, 0.3, 0.1, 0.0, -0.1, 0.0]
-    for k, line in enumerate(run([[500, x, INTERVAL * k] for k, x in enumerate(places)])):
-        step = mpc.step([places[k]], INTERVAL * k)
+    for k, line in enumerate(run([[500, x, 1.0, INTERVAL * k] for k, x in enumerate(places)])):
+        step = mpc.step([places[k], 1.0], INTERVAL * k)
         assert (line[0], step.status) == (0, "solved")
         assert line[2] == pytest.approx(step["double"], abs=1e-6)
 

@@ -98,9 +98,9 @@ def test_free_durations_follow_one_another() -> None:
     assert found["stop"].times[0] == pytest.approx(found["go"].times[-1])
 
 
-def steered(varying: bool = False, duration: Any = 2.0):
+def steered(varying: bool = False, duration: Any = 2.0, linear: bool = False):
     model = Model("first order")
-    x, u = model.state("x"), model.control("u", lower=-2, upper=2)
+    x, u = model.state("x"), model.control("u", lower=-2, upper=2, linear=linear)
     k = model.reference("k", 1.0) if varying else model.parameter("k", 1.0)
     model.rates(x=-k * x + u)
     ocp = OptimalControl(model, duration=duration, intervals=10)
@@ -157,6 +157,9 @@ def test_scenarios_share_controls_until_they_can_be_told_apart() -> None:
     at_once = Scenarios(steered(), branches({"k": [1.0, 0.5, 1.5]}, 10), shared=3).solve(x0=0.0)
     controls = np.array([part["u"] for part in at_once.parts.values()])
     assert np.ptp(controls[:, :3], axis=0).max() < 1e-8 < np.ptp(controls[:, 3])
+    ramps = Scenarios(steered(linear=True), {"a": {}, "b": {"k": 0.5}}).solve(x0=0.0)
+    apart = np.abs(ramps["a"]["u"] - ramps["b"]["u"])
+    assert apart[:2].max() < 1e-8 < apart[2]  # at both ends of the first interval
 
 
 def test_parameters_of_a_solve_reach_the_parts() -> None:
@@ -192,6 +195,7 @@ def test_refusals_name_what_is_wrong() -> None:
         (lambda: of({"a": {}}, shared=11), "shared must be an integer from 1 to 10"),
         (lambda: of([{"k": 1.0}]), "scenarios must be a dictionary by name, got list"),
         (lambda: of({"a": [1.0]}), "scenario 'a' must be a dictionary by name, got list"),
+        (lambda: of({"a": {}, "b": {"k": abs}}).solve(0.0), "'a' and 'b' .* 'k' by a function of"),
         (lambda: Phases({}), "at least one part"),
         (lambda: of({"a": {}}).solve(0.0, c=1.0), "no part of first order has a parameter 'c'"),
         (lambda: of({"a": {}}).solve(), "x of first order has no number at the start"),

@@ -167,22 +167,25 @@ def test_what_exceeds_a_new_limit_is_softened_and_what_is_applied_is_within_it()
     assert mpc.step([np.nan, 0.0])["force"] <= 0.01
 
 
-def test_a_run_judges_path_constraints_and_the_limits_of_each_step(tmp_path):
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_run_judges_path_constraints_and_the_limits_of_each_step(delay, tmp_path):
     ocp = cart(fixed=False)
     ocp.free("strength", guess=3.0)
     ocp.path("felt", ocp.model.symbol("x") * ocp.model.symbol("strength"), upper=50, soft=1.0)
     ocp.moves("force", limit=[3.0])
-    mpc = MPC(ocp)
+    ocp.path("close", ocp.model.symbol("x") - ocp.reference("goal"), upper=99)
+    mpc = MPC(ocp, delay=delay)
 
     def slower(time):
         mpc.limits(v=(-0.4, 0.4) if time > 0.5 else None)
-        return {}
+        return {"goal": lambda t: 2 * t}
 
     plant = Plant(cart(fixed=False).model, 0.2)  # the same names
     run = simulate(plant, mpc, steps=8, x0=[1, 0], push={5: {"v": 1.0}, 7: {"x": 10.0}},
-                   parameters=slower, limits={"force": (None, None)})  # fmt: skip
+                   parameters=slower, delay=delay, limits={"force": (None, None)})  # fmt: skip
     room = run["x"] + 0.1 * run["v"]
     np.testing.assert_allclose(run["room"], room)
+    np.testing.assert_allclose(run["close"], run["x"] - 2 * run.times)
     outside = np.maximum(np.maximum(room - 9, -0.05 - room), 0)
     np.testing.assert_allclose(run.violations["room"], outside)
     np.testing.assert_allclose(run["moves of force"][:8], np.diff(run["force"], prepend=0.0))
@@ -191,8 +194,8 @@ def test_a_run_judges_path_constraints_and_the_limits_of_each_step(tmp_path):
     said = str(Run.load(run.save(tmp_path / "run")))
     assert f"largest violation {outside.max():.3g} of the scale: room is" in said
     assert said.endswith("not checked, for the record does not determine them: felt")
-    other = simulate(lambda x, u: x, mpc, steps=2, x0=[1, 0], period=0.2)
-    assert "no limit of room, moves of force is exceeded" in str(other)
+    other = simulate(lambda x, u: x, mpc, steps=2, x0=[1, 0], period=0.2, parameters={"goal": 0})
+    assert "no limit of room, moves of force, close is exceeded" in str(other)
     assert len(run.plot(["v", "room"]).axes) == 2
 
 

@@ -21,9 +21,9 @@ STEPS = 14
 LOST = (3, 8, 9)
 
 
-def linear(bias=False):
+def linear(bias=False, scale=1.0):
     model = Model("linear")
-    x = model.state("x", 2)
+    x = model.state("x", 2, scale=scale)
     u = model.control("u")
     b = model.parameter("b", 0.0) if bias else 0.0
     model.next(x=ca.mtimes(ca.DM(A), x) + ca.mtimes(ca.DM(B), u + b))
@@ -64,11 +64,11 @@ def assert_follows(mhe, measured, inputs, truth):
     assert all(record.success for record in mhe.records)
 
 
-@pytest.mark.parametrize("window", [1, 4, 20])
-def test_a_linear_model_gives_the_kalman_filter_for_any_window(window):
+@pytest.mark.parametrize(("window", "scale"), [(1, 1), (4, 1), (20, 1), (2, 1e7)])
+def test_a_linear_model_gives_the_kalman_filter_for_any_window(window, scale):
     measured, inputs = experiment()
     measured[5][1] = np.nan  # one sensor of two
-    mhe = MHE(linear(), 1.0, window, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+    mhe = MHE(linear(scale=scale), 1.0, window, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
     assert_follows(mhe, measured, inputs, kalman(measured, inputs, A, B, C, Q, M0, P0))
 
 

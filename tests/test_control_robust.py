@@ -133,8 +133,8 @@ def test_parameters_reach_all_scenarios_or_one():
 
 
 def test_numbers_that_are_none_and_a_deadline_end_in_a_status():
-    goals = {name: {"goal": lambda t: 1 / (t < 2)} for name in RATES}
-    own = MPC(Scenarios(tank(goal=None), goals), default=0, deadline=60.0)
+    late = {"goal": lambda t: 1 / (t < 2)}
+    own = MPC(Scenarios(tank(goal=None), dict.fromkeys(RATES, late)), default=0, deadline=60.0)
     assert [own.step([0.0, 0.0], t).status for t in (0, 3)] == ["solved", "default"]
     with pytest.raises(InputError, match=r"every part .* states 'goal' .* nominal=\{'goal': …\}"):
         own.step([0.0, 0.0], goal=1.0)

@@ -83,13 +83,14 @@ def test_what_does_not_fit_is_named():
             steady(model, **given)
 
 
-def test_motion_is_that_of_an_integrator_and_of_the_parameters():
+@pytest.mark.parametrize("size", [1.0, 1e-11])
+def test_motion_is_that_of_an_integrator_and_of_the_parameters(size):
     model = Model("oscillator")
-    x, v = model.state("x"), model.state("v")
+    x, v = model.state("x", scale=size), model.state("v", scale=size)
     u, k = model.control("u"), model.parameter("k", 1.0)
-    model.rates(x=v, v=u - k * x - 0.1 * v * x**2)
+    model.rates(x=v, v=size * u - k * x - 0.1 * v * (x / size) ** 2)
     stiff, controls = {"k": lambda time: 2.0 if time < 0.5 else 3.0}, np.array([1.0, -1.0, 0.5])
-    found = Plant(model, 0.3, parameters=stiff).motion({"x": 1.0, "v": 0.0}, controls)
+    found = Plant(model, 0.3, parameters=stiff).motion({"x": size, "v": 0.0}, controls)
     assert found.shape == (2, 4)
     state = np.array([1.0, 0.0])
     for j, u in enumerate(controls):
@@ -99,7 +100,7 @@ def test_motion_is_that_of_an_integrator_and_of_the_parameters():
             return [z[1], u - k * z[0] - 0.1 * z[1] * z[0] ** 2]
 
         state = solve_ivp(rates, (0, 0.3), state, rtol=1e-10, atol=1e-12).y[:, -1]
-        np.testing.assert_allclose(found[:, j + 1], state, atol=1e-7)
+        np.testing.assert_allclose(found[:, j + 1] / size, state, atol=1e-7)
     with pytest.raises(InputError, match=r"parameters\['k'\] has the shape \(2, 2\); give 4"):
         Plant(model, 0.3, parameters={"k": np.eye(2)})
     with pytest.raises(InputError, match="u has 2 entries"):

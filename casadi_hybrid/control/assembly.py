@@ -38,17 +38,9 @@ class Assembly:
         self._ties: list[tuple[str, str, int]] = []
 
     def variable(
-        self,
-        name: str,
-        rows: int,
-        stages: Sequence[int],
-        *,
-        lower: Any = -np.inf,
-        upper: Any = np.inf,
-        start: Any = 0.0,
-        scale: Any = 1.0,
-        stride: int = 1,
-    ) -> Any:
+        self, name: str, rows: int, stages: Sequence[int], *, lower: Any = -np.inf,
+        upper: Any = np.inf, start: Any = 0.0, scale: Any = 1.0, stride: int = 1,
+    ) -> Any:  # fmt: skip
         """Add unknowns, one column for each entry of ``stages``; return them as a matrix."""
         shape = (rows, len(stages))
         size = matrix(scale, *shape, f"scale of {name!r}")
@@ -77,17 +69,9 @@ class Assembly:
         return symbol
 
     def constrain(
-        self,
-        name: str,
-        rows: Any,
-        stages: Sequence[int],
-        lower: Any = 0.0,
-        upper: Any = 0.0,
-        *,
-        scale: Any = 1.0,
-        stride: int = 1,
-        entries: Sequence[str] = (),
-    ) -> None:
+        self, name: str, rows: Any, stages: Sequence[int], lower: Any = 0.0, upper: Any = 0.0, *,
+        scale: Any = 1.0, stride: int = 1, entries: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         """Add lower ≤ rows ≤ upper, an equation by default; one column for each stage."""
         rows = self.kind(rows)
         shape = (int(rows.shape[0]), int(rows.shape[1]))

@@ -110,17 +110,9 @@ class Model:
         )
 
     def control(
-        self,
-        name: str,
-        size: int = 1,
-        *,
-        lower: Any = -np.inf,
-        upper: Any = np.inf,
-        scale: Any = 1.0,
-        guess: Guess = 0.0,
-        unit: str = "",
-        linear: bool = False,
-    ) -> Any:
+        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
+        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "", linear: bool = False,
+    ) -> Any:  # fmt: skip
         """Declare a control: held over an interval, or ``linear`` between the grid points."""
         signal = self._signal(name, size, lower, upper, scale, guess, unit, linear=bool(linear))
         return self._declare("control", signal)

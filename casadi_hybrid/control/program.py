@@ -169,10 +169,11 @@ class Program:
         return replace(self, **own)
 
     def stacked(self, signals: Mapping[str, Signal], column: int) -> Array:
-        """Return a column of these parameters, zeros for those that the solver chooses."""
+        """Return a column of these parameters, or their only one, and zeros for what is free."""
         return np.concatenate([np.zeros(0), *(
-            self.parameters[name].read(self.p)[:, column] if name in self.parameters
-            else np.zeros(signal.size) for name, signal in signals.items()
+            self.parameters[name].read(self.p)[:, min(column, self.parameters[name].shape[1] - 1)]
+            if name in self.parameters else np.zeros(signal.size)
+            for name, signal in signals.items()
         )])  # fmt: skip
 
     def with_x0(self, x0: Any) -> Program:

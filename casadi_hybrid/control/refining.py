@@ -101,19 +101,10 @@ class _Mesh:
 
 @checked_call
 def refine(
-    ocp: OptimalControl,
-    x0: Any = None,
-    *,
-    tolerance: float,
-    most: int = 400,
-    rounds: int = 10,
-    n: int = 4,
-    time: float = 0.0,
-    guess: Any = None,
-    integrator: str | None = None,
-    follow: bool = False,
-    **parameters: Any,
-) -> Refined:
+    ocp: OptimalControl, x0: Any = None, *, tolerance: float, most: int = 400, rounds: int = 10,
+    n: int = 4, time: float = 0.0, guess: Any = None, integrator: str | None = None,
+    follow: bool = False, **parameters: Any,
+) -> Refined:  # fmt: skip
     """Solve on finer and finer meshes until the solution holds between the grid points too.
 
     In each round an independent integration (:meth:`Solution.error`) says how far each interval is

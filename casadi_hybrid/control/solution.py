@@ -148,16 +148,9 @@ class Solution(Ended):
 
     @classmethod
     def of(
-        cls,
-        ocp: Statement,
-        laid: Laid,
-        program: Program,
-        x: Array,
-        lam_x: Array,
-        lam_g: Array,
-        stats: Mapping[str, Any],
-        explanation: str = "",
-    ) -> Solution:
+        cls, ocp: Statement, laid: Laid, program: Program, x: Array, lam_x: Array, lam_g: Array,
+        stats: Mapping[str, Any], explanation: str = "",
+    ) -> Solution:  # fmt: skip
         """Read a point of the program."""
         X, Z, U, _, P, T, costs, Y = (
             np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)

@@ -54,17 +54,10 @@ class Statement:
     """
 
     def __init__(
-        self,
-        model: Model,
-        *,
-        duration: float | Free,
-        intervals: int,
-        method: Method | None = None,
-        mesh: Any = None,
-        unroll: bool | None = None,
-        name: str | None = None,
+        self, model: Model, *, duration: float | Free, intervals: int, method: Method | None = None,
+        mesh: Any = None, unroll: bool | None = None, name: str | None = None,
         solver: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
         self.model = model

@@ -102,28 +102,29 @@ class Integrator:
         """Return the step of the model with an integrand (x, z, u, p, t), a column."""
         if model.size("algebraic") and self.plugin == "cvodes":
             raise InputError(f"{model.name} has algebraic states; take Integrator('idas')")
-        symbols, dae = dae_of(model, integrand)
+        dae, of_x, of_z = dae_of(model, integrand)
         solve = ca.integrator("integrate", self.plugin, dae, 0.0, 1.0, dict(self.options))
-        at = [ca.MX.sym("at", *symbol.shape) for symbol in symbols]
-        found = solve(x0=at[0], z0=at[1], p=ca.vertcat(*at[2:]))
-        return ca.Function("step", at, [found["xf"], found["qf"], found["zf"]])
+        at = symbols_of(model, integrand, ca.MX)
+        found = solve(x0=at[0] / of_x, z0=at[1] / of_z, p=ca.vertcat(*at[2:]))
+        return ca.Function("step", at, [found["xf"] * of_x, found["qf"], found["zf"] * of_z])
 
 
-def dae_of(model: Model, integrand: ca.Function) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a step, and an interval from 0 to 1 as CasADi's integrators take it.
+def dae_of(model: Model, integrand: ca.Function) -> tuple[dict[str, Any], ca.DM, ca.DM]:
+    """Return an interval from 0 to 1 as CasADi's integrators take it, and the scales of x and of z.
 
-    Its parameters are (u, v, p, t, dt).
+    Both are divided by these, for tolerances are absolute too; its parameters are (u, v, p, t, dt).
     """
-    x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
+    x, z, u, v, p, t, dt = symbols_of(model, integrand)
+    of_x, of_z = (ca.DM(model.limits(kind, "scale")) for kind in ("state", "algebraic"))
     s = ca.SX.sym("s")
-    here = (x, z, u + s * (v - u), p, t + s * dt)
+    here = (x * of_x, z * of_z, u + s * (v - u), p, t + s * dt)
     dae = {
         "x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt),
-        "ode": dt * _own(model, model.moves.rate, here), "quad": dt * integrand(*here),
+        "ode": dt * _own(model, model.moves.rate, here) / of_x, "quad": dt * integrand(*here),
     }  # fmt: skip
     if model.size("algebraic"):
         dae |= {"z": z, "alg": _own(model, model.moves.equations, here)}
-    return symbols, dae
+    return dae, of_x, of_z
 
 
 class DiscreteMap:

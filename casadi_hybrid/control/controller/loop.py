@@ -66,7 +66,8 @@ def exported(
         softened = Softened(other.solver, own, violations(other, own), prices(problem))
     ahead = None
     if delay.seconds:
-        ahead = Ahead(ocp.model, delay.seconds, *delay.by_intervals())
+        one = program.part(next(iter(fixed)))
+        ahead = Ahead(ocp.model, delay.seconds, *delay.by_intervals(spare.default, one))
     law = Law(
         ocp, program, fixed, limits, spare.default, spare.said, first_guess(ocp.model, "control"),
         answers.search.tolerance, True, softened, ahead,

@@ -142,12 +142,9 @@ class LimitsInC:
         found = []
         for key in ("lbx", "ubx", "lbg", "ubg"):
             rows = self._rows(program, key)
-            columns = ", ".join(
-                f"(const {kind}[]){table(row[k] for row in rows)}"
-                for k, kind in enumerate(
-                    ("int", "int", "double", "int")[: 4 if program.following else 3]
-                )
-            )
+            kinds = ("int", "int", "double", "int")[: 4 if program.following else 3]
+            columns = ", ".join(f"(const {kind}[]){table(row[k] for row in rows)}"
+                                for k, kind in enumerate(kinds))  # fmt: skip
             found.append(f"{{{len(rows)}, {columns}}}")
         return ",\n    ".join(found)
 

@@ -16,7 +16,6 @@ from casadi_hybrid.control.controller.names import after, enumeration, quantitie
 from casadi_hybrid.control.following import Following
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Block, Program, common
-from casadi_hybrid.control.signals import Array
 from casadi_hybrid.engine.export.export import Export
 from casadi_hybrid.engine.export.functions import named, text_of_functions
 
@@ -50,7 +49,6 @@ class Ahead:
     seconds: float
     function: ca.Function
     sent: int
-    start: Array
 
     def write(self, folder: Path, name: str) -> str:
         """Write it into the folder of an export; return the file's name."""
@@ -69,7 +67,6 @@ class Ahead:
             values += np.ravel(self.model.values[name]).tolist() if block is None else rows * [0.0]
         return {
             "delay": True, "delay_seconds": repr(self.seconds), "sent": self.sent,
-            "sent_first": table(np.tile(self.start, self.sent).tolist()),
             "ahead_p": table(of), "ahead_p_count": len(of),
             "ahead_places": max(1, len(of)),
             "ahead_values": table([float(v) for v in values]),

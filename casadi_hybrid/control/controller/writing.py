@@ -217,11 +217,9 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     words |= words_of_following(program.following)
     if law.ahead is not None:
         words |= law.ahead.words(program, law.first)
-    first = {
-        "first_limit": limits.members[0].word if limits.members else "",
-        "first_violated": next(iter(soft_words.get("violated_words", [""]))),
-    }
-    return words | first
+    words["first_limit"] = limits.members[0].word if limits.members else ""
+    words["first_violated"] = next(iter(soft_words.get("violated_words", [""])))
+    return words
 
 
 def _memory(
@@ -250,8 +248,7 @@ def _inputs(law: Law) -> list[Quantity]:
     """The measured state, time where the problem depends on it, parameters and references."""
     ocp = law.ocp
     rows = [(name, s.size, 1, s.unit, "state") for name, s in ocp.model.signals["state"].items()]
-    if _timed(law):
-        rows.append(("time", 1, 1, "", "time"))
+    rows += [("time", 1, 1, "", "time")] * _timed(law)
     for name, signal in _given(ocp).items():
         columns = ocp.intervals + 1 if signal.varying else 1
         own = [set(fixed) for fixed in law.parts.values()]

@@ -27,7 +27,7 @@ from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import plain_step
 
 LEAST = 1e-6
-"""A deviation below this part of the scale is taken as this, where a covariance is singular."""
+"""The least deviation of a direction as a part of its entries' own, of their scales without any."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ class Gaussian:
 
     def whitening(self, scale: Array) -> Array:
         """Return S with SᵀS = P⁻¹; of P that is nearly singular with its least directions up."""
-        values, vectors = np.linalg.eigh(self.covariance / np.outer(scale, scale))
-        return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / scale)
+        own = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))
+        own = np.where(own > LEAST**2 * scale, own, scale)  # else it is none, but for rounding
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(own, own))
+        return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / own)
 
 
 @dataclass(frozen=True)

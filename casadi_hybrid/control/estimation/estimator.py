@@ -77,19 +77,10 @@ class Estimator:
     _of_daes = True
 
     def __init__(
-        self,
-        model: Model,
-        period: float,
-        *,
-        noise: Any,
-        prior: Any,
-        process: Any = None,
-        outputs: Sequence[str] | None = None,
-        x0: Any = None,
-        u0: Any = None,
-        free: Mapping[str, Any] | None = None,
-        step: RungeKutta | Integrator | None = None,
-    ) -> None:
+        self, model: Model, period: float, *, noise: Any, prior: Any, process: Any = None,
+        outputs: Sequence[str] | None = None, x0: Any = None, u0: Any = None,
+        free: Mapping[str, Any] | None = None, step: RungeKutta | Integrator | None = None,
+    ) -> None:  # fmt: skip
         self.sensors = Sensors(model, outputs)
         if model.size("algebraic") and not self._of_daes:
             raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")

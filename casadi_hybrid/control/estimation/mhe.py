@@ -82,23 +82,12 @@ class MHE(Estimator):
     """
 
     def __init__(
-        self,
-        model: Model,
-        period: float,
-        window: int = 10,
-        *,
-        noise: Any,
-        prior: Any,
-        process: Any = None,
-        outputs: Sequence[str] | None = None,
-        x0: Any = None,
-        u0: Any = None,
-        free: Mapping[str, Any] | None = None,
-        arrival: str = "kalman",
-        step: RungeKutta | Integrator | None = None,
-        delay: int = 0,
+        self, model: Model, period: float, window: int = 10, *, noise: Any, prior: Any,
+        process: Any = None, outputs: Sequence[str] | None = None, x0: Any = None, u0: Any = None,
+        free: Mapping[str, Any] | None = None, arrival: str = "kalman",
+        step: RungeKutta | Integrator | None = None, delay: int = 0,
         solver: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.N = count(window, "window", at_least=1)
         one_of(arrival, "arrival", ARRIVALS)
         self.arrival = arrival

@@ -86,17 +86,9 @@ class Measured:
 
 @checked_call
 def measure(
-    law: FeedbackLaw,
-    plant: Callable[[Vector], Vector],
-    u0: Any,
-    noise: Any,
-    *,
-    drift: Any = 0.0,
-    steps: int = 1000,
-    settle: int = 200,
-    runs: int = 200,
-    seed: int = 0,
-) -> Measured:
+    law: FeedbackLaw, plant: Callable[[Vector], Vector], u0: Any, noise: Any, *, drift: Any = 0.0,
+    steps: int = 1000, settle: int = 200, runs: int = 200, seed: int = 0,
+) -> Measured:  # fmt: skip
     """Run a law around a plant with Gaussian noise and return what became of it.
 
     Args:

@@ -27,7 +27,7 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.joint.joint import Joint
 from casadi_hybrid.control.laying import lay_phase
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.signals import Array, by_name, known, spread
+from casadi_hybrid.control.signals import Array, by_name, known, matrix
 
 
 class Scenarios(Joint):
@@ -103,8 +103,8 @@ class Scenarios(Joint):
         h, g = horizons[one], horizons[other]
         for name, where in self.ocp.model.places("control").items():
             signal = self.ocp.model.signals["control"][name]
-            last = signal.linear and k == h.N - 1
-            for at in (k, k + 1) if last else (k,):
+            # One that runs linearly is the same over the interval where it is so at both ends.
+            for at in range(k + (signal.linear and k > 0), k + 1 + signal.linear):
                 assembly.constrain(
                     f"{name}[{at}] of {other} as of {one}", g.W[where, at] - h.W[where, at],
                     [h.first + k], scale=signal.scale, stride=0,
@@ -116,18 +116,25 @@ class Scenarios(Joint):
         """Whether two scenarios cannot be told apart before the interval k."""
         if k < self.shared:
             return True
-        a, b = self.scenarios[one], self.scenarios[other]
-        return all(
-            np.array_equal(self._course(name, a, k), self._course(name, b, k)) for name in {*a, *b}
-        )
+        a, b = ({**self.ocp.declared, **self.scenarios[label]} for label in (one, other))
+        differ = [name for name in self.ocp.given if a[name] is not b[name]]
+        moving = [name for name in differ if callable(a[name]) or callable(b[name])]
+        if any((self._course(name, a[name], k) != self._course(name, b[name], k)).any()
+               for name in differ if name not in moving):  # fmt: skip
+            return False
+        if moving:
+            raise InputError(
+                f"scenarios {one!r} and {other!r} of {self.name} state {moving[0]!r} by a function "
+                "of time, so that when they can be told apart hangs on the time of a step; state "
+                f"numbers, one a grid point, or one function, or give shared={self.ocp.intervals}"
+            )
+        return True
 
-    def _course(self, name: str, values: Mapping[str, Any], k: int) -> Array:
+    def _course(self, name: str, value: Any, k: int) -> Array:
         """The values of a parameter on the intervals before k."""
-        ocp = self.ocp
-        signal = ocp.given[name]
-        value = values.get(name, ocp.declared[name])
-        at = ocp.length * ocp.fractions if signal.varying else np.zeros(1)
-        course = spread(value, signal.size, at, f"value of {name!r}")
+        signal = self.ocp.given[name]
+        columns = self.ocp.intervals + 1 if signal.varying else 1
+        course = matrix(value, signal.size, columns, f"value of {name!r}")
         return course[:, :k] if signal.varying else course
 
 

@@ -211,7 +211,7 @@ class Recorder:
         named = wiring.model is not None
         paths, constraints, changed, unchecked = judged(rows["answer"], states, held, named=named)
         asked = filter(None, (getattr(answer, "asked", None) for answer in rows["answer"]))
-        models = wiring.model, *(problem.model for problem, _ in asked)
+        models = wiring.model, *(problem.model for problem, *_ in asked)
         unseen = [name for model in filter(None, models)
                   for name, signal in model.signals["algebraic"].items() if name not in self.fixed
                   and np.isfinite([signal.lower, signal.upper]).any()]  # fmt: skip

@@ -22,27 +22,14 @@ from casadi_hybrid.control.signals import Array, by_name
 
 @checked_call
 def simulate(
-    plant: Any,
-    controller: Any,
-    estimator: Any = None,
-    *,
-    steps: int,
-    x0: Any,
-    time: float = 0.0,
-    period: float | None = None,
-    noise: Any = None,
-    process_noise: Any = None,
-    delay: int = 0,
-    measurement_delay: int = 0,
-    dropout: float = 0.0,
+    plant: Any, controller: Any, estimator: Any = None, *, steps: int, x0: Any, time: float = 0.0,
+    period: float | None = None, noise: Any = None, process_noise: Any = None, delay: int = 0,
+    measurement_delay: int = 0, dropout: float = 0.0,
     push: Mapping[int, Any] | Callable[[int, float, Array], Any] | None = None,
     parameters: Mapping[str, Any] | Callable[[float], Mapping[str, Any]] | None = None,
-    u0: Any = None,
-    seed: int = 0,
-    cost: Any = None,
-    limits: Mapping[str, Any] | None = None,
+    u0: Any = None, seed: int = 0, cost: Any = None, limits: Mapping[str, Any] | None = None,
     progress: bool = False,
-) -> Run:
+) -> Run:  # fmt: skip
     """Simulate a plant under feedback and return the record.
 
     At step k, at the time t_k = time + k·period:

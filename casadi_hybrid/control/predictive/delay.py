@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -17,16 +20,19 @@ from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
 
 _SAME = 1e-9
 """Part of the delay by which times may differ and still be the same."""
-_FINER = 4
-"""Steps of the prediction for one of the problem's."""
+_FINER, _STEPS = 4, (4, 8, 16, 32, 64)
+"""Steps of the prediction for one of the problem's; those tried in C, an interval."""
+_NEAR, _PART = 1e-6, 1e-3
+"""How near these come to the integrator, and by what states are changed to see, of the scale."""
 
 
 class Delay:
     """Predicts the state at which a control takes effect.
 
     A control that is sent at t acts from t + d on, until the next one does. So the state at t + d
-    follows from that at t and the controls sent before; of none it is the model's guess. ``delay``
-    is d, :attr:`seconds`, or of type int a number of periods.
+    follows from that at t and the controls sent before; until the first acts it is what was applied
+    before, the model's guess by default. ``delay`` is d, :attr:`seconds`, or of type int a number
+    of periods.
     """
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
@@ -46,19 +52,21 @@ class Delay:
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        self._plant, self._steps = None, _FINER
+        self._plant, self._finer = None, None
         if self.seconds:
             own = getattr(ocp.method, "step", None)
-            finer = None
             if isinstance(own, RungeKutta):
-                self._steps = _FINER * own.steps
-                finer = RungeKutta(self._steps)
-            self._plant = Plant(ocp.model, step, step=finer)
+                self._finer = RungeKutta(_FINER * own.steps)
+            self._plant = Plant(ocp.model, step, step=self._finer)
         self.reset()
 
     def reset(self) -> None:
         """Forget what was sent."""
         self._sent: list[tuple[float, Array]] = []
+
+    def begin(self, control: Array) -> None:
+        """Take what acts until the first control that is sent does."""
+        self._sent = self._sent or [(-np.inf, control)]
 
     def note(self, time: float, control: Array) -> None:
         """Remember what was sent at a time."""
@@ -67,53 +75,81 @@ class Delay:
             while len(self._sent) > 1 and self._sent[1][0] <= time:
                 del self._sent[0]  # another one acts already
 
-    def by_intervals(self) -> tuple[ca.Function, int, Array]:
-        """Return the prediction where a control is sent every interval, for C.
+    def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int]:
+        """Return (x, sent, p, t) → x one delay later, for C, and how many columns ``sent`` has.
 
-        What has no Runge–Kutta steps of its own is predicted by such ones, four an interval.
-
-        Returns:
-            (x, sent, p, t) → x one delay later, with the controls sent, a column each, the oldest
-            first; how many of these; and each before the first step.
+        A control is sent every interval, the oldest first. What has no Runge–Kutta steps of its own
+        takes as many as agree with the integrator, near the program's state and the control u.
         """
         assert self._plant is not None
-        model = self._plant.model
-        if model.size("algebraic"):
+        if (model := self._plant.model).size("algebraic"):
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
-        f = plain_step(step_of(model, RungeKutta(self._steps), RungeKutta()), model)
-        whole = int(np.floor(self.seconds / self._step + _SAME))
-        rest = self.seconds - whole * self._step
-        lengths = whole * [self._step]
-        if rest > _SAME * self.seconds:
-            lengths.insert(0, rest)
+        f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - _SAME))
         x, p, t = (ca.MX.sym(name, f.size1_in(k)) for name, k in (("x", 0), ("p", 4), ("t", 5)))
-        sent, z = ca.MX.sym("sent", f.size1_in(2), len(lengths)), ca.MX(f.size1_in(1), 1)
-        after, at = x, t
-        for k, length in enumerate(lengths):
-            after = f(after, z, sent[:, k], sent[:, k], p, at, length)[0]
-            at = at + length
-        return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths), self._plant.start()
+        sent, z = ca.MX.sym("sent", f.size1_in(2), count), ca.MX(f.size1_in(1), 1)
+        after, at, length = x, t, self.seconds - (count - 1) * self._step
+        for v in ca.horzsplit(sent):
+            after = f(after, z, v, v, p, at, length)[0]
+            at, length = at + length, self._step
+        return ca.Function("ahead", [x, sent, p, t], [after]), count
 
-    def ahead(self, x: Array, time: float, program: Program) -> Array:
-        """Return the state one delay after ``time``, the program's parameters held."""
-        if self._plant is None:
-            return x
+    def _in_c(self, u: Array, program: Program) -> ca.Function:
+        """The step of the prediction in C."""
+        plant = self._know(program)
+        model, near = plant.model, []
+        if model.discrete or self._finer:
+            return plain_step(step_of(model, self._finer, RungeKutta()), model)
+        scale = model.limits("state", "scale")
+        x = np.concatenate([program.parameters[f"initial {name}"].read(program.p)[:, 0]
+                            for name in model.signals["state"]])  # fmt: skip
+        by, *sides = (model.limits("control", what) for what in ("scale", "lower", "upper"))
+        for sign in (0, 1, -1):
+            y, v = x + sign * _PART * scale, np.clip(u + sign * by, *sides)
+            with suppress(RuntimeError):  # the model may not be defined there
+                near.append((y, v, plant.step(y, v)))
+        for steps in _STEPS:
+            other = Plant(model, self._step, step=RungeKutta(steps), parameters=plant.parameters)
+            gaps = [(other.step(y, v) - after) / scale for y, v, after in near]
+            if np.max(np.abs(gaps), initial=0.0) <= _NEAR:
+                return plain_step(RungeKutta(steps), model)
+        raise InputError(
+            f"{model.name} has no prediction over a delay in C: over an interval of {self._step:g} "
+            f"s not even {_STEPS[-1]} Runge-Kutta steps follow the integrator. Take shorter "
+            "intervals, or a model without its fastest parts"
+        )
+
+    def _know(self, program: Program) -> Plant:
+        """Return what predicts, with a program's parameters."""
+        assert self._plant is not None
         for name in self._plant.model.signals["parameter"]:
             if name in program.parameters:
                 values = program.parameters[name].read(program.p)
                 self._plant.parameters[name] = values[:, 0]
-        slack = _SAME * self.seconds
-        if self._plant.model.discrete:
-            times = time + self._step * np.arange(round(self.seconds / self._step) + 1)
-        else:
-            edges = [t for t, _ in self._sent if slack < t - time < self.seconds - slack]
-            times = np.array([time, *edges, time + self.seconds])
-        for begin, end in pairwise(times.tolist()):
+        return self._plant
+
+    def ahead(self, x: Array, time: float, program: Program, courses: Mapping[str, Any]) -> Array:
+        """Return the state one delay after ``time``, the program's parameters held.
+
+        Of ``courses``, functions of time, the value in the middle of every piece counts, none
+        longer than an interval; of a discrete model that at the beginning of every step.
+        """
+        if self._plant is None:
+            return x
+        slack, plant = _SAME * self.seconds, self._know(program)
+        model = plant.model
+        moving = {name: f for name, f in courses.items() if name in model.signals["parameter"]}
+        edges = time + self._step * np.arange(1, self.seconds / self._step)
+        if not model.discrete:
+            edges = np.sort([*(t for t, _ in self._sent), *(edges if moving else ())])
+        inner = edges[(edges - time > slack) & (time + self.seconds - edges > slack)].tolist()
+        for begin, end in pairwise([time, *inner, time + self.seconds]):
+            at = begin if model.discrete else (begin + end) / 2
+            plant.parameters |= {name: np.ravel(f(at)) for name, f in moving.items()}
             acting = [control for t, control in self._sent if t <= begin + slack]
-            u = acting[-1] if acting else self._plant.start()
-            x = self._plant.step(x, u, begin, period=end - begin)
+            u = acting[-1] if acting else plant.start()
+            x = plant.step(x, u, begin, period=end - begin)
         if not np.isfinite(x).all():
-            raise ArithmeticError(f"{self._plant.model.name} comes to a state that is not finite")
+            raise ArithmeticError(f"{model.name} comes to a state that is not finite")
         return x

@@ -109,18 +109,10 @@ class MPC:
     """
 
     def __init__(
-        self,
-        ocp: Problem,
-        *,
-        deadline: float | None = None,
-        iterations: int | None = None,
-        fallback: Fallback | None = None,
-        default: Any = None,
-        soften: Soft | float | None = 1e4,
-        tolerance: float = 1e-4,
-        period: float | None = None,
-        delay: float | int = 0,
-    ) -> None:
+        self, ocp: Problem, *, deadline: float | None = None, iterations: int | None = None,
+        fallback: Fallback | None = None, default: Any = None, soften: Soft | float | None = 1e4,
+        tolerance: float = 1e-4, period: float | None = None, delay: float | int = 0,
+    ) -> None:  # fmt: skip
         refuse(ocp)
         for value, name in ((deadline, "deadline"), (period, "period")):
             if value is not None:
@@ -216,8 +208,9 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
-        if self.applied is not None:  # for a problem that asks for it
+        if self.applied is not None:  # for a delay, and for a problem that asks for it
             applied = self._one.model.vector("control", self.applied, "applied")
+            self._delay.begin(applied)
             before = {name: applied[self._places[of]] for name, of in self._one.lagged.items()}
             parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
@@ -257,7 +250,7 @@ class MPC:
         self.records.append(record)
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})
-        asked = self.ocp, question.program
+        asked = self.ocp, question.program, self._courses(question.parameters)
         return Step(control, status, reason, answer.violated, record, asked, plan, stats,
                     self._places)  # fmt: skip
 
@@ -373,7 +366,8 @@ class MPC:
         if self._delay.seconds and not flaw:
             try:
                 one = program.part(next(iter(self.ocp.prefixed)))
-                state = self._delay.ahead(state, at - self._delay.seconds, one)
+                late, courses = self._delay.seconds, self._courses(given)
+                state = self._delay.ahead(state, at - late, one, courses)
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"
             program = numbers(state, at, given)
@@ -382,6 +376,12 @@ class MPC:
         if (inside != state).any():
             state, program = inside, numbers(inside, at, given)
         return Question(program, state, at, given, far), flaw
+
+    def _courses(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The references that are functions of time at a step, of scenarios the nominal one's."""
+        if isinstance(self.ocp, Scenarios):
+            given = self.ocp._parameters(next(iter(self.ocp.parts)), given)
+        return {n: v for n, v in {**self._one.declared, **given}.items() if callable(v)}
 
     def _keep(self, found: Found) -> None:
         if found.usable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.loop.table import Table
+from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, places
 from casadi_hybrid.control.terms import Constraint
 
@@ -32,8 +34,8 @@ def judged(
     if first is None:
         return {}, {}, (), ()
     ocp, model, prefix = first[0].nominal, first[0].model, next(iter(first[0].prefixed))
-    *_, last = lasting = list(accumulate(asked, lambda old, new: new or old, initial=first))[1:]
-    programs = [program.part(prefix) for _, program in [*lasting, last]]
+    lasting = list(accumulate([*asked, None], lambda old, new: new or old, initial=first))[1:]
+    programs = [program.part(prefix) for _, program, _ in lasting]
     own = {f"limits of {name}" for name in ocp.softened}  # judged as those of the states
     paths = {f"path {c.name}" if c.name in states or c.name in held else c.name: c
              for c in ocp.constraints if c.place == "path" and c.name not in own}  # fmt: skip
@@ -41,7 +43,8 @@ def judged(
     unseen = ca.vertcat(model.stacked("algebraic"), *chosen)
     seen = {name: c for name, c in paths.items() if not ca.depends_on(c.expression, unseen)}
     X, W = states.values, held.values
-    P = np.array([np.append(part.stacked(ocp.given, 0), ocp.length) for part in programs]).T
+    P = np.array([_given(ocp, part, courses, time) for part, (*_, courses), time in
+                  zip(programs, lasting, states.times, strict=True)]).T  # fmt: skip
     try:
         if named:
             X, W = (np.vstack([table.rows(name) for name in model.signals[kind]])
@@ -56,3 +59,13 @@ def judged(
     rows = {name: value.full() for name, value in zip(seen, found, strict=True)}
     unchecked = tuple(name for name in paths if name not in seen)
     return rows, seen, [program.limits for program in programs], unchecked
+
+
+def _given(ocp: Any, part: Program, courses: Mapping[str, Any], time: float) -> Array:
+    """The parameters of a step and the length; references are those at the time, or the first."""
+    grid = part.parameters["time"].read(part.p)[0, 0] + ocp.length * (ocp.fractions - 1e-9)
+    values = part.stacked(ocp.given, max(int(np.searchsorted(grid, time, side="right")) - 1, 0))
+    for name, course in courses.items():
+        with suppress(Exception):  # at the end, which no step was asked
+            values[places(ocp.given)[name]] = np.ravel(course(time))
+    return np.append(values, ocp.length)

@@ -147,7 +147,8 @@ class Step:
         reason: a sentence, why the status is not ``solved``; empty where it is.
         violated: of a softened plan by how much each limit is exceeded, in its unit.
         record: the telemetry.
-        asked: the problem, and its program with the numbers and limits of the step.
+        asked: the problem, its program with the numbers and limits of the step, and the references
+            that are functions of time.
     """
 
     control: Array
@@ -155,7 +156,7 @@ class Step:
     reason: str
     violated: Mapping[str, float]
     record: Record
-    asked: tuple[Any, Program] = field(repr=False)
+    asked: tuple[Any, Program, Mapping[str, Any]] = field(repr=False)
     _plan: Plan | None = field(repr=False)
     _stats: Mapping[str, Any] = field(repr=False)
     _places: Mapping[str, slice] = field(repr=False)

@@ -248,7 +248,7 @@ class _StuckError(Exception):
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     """The same by CasADi's integrators."""
     model = dense.ocp.model
-    _, dae = dae_of(model, nothing(model))
+    dae, of_x, of_z = dae_of(model, nothing(model))
     options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
                "show_eval_warnings": False}  # fmt: skip
     solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)
@@ -259,9 +259,9 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
         near = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
         numbers = np.concatenate((dense.U[:, k], dense.V[:, k], own, interval))
         try:
-            found = solve(x0=start, z0=near, p=numbers)
+            found = solve(x0=start / of_x, z0=near / of_z, p=numbers)
         except RuntimeError:
             return np.full((start.size, fractions.size), np.nan)
-        return np.asarray(found["xf"].full(), dtype=float)
+        return np.asarray(found["xf"].full() * of_x.full(), dtype=float)
 
     return flow

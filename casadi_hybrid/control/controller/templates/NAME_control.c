@@ -106,7 +106,6 @@ static const bounds of_soft_limits[] = {@soft_bounds@};
 int @NAME@_ahead(const double **arg, double **res, int *iw, double *w, int mem);
 static const int ahead_p[] = @ahead_p@;
 static const double ahead_scale[] = @ahead_scales@, ahead_value[] = @ahead_values@;
-static const double sent_first[] = @sent_first@;
 
 @end@
 void @NAME@_begin(@NAME@_controller *controller) {
@@ -120,9 +119,6 @@ void @NAME@_begin(@NAME@_controller *controller) {
 @end@
 @if limited@
     controller->limits = as_written;
-@end@
-@if delay@
-    memcpy(controller->sent, sent_first, sizeof controller->sent);
 @end@
     memcpy(controller->applied, at_first, sizeof controller->applied);
     controller->tolerance = @tolerance@;
@@ -444,6 +440,11 @@ int @NAME@_step(@NAME@_controller *controller, const @NAME@_inputs *inputs,
 @end@
     double *u = (double *)outputs;
     int i, by = @UPPER@_BY_LAST_PLAN, far;
+@if delay@
+    for (i = 0; !controller->begun && i < @sent@; i++)
+        memcpy(controller->sent + i * @UPPER@_OUTPUTS, controller->applied,
+               sizeof controller->applied);
+@end@
     if (controller->begun) move_on(controller); /* an interval has gone by since the last step */
     controller->begun = 1;
     far = take(controller, (const double *)inputs);
