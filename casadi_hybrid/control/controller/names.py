@@ -102,7 +102,10 @@ _SIDES = "lower", "upper"
 
 
 class LimitsInC:
-    """The limits that a problem declares: a side of each a member of a structure, with values."""
+    """The limits that a problem declares: a side of each a member of a structure, with values.
+
+    That of a row whose limit is an expression is none of them, it limits the difference.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -110,7 +113,7 @@ class LimitsInC:
             (name, side): np.full(value.size, np.nan) if limits.follows(name, side) else value
             for name, declared in limits.declared.items()
             for side, value in zip(_SIDES, limits.now(name), strict=True)
-            if np.isfinite(getattr(declared, side)).any()
+            if np.isfinite(getattr(declared, side)).any() and not getattr(declared, "less", False)
         }
         rows = [(f"{name} {side}", value.size, 1, limits.declared[name].unit, "limit")
                 for (name, side), value in now.items()]  # fmt: skip
