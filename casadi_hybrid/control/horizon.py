@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -62,7 +63,7 @@ class Horizon:
         """Number of intervals."""
         return int(self.fractions.size) - 1
 
-    @property
+    @cached_property
     def sizes(self) -> Array:
         """Of the rows of the equations: how far the scales of z move them at the guess, up to 1."""
         model, kinds = self.model, ("state", "algebraic", "control")

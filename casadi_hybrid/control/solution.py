@@ -370,6 +370,6 @@ class Solution(Ended):
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        told = {"units": self.units, "costs": self.costs}
-        saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers, **told)
+        saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers,
+                                 units=self.units, costs=self.costs)  # fmt: skip
         return saved.write(path)

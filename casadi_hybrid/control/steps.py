@@ -146,7 +146,8 @@ class DiscreteMap:
 
 def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator) -> Any:
     """Return the step of a model: a discrete one's own, the one given, IDAS of a DAE, another."""
-    step = otherwise if step is None and not model.size("algebraic") else step or Integrator("idas")
+    if step is None:
+        step = Integrator("idas") if model.size("algebraic") else otherwise
     check_step(step)
     return DiscreteMap() if model.discrete else step
 

@@ -104,8 +104,9 @@ class JointSolution(Ended):
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
         costs = {name: part.objective for name, part in self.parts.items()}
-        told = {"units": units, "costs": costs}
-        return storing.Saved.of(self, self.program.name, rows, multipliers, **told).write(path)
+        saved = storing.Saved.of(self, self.program.name, rows, multipliers,
+                                 units=units, costs=costs)  # fmt: skip
+        return saved.write(path)
 
     @property
     def links(self) -> dict[str, Array]:
@@ -242,7 +243,7 @@ class Joint:
             own = replace(program.part(f"{label}/"), following=None)
             laid = replace(self.laid[label], program=own)
             at = part, laid, x0 if self._begins(label) else None, time
-            values = self._parameters(label, parameters)
+            values = self.parameters_of(label, parameters)
             found = (with_numbers(*at, values)[0] if guess is None
                      else start_values(*at, guess.get(label), values))  # fmt: skip
             program = replace(program, **found.arguments)
@@ -282,7 +283,8 @@ class Joint:
         """Parameters that every part brings along."""
         return set.intersection(*(set(self._fixed(label)) for label in self.parts))
 
-    def _parameters(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def parameters_of(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the numbers of a part, its own among them, of those given to all."""
         own, freed = self.parts[label].given, self.parts[label].freed
         values = dict(self._fixed(label))
         everyones = {name for part in self.parts.values() for name in part.given}

@@ -380,7 +380,7 @@ class MPC:
     def _courses(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The references that are functions of time at a step, of scenarios the nominal one's."""
         if isinstance(self.ocp, Scenarios):
-            given = self.ocp._parameters(next(iter(self.ocp.parts)), given)
+            given = self.ocp.parameters_of(next(iter(self.ocp.parts)), given)
         return {n: v for n, v in {**self._one.declared, **given}.items() if callable(v)}
 
     def _keep(self, found: Found) -> None:
