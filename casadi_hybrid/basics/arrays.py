@@ -58,7 +58,7 @@ def distinct(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.in
 
     As of ``numpy.unique``, which asks a dozen questions first.
     """
-    order = numbers.argsort()
+    order = numbers.argsort(kind="stable")
     increasing = numbers[order]
     first = np.ones(numbers.size, dtype=bool)
     np.not_equal(increasing[1:], increasing[:-1], out=first[1:])

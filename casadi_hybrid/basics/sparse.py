@@ -31,6 +31,11 @@ class Pattern:
         cols = np.repeat(np.arange(sparsity.size2()), np.diff(sparsity.colind()))
         return cls(sparsity.shape, np.array(sparsity.row(), dtype=np.intp), cols)
 
+    def sparsity(self) -> ca.Sparsity:
+        """The same as a CasADi sparsity."""
+        begins = starts(self.cols, self.shape[1])
+        return ca.Sparsity(*self.shape, begins.tolist(), self.rows.tolist())
+
     @classmethod
     def ordered(cls, shape: tuple[int, int], rows: Any, cols: Any) -> tuple[Pattern, Index]:
         """Return the pattern of entries given in any order, and where each of them went.

@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import address, distinct
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import Layout, starts
 from casadi_hybrid.engine.header import C
@@ -65,7 +65,7 @@ def partners(library: ct.CDLL, K: Compressed, values: Vector | None = None) -> I
 
 def eliminations(
     K: Compressed, partner: Integers, curved: NDArray[np.bool_]
-) -> tuple[Integers, Integers]:
+) -> tuple[Vector, Vector]:
     """When each row of K is eliminated, rows of one number together, and that for a fixed order.
 
     An approximate minimum degree order of the graph whose vertices are the pairs. ``curved`` says
@@ -73,12 +73,11 @@ def eliminations(
     is no pivot before a row of its own is eliminated.
     """
     when, group = _order(K, partner)
-    free = _numbered(when, group)
+    turn = when[group]
     flat = np.flatnonzero(~curved & (partner[: K.n] < 0))
     if not flat.size:
-        return free, free
+        return turn, turn
     # A variable without curvature comes after what lends it some: a row with a curved partner.
-    turn = when[group]
     for j in flat:
         rows = K.rows[K.starts[j] : K.starts[j + 1]]
         rows = rows[rows >= K.n]
@@ -86,26 +85,26 @@ def eliminations(
             lent = rows[(partner[rows] >= 0) & curved[partner[rows]]]
             after = turn[lent].min() if lent.size else turn[rows].max()
             when[group[j]] = max(turn[j], after + 0.5)
-    return free, _numbered(when, group)
+    place = np.empty(when.size)
+    place[np.argsort(when, kind="stable")] = np.arange(when.size)
+    return turn, place[group]
 
 
 def _order(K: Compressed, partner: Integers) -> tuple[Vector, NDArray[np.intp]]:
     """When the vertices are eliminated, and which of them each row of K belongs to."""
-    label = np.arange(K.size)
-    rows = np.flatnonzero(partner[K.n :] >= 0) + K.n
-    label[rows] = partner[rows]
-    vertices, group = distinct(label)
-    count = vertices.size
+    of_row = partner >= 0
+    of_row[: K.n] = False
+    count = K.size - int(of_row.sum())
+    group = np.cumsum(~of_row) - 1
+    group[of_row] = group[partner[of_row]]
     a, b = group[K.rows], group[K.cols]
-    pattern = ca.Sparsity.triplet(count, count, a.tolist(), b.tolist())
+    off = a != b
+    pattern = ca.Sparsity.triplet(count, count, a[off].tolist(), b[off].tolist())
+    # CasADi's function writes beyond its memory where the diagonal is not full.
+    pattern = pattern + pattern.T + ca.Sparsity.diag(count)
     when = np.empty(count)
-    when[np.array((pattern + pattern.T).amd(), dtype=np.intp)] = np.arange(count)
+    when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count)
     return when, group
-
-
-def _numbered(when: Vector, group: NDArray[np.intp]) -> Integers:
-    """The order of the vertices without gaps and fractions, row by row."""
-    return np.asarray(np.argsort(np.argsort(when))[group], dtype=np.int32)
 
 
 class Tables(NamedTuple):
@@ -118,7 +117,7 @@ class Tables(NamedTuple):
     arrays: tuple[Integers, ...]
 
 
-def tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
+def tables_of(library: ct.CDLL, K: Compressed, group: Vector) -> Tables:
     """The analysis for chosen pivots, fronts being eliminated in this order.
 
     Raises:
@@ -134,7 +133,7 @@ def tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
     return Tables(made, (*kept, tables))
 
 
-def fixed_tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
+def fixed_tables_of(library: ct.CDLL, K: Compressed, group: Vector) -> Tables:
     """The analysis for this fixed order; of size 0 where it has too many products."""
     made, (kept, given, work) = C.hybrid_fixed(), _given(library, K, group)
     needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
@@ -145,7 +144,7 @@ def fixed_tables_of(library: ct.CDLL, K: Compressed, group: Integers) -> Tables:
 
 
 def _given(
-    library: ct.CDLL, K: Compressed, group: Integers
+    library: ct.CDLL, K: Compressed, group: Vector
 ) -> tuple[tuple[Integers, ...], tuple[int, ...], Integers]:
     """Arrays of the pattern, what C is given of them, and room to work in."""
     arrays = K.starts, K.rows, np.ascontiguousarray(group, dtype=np.int32)

@@ -128,6 +128,8 @@ class Functions:
     @cached_property
     def entries(self) -> tuple[Pattern, Pattern]:
         """Where the nonzeros of J_h and of ∇²ₓₓL lie."""
+        if self.assemblies is not None:
+            return self.assemblies[0].pattern, self.assemblies[1].pattern
         return Pattern.of(self.jacobian_sparsity), Pattern.of(self.hessian_sparsity)
 
     @cached_property

@@ -46,9 +46,9 @@ class Composed(InParts):
         for level in levels:
             for group in level.groups:
                 self._summed[group.ravel()] = True
-        self._outs = np.full((total, 2), -1, np.int32)
+        self._outs = np.full((2, total), -1, np.int32)
         there = found >= 0
-        self._outs[found[there]] = assembly.places[there]
+        self._outs[:, found[there]] = assembly.places[there].T
         self._place = np.full(total, -1, np.int32)  # in v, of each number that is part of a sum
         self._copies: list[tuple[Any, Any]] = []
         zero = self._of_constant(np.zeros(1))
@@ -92,12 +92,15 @@ class Composed(InParts):
         values = np.flatnonzero(kept)
         shape, leaves = _shape(graph, values)
         local = np.cumsum(kept) - 1
+        numbers = slice(piece.begin, piece.begin + piece.count * piece.width)
         shape_of_all = piece.count, piece.width
-        numbers = piece.begin + np.arange(piece.count * piece.width).reshape(shape_of_all)
-        outs, there = self._outs[numbers], (self._outs[numbers] >= 0).sum(axis=2)
+        place = self._place[numbers].reshape(shape_of_all)
+        summed = self._summed[numbers].reshape(shape_of_all)
+        outs = self._outs[:, numbers].reshape(2, *shape_of_all)
+        there = (outs >= 0).sum(axis=0, dtype=np.int8)
         # What goes to as many outputs from each element, and to no sum, goes there at once.
         direct = (there[0] > 0) & (there == there[0]).all(axis=0)
-        direct &= ~self._summed[numbers].any(axis=0)
+        direct &= ~summed.any(axis=0)
         leaving: dict[int, list[Any]] = {}
         handed: dict[int, Any] = {}
         for i, value in enumerate(graph.result.tolist()):
@@ -105,15 +108,15 @@ class Composed(InParts):
                 source = leaf_at(value)
             elif direct[i]:
                 to = leaving.setdefault(int(local[value]), [])
-                to.extend(outs[:, i, j] for j in range(int(there[0, i])))
+                to.extend(outs[j, :, i] for j in range(int(there[0, i])))
                 continue
             else:
                 if value not in handed:
                     handed[value] = self._handed(piece.count)
                 source = handed[value]
-            self._place[numbers[:, i]] = source
+            place[:, i] = source
             for j in range(2):
-                self._copy(source, outs[:, i, j])
+                self._copy(source, outs[j, :, i])
         columns = []
         ends = {int(local[value]): place for value, place in handed.items()}
         for k in sorted(leaving.keys() | ends.keys()):
@@ -156,13 +159,13 @@ class Composed(InParts):
         shape[:, 0] = NUMBER["ADD"]
         shape[:, 1], shape[:, 2] = np.arange(n - 1) - 1, -3 - np.arange(n - 1)
         shape[0, 1] = -2
-        outs, summed = self._outs[numbers], self._summed[numbers]
-        there = (outs >= 0).sum(axis=1)
+        outs, summed = self._outs[:, numbers], self._summed[numbers]
+        there = (outs >= 0).sum(axis=0)
         for how_many in without_repetition(there[~summed]).tolist():
             mine = ~summed & (there == how_many)
             made = shape.copy()
             made[-1, 3] = 1 + 2 * how_many
-            self._run(made, read[mine], list(outs[mine].T[:how_many]), sharing=False)
+            self._run(made, read[mine], list(outs[:how_many, mine]), sharing=False)
         if summed.any():
             made = shape.copy()
             made[-1, 3] = 2

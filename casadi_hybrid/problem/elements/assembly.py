@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import without_repetition
-from casadi_hybrid.basics.sparse import Pattern, starts
+from casadi_hybrid.basics.sparse import Pattern
 from casadi_hybrid.problem.elements.element import Elements, Kind, Places
 
 LONGEST = 16
@@ -65,6 +65,7 @@ class Assembly:
         labels: of the problem function's inputs and outputs.
         pieces: what makes the numbers.
         sparsity: of each output; their nonzeros follow one another.
+        pattern: of the last output.
         source, target: each of these numbers is part of that sum.
         places: of each sum the one or two nonzeros that it is, -1 for no second.
     """
@@ -72,6 +73,7 @@ class Assembly:
     labels: tuple[tuple[str, ...], tuple[str, ...]]
     pieces: tuple[Piece, ...]
     sparsity: tuple[ca.Sparsity, ...]
+    pattern: Pattern
     source: Places
     target: Places
     places: Places
@@ -163,16 +165,16 @@ def first_assembly(elements: Elements) -> Assembly:
         )
         begin += kind.count * piece.width
     at, row, column = (_flat([one[i] for one in entries]) for i in range(3))
-    J, place = _pattern(elements.m, n, row, column)
+    J, place = Pattern.ordered((elements.m, n), row, column)
     source.append(at)
-    target.append(1 + n + rows.size + place)
+    target.append(place.astype(np.int32) + (1 + n + rows.size))
     column_of_h = ca.Sparsity.triplet(elements.m, 1, rows.tolist(), [0] * rows.size)
-    sparsity = ca.Sparsity.dense(1, 1), ca.Sparsity.dense(n, 1), column_of_h, J
+    sparsity = ca.Sparsity.dense(1, 1), ca.Sparsity.dense(n, 1), column_of_h, J.sparsity()
     total = sum(one.nnz() for one in sparsity)
     places = np.full((total, 2), -1, np.int32)
     places[:, 0] = np.arange(total)
     labels = ("x", "p"), ("f", "grad_f", "h", "jac_h")
-    return Assembly(labels, tuple(pieces), sparsity, _flat(source), _flat(target), places)
+    return Assembly(labels, tuple(pieces), sparsity, J, _flat(source), _flat(target), places)
 
 
 def second_assembly(elements: Elements) -> Assembly:
@@ -196,12 +198,13 @@ def second_assembly(elements: Elements) -> Assembly:
     keys, target = np.unique(row * np.int64(n) + column, return_inverse=True)
     row, column = keys // n, keys % n
     off = row != column
-    H, place = _pattern(n, n, np.append(row, column[off]), np.append(column, row[off]))
+    H, place = Pattern.ordered((n, n), np.append(row, column[off]), np.append(column, row[off]))
     places = np.full((keys.size, 2), -1, np.int32)
     places[:, 0] = place[: keys.size]
     places[off, 1] = place[keys.size :]
     labels = ("x", "lam", "p"), ("hess_lag",)
-    return Assembly(labels, tuple(pieces), (H,), _flat(source), _flat([target]), places)
+    sums = _flat(source), _flat([target])
+    return Assembly(labels, tuple(pieces), (H.sparsity(),), H, *sums, places)
 
 
 def _curved(kind: Kind) -> bool:
@@ -211,12 +214,6 @@ def _curved(kind: Kind) -> bool:
 def _flat(parts: list[Places]) -> Places:
     parts = [np.zeros(0, np.int32), *(part.ravel() for part in parts)]
     return np.concatenate(parts, dtype=np.int32)
-
-
-def _pattern(m: int, n: int, rows: Places, columns: Places) -> tuple[ca.Sparsity, Places]:
-    """The pattern with these nonzeros, and the place of each in it; entries may come twice."""
-    pattern, place = Pattern.ordered((m, n), rows, columns)
-    return ca.Sparsity(m, n, starts(pattern.cols, n).tolist(), pattern.rows.tolist()), place
 
 
 def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Function:
