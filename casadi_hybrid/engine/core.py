@@ -156,27 +156,29 @@ class Core:
     def _bind(self, library: Any, problem: Problem) -> None:
         """Have C call the functions of the problem."""
         functions, data, lists = problem.functions, self.plan.data, None
-        entries: tuple[Any, Any]
         if self._evaluate is None:
             sizes = data.n_x, data.n_g, data.n_p
             self.python = PythonFunctions(functions, sizes, self._end)
-            entries = self.python.first, self.python.second
+            self._call_by(self.python.first, self.python.second)
         else:
+            lists, self.awaited = forms_of(problem)
+        if lists is not None:
+            self._serve(lists, STAGED)
+        elif self._evaluate is not None:
             both = [f for f in (functions.first, functions.curvature) if f is not None]
             buffers = [buffer_of(one, self._evaluate) for one in both]
             self._buffers = C.hybrid_buffers(*(made for made, _ in buffers))
             self._kept.append(buffers)
-            entries = library.hybrid_buffered_first, library.hybrid_buffered_second
             self._functions.self = ct.addressof(self._buffers)
-            lists, self.awaited = forms_of(problem)
-        self._functions.first, self._functions.second = (ct.cast(one, c_void_p) for one in entries)
+            self._call_by(library.hybrid_buffered_first, library.hybrid_buffered_second)
         if functions.curvature is None:
             room = np.empty(library.hybrid_secants_doubles(ct.byref(data)))
             self._secants = C.hybrid_secants(address(room))
             self._kept.append(room)
             self._functions.secants = ct.addressof(self._secants)
-        if lists is not None:
-            self._serve(lists, STAGED)
+
+    def _call_by(self, *entries: Any) -> None:
+        self._functions.first, self._functions.second = (ct.cast(one, c_void_p) for one in entries)
 
     def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
         """Set the numbers of the next solve, multipliers and working set being those of a start."""

@@ -21,6 +21,7 @@ from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.sparse import Layout, Pattern, starts
+from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, partners, tables_of
 from casadi_hybrid.point.limits import Limits, floor_of
@@ -158,11 +159,13 @@ def _sizes(problem: Problem) -> Vector:
     """
     if not problem.m:
         return np.zeros(0)
-    first = Buffered(problem.functions.first)
-    values = first.out[first.parts[3]]
+    first, (lists, _) = problem.functions.first, forms_of(problem)
+    point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
+    values = np.zeros(first.nnz_out())
     with suppress(RuntimeError):  # of a function of the problem that raises
-        first(*((37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)))
-    return np.where(np.isfinite(values), values, 1.0)
+        values = Buffered(first)(*point) if lists is None else lists.call(0, *point)
+    J = values[first.nnz_out() - first.nnz_out(3) :]
+    return np.where(np.isfinite(J), J, 1.0)
 
 
 _lock = threading.Lock()
