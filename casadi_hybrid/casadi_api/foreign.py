@@ -215,7 +215,7 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
 def _meant(name: str) -> str:
     """The translated option that a misspelt one is nearest to, in brackets."""
     close = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close and close[0] != name else ""
 
 
 def _from_ipopt(

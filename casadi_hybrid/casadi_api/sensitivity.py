@@ -230,7 +230,7 @@ class Sensitivities:
     def _named(self, which: Indices) -> str:
         """Limits in words, with a verb: ``a, b and c lie``, of many the first four."""
         of_x, of_g = self.names()
-        names = [*dict.fromkeys([*of_g, *of_x][i] or "another part's" for i in which)]
+        names = [*dict.fromkeys([*of_g, *of_x][i] or "a limit of another part" for i in which)]
         if len(names) > 5:
             names[4:] = [f"{len(names) - 4} more"]
         *some, last = names

@@ -47,8 +47,8 @@ class NlpSolver(Signature):
     of any Function.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, in a form that
-    ``ca.Function`` reads as well. CasADi can write no Python code, so :meth:`generate` of a graph
-    around it is not available.
+    ``ca.Function`` reads as well. CasADi cannot write it as C: neither :meth:`generate` nor that of
+    a graph around it is available, :meth:`export` is.
 
     In a graph and in a map solves run without Python's lock, so that ``map(N, "thread")`` is as
     parallel as there are cores. They take turns where Python is called: with an
@@ -304,6 +304,10 @@ class NlpSolver(Signature):
     def oracle(self) -> ca.Function:
         """(x, p) → (f, g)."""
         return self._of_problem.nlp
+
+    def generate(self, *_file: Any) -> str:
+        """Refused: what CasADi would write does not run."""
+        raise InputError("CasADi cannot write this solver as C; its export(folder) writes it whole")
 
     def generate_dependencies(self, fname: str, opts: Mapping[str, Any] | None = None) -> str:
         """Write the C code of the functions of :meth:`get_function` to a file; return its name."""

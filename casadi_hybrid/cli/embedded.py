@@ -13,14 +13,14 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.cli.own import lacking_named, stated_at
+from casadi_hybrid.cli.own import lacking_named, numbers_beside, stated_at
 from casadi_hybrid.engine.export.export import Export, check_name
 from casadi_hybrid.engine.export.layout import CLOSE
 from casadi_hybrid.engine.export.measure import measure
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.problem import Problem
 
-FIRST = "problem", "mpc", "ocp"
+FIRST = "problem", "mpc", "ocp", "nlp"
 """What is taken where nothing is named: the first that is there."""
 
 
@@ -101,7 +101,7 @@ def export(arguments: argparse.Namespace) -> Export:
     from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
 
     place, name = arguments.problem, arguments.name
-    own, found, _ = stated_at(place, FIRST)
+    own, found, there = stated_at(place, FIRST)
     parts = found if isinstance(found, tuple) else (found,)
     solver, given, loop = (*parts, {}, ())[:3] if len(parts) < 3 else parts[:3]
     if len(parts) > 3 or not isinstance(given, Mapping):
@@ -120,6 +120,7 @@ def export(arguments: argparse.Namespace) -> Export:
             f"{place} must return an nlp dictionary, a Problem, a solver of nlpsol, an "
             f"OptimalControl or an MPC, not {type(solver).__name__}"
         )
+    options = {**numbers_beside(there), **options}
     if not isinstance(solver, NlpSolver):
         solver = nlpsol(check_name(own if name is None else name), "hybrid", solver)
     return solver.export(arguments.out, name, loop=loop, **options)

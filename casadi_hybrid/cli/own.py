@@ -62,21 +62,29 @@ def read(place: str) -> Own:
     parts = found if isinstance(found, tuple) else (found,)
     numbers = parts[1] if len(parts) > 1 else {}
     together, controlled = there.get(TOGETHER), hasattr(parts[0], "to_verify")
-    plain = isinstance(parts[0], Mapping | NlpSolver)
-    if isinstance(together, Mapping) and (controlled or (plain and set(NUMBERS) & set(together))):
+    if isinstance(together, Mapping) and controlled:
         numbers = numbers or together
     if not isinstance(numbers, Mapping):
         raise InputError(f"what stands beside the problem in {place} must be a dictionary")
     if controlled:  # an optimal control problem, or several in one
         return _controlled(name, parts[0], numbers, there.get(ANSWER))
     problem, beside = _problem(parts[0], place, name)
-    if plain:
-        beside = {word: value for word in NUMBERS if (value := there.get(word)) is not None
-                  and not callable(value) and not isinstance(value, ca.SX | ca.MX)}  # fmt: skip
+    if isinstance(parts[0], Mapping | NlpSolver):
+        numbers = {**numbers_beside(there), **numbers}
     for word in numbers:
         if word not in NUMBERS:
             raise InputError(f"{place}: {word!r} is no number of a solve{suggest(word, NUMBERS)}")
     return Own(name, problem, {**beside, **numbers}, there.get(ANSWER))
+
+
+def numbers_beside(there: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a solve among the variables of a file, or in a dictionary there."""
+    together, symbols = there.get(TOGETHER), (ca.SX, ca.MX)
+    if not isinstance(together, Mapping) or not set(NUMBERS) & set(together):
+        together = {}
+    known = {word: value for word in NUMBERS if (value := there.get(word)) is not None}
+    plain = {k: v for k, v in known.items() if not (callable(v) or isinstance(v, symbols))}
+    return {**plain, **together}
 
 
 def _controlled(name: str, ocp: Any, numbers: Mapping[str, Any], answer: Any) -> Own:

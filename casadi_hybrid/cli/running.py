@@ -37,9 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Run a scenario with the rest of the options, or list them; return the exit code."""
     folder = arguments.scenarios or scenario_folder()
     names = scenario_summaries(folder)
+    if not names:
+        raise InputError(f"there are no scenarios in {folder}")
     if arguments.scenario is None:
         print(arguments.show_help())
-        width = max(map(len, names), default=0)
+        width = max(map(len, names))
         print("scenarios:")
         print("\n".join(f"  {name:<{width}}  {summary}" for name, summary in names.items()))
         return 0

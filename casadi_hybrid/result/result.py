@@ -119,3 +119,5 @@ class Result(Answer):
         rows += [("remark", remark) for remark in self.remarks]
         width = 1 + max(len(label) for label, _ in rows)
         return "\n".join(f"{label:<{width}}{text}" for label, text in rows)
+
+    __repr__ = __str__

@@ -186,6 +186,8 @@ class Report:
                 rows.append((f"IPOPT {label}", str(comparison)))
         return "\n".join(_aligned(rows + [("note", note) for note in late]))
 
+    __repr__ = __str__
+
     def _facts(self) -> dict[str, Any]:
         first, active, qualification = self.first, self.active, self.qualification
         if first is None or active is None or qualification is None:
