@@ -1,4 +1,4 @@
-"""Cars seen from above: their outline, the road or track that they are on, the way they take."""
+"""Cars seen from above: their outline, the road that they are on, the way they take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import casadi as ca
 import numpy as np
 from drawing import LIMIT
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from solving import Named
@@ -63,13 +62,3 @@ def draw_way(road: tuple[Figure, Axes], ours: Named, x: str, cars: Sequence[np.n
     ax.plot(place, ours["y"], color=PALETTE[0], label=f"rear axle ({ours.label})")
     legend_below(fig, ax)
     return fig
-
-
-def draw_line(ax: Axes, points: np.ndarray, speeds: np.ndarray, unit: str = "m/s") -> None:
-    """Draw a way through points (2 rows) on a track, coloured by the speed there."""
-    ends = points.T
-    pieces = LineCollection(np.stack((ends[:-1], ends[1:]), axis=1), linewidths=3.0)
-    pieces.set(array=(speeds[:-1] + speeds[1:]) / 2, cmap="cividis")
-    ax.add_collection(pieces)
-    ax.figure.colorbar(pieces, ax=ax, label=f"speed ({unit})")
-    ax.set(aspect="equal", xlabel="east (m)", ylabel="north (m)")
