@@ -76,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = swing_up(25 if arguments.short else 60)
     answers = solve_with_all(ocp, FATROP, SQP, short=arguments.short)
-    ours, ipopt = answers[:2]
+    ours, ipopt = (answer.solution for answer in answers[:2])
     return finish_answers(
         arguments,
         answers,

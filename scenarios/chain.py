@@ -32,9 +32,17 @@ from animation import film
 from drawing import compare, limits, panels
 from matplotlib.figure import Figure
 from reporting import parser
-from solving import FATROP, Answer, finish_answers, solve_with_all
+from solving import FATROP, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, Plant, RungeKutta, steady
+from casadi_hybrid.control import (
+    Model,
+    MultipleShooting,
+    OptimalControl,
+    Plant,
+    RungeKutta,
+    Solution,
+    steady,
+)
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "chain"
@@ -97,7 +105,7 @@ def shape(places: np.ndarray) -> np.ndarray:
     return np.append(np.zeros(3), places).reshape(-1, 3).T
 
 
-def draw(ours: Answer) -> Figure:
+def draw(ours: Solution) -> Figure:
     """Plot the chain from the side and from above."""
     fig, ((side, above),) = figure(1, 2, height=2.8)
     for ax, row in ((side, 2), (above, 1)):
@@ -131,7 +139,7 @@ def main(argv: list[str] | None = None) -> int:
     masses, intervals = (1, 12) if arguments.short else (3, 40)
     ocp = horizon(masses, intervals)
     answers = solve_with_all(ocp, FATROP, short=arguments.short)
-    ours, ipopt = answers[:2]
+    ours, ipopt = (answer.solution for answer in answers[:2])
     fig = compare(ours, ipopt, ("nearest to the wall", "u"))
     limits(panels(fig)["nearest to the wall"], WALL)
     away = ours["p"][:, -1] - rest(ocp.model, masses)["p"]
@@ -143,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
             "distance of the chain from rest at the end (m)": float(np.abs(away).max()),
         },
         figures={"motion": draw(ours), "trajectory": fig},
-        films={"motion": lambda path: animate(ours.solution.sample(2)["p"], DT / 2, path)},
+        films={"motion": lambda path: animate(ours.sample(2)["p"], DT / 2, path)},
     )
 
 

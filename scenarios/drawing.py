@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from solving import Named
 
-from casadi_hybrid.control import Run
+from casadi_hybrid.control import Run, Solution
 from casadi_hybrid.control.loop.run import TABLES
 from casadi_hybrid.control.reading.drawing import LIMIT
 from casadi_hybrid.control.reading.measures import Limits, entry_name
@@ -37,26 +36,26 @@ def limits(ax: Axes, *values: float) -> None:
 
 
 def compare(
-    ours: Named,
-    other: Named,
+    ours: Solution,
+    ipopt: Solution,
     names: Sequence[str],
     *,
     targets: Mapping[str, float] | None = None,
     label: str | None = None,
 ) -> Figure:
-    """Plot our answer by :meth:`Solution.plot`, and the other one at its grid points as circles.
+    """Plot our solution by :meth:`Solution.plot`, and IPOPT's at its grid points as circles.
 
     A name is that of a quantity or of a path constraint, which has no circles, and has a panel;
     targets are values to be reached. The horizontal axis has the time where it has no label.
     """
-    fig = ours.solution.plot(names, label=label)
+    fig = ours.plot(names, label=label)
     axes = panels(fig)
     for name in names:
-        if name in other.solution:
-            at, rows = other.times, np.atleast_2d(other[name])
+        if name in ipopt:
+            at, rows = ipopt.times, np.atleast_2d(ipopt[name])
             at = (at[:-1] + at[1:]) / 2 if rows.shape[1] < at.size else at
             axes[name].plot(at, rows.T, **CIRCLES)
-    axes[names[0]].plot([], [], **CIRCLES, label=other.label)
+    axes[names[0]].plot([], [], **CIRCLES, label="IPOPT")
     for name, value in (targets or {}).items():
         axes[name].axhline(value, **TARGET)
         axes[names[0]].plot([], [], **TARGET, label="target")

@@ -32,7 +32,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import AUTO, Method, Run, apart, solve, solve_with_peer
+from common import AUTO, Answer, Method, apart, solve, solve_with_peer
 from feedback_baselines import GradientFeedback, IntegralFeedback
 from feedback_plants import Plant, feeder, tanks
 from matplotlib.figure import Figure
@@ -234,7 +234,7 @@ def after_a_step(plant: Plant, later: Plant) -> dict[str, np.ndarray]:
     return errors
 
 
-def optimum(plant: Plant) -> tuple[Run, Any]:
+def optimum(plant: Plant) -> tuple[Answer, Answer]:
     """Return the cheapest inputs for the true map, by the default method and by IPOPT."""
     method = Method(f"{AUTO}, {plant.name}", "auto", required=True)
     return (solve(plant.problem, method, plant.start, [], max_iter=100),
@@ -304,8 +304,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return finish(
         arguments,
         (sum(plant.problem.n for plant in plants), sum(plant.problem.m for plant in plants)),
-        [entry for run, peer in best for entry in (run.row(), peer.row)],
-        {run.method.label: run.report for run, _ in best},
+        [answer.row for pair in best for answer in pair],
+        {run.label: run.report for run, _ in best},
         checks=checks,
         facts=facts,
         figures=made,

@@ -29,6 +29,7 @@ from casadi_hybrid.claims.spectra import local_jacobian, spectral_gap
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.plotting import figure, legend_below, line_style
+from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"
@@ -115,9 +116,9 @@ def draw(rows, runs) -> Figure:
     left.legend(fontsize=9, loc="lower left")
     # The two scalar channels have one trajectory, so one of them is drawn.
     for i, run in enumerate(runs[:-1]):
-        worst = np.maximum(run.trace.feasibility, run.trace.stationarity)
+        worst = np.maximum(run.feasibility, run.stationarity)
         steps = np.arange(1, worst.size + 1)
-        right.loglog(steps, np.maximum(worst, 1e-16), label=run.method.label, **line_style(i))
+        right.loglog(steps, np.maximum(worst, 1e-16), label=run.label, **line_style(i))
     right.axhline(1e-6, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance")
     right.set(xlabel="iteration + 1", ylabel="largest KKT residual")
     legend_below(fig, right, columns=2)
@@ -133,7 +134,8 @@ def main(argv: list[str] | None = None) -> int:
                 for name, unit in UNITS.items() if not short or name in ("MPa", "kPa")}  # fmt: skip
     rows, best = [], {}
     for name, problem in problems.items():
-        at = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).at
+        found = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).result
+        at = Oracle(problem.functions, p).second(found.x, found.lam_g)
         # In coordinates in which its metric (BBᵀ)⁻¹ is the identity M is a scalar penalty too.
         white = np.linalg.solve(np.linalg.cholesky(at.B @ at.B.T), at.B)
         best[name] = [best_gap(at.hessian, B, 60 if short else 200) for B in (at.B, white)]

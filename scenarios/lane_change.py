@@ -28,9 +28,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from roads import draw_road, draw_way, outline
-from solving import SLEQP, SQP, UNO, Answer, finish_answers, solve_with_all
+from solving import SLEQP, SQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model, OptimalControl, Solution
 from casadi_hybrid.plotting import PALETTE
 
 NAME = "lane_change"
@@ -98,7 +98,7 @@ def road(height: float) -> tuple[Figure, Axes]:
     return fig, ax
 
 
-def animate(ours: Answer, path: Path, dt: float = 0.05) -> Path:
+def animate(ours: Solution, path: Path, dt: float = 0.05) -> Path:
     """Write the motion as a GIF in real time."""
     pace = 1.0 / (ours["v"] * np.cos(ours["psi"]))
     time = np.append(0.0, np.cumsum(np.diff(ours.times) * (pace[1:] + pace[:-1]) / 2))
@@ -117,8 +117,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = lane_change(32 if arguments.short else 80)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
-    ours, ipopt = answers[:2]
-    shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.solution.sample()
+    ours, ipopt = (answer.solution for answer in answers[:2])
+    shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.sample()
     overlap = -gap(between.times, between["y"], between["psi"])
     poses = zip(ours.times, ours["y"], ours["psi"], strict=True)
     cars = [outline(*pose, *CAR) for pose in poses]

@@ -39,9 +39,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from roads import draw_road, draw_way, outline
-from solving import SLEQP, UNO, Answer, Named, finish_answers, solve_with_all
+from solving import SLEQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl
+from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, Solution
 from casadi_hybrid.plotting import PALETTE
 
 NAME = "parking"
@@ -88,7 +88,7 @@ def manoeuvre(intervals: int) -> OptimalControl:
     return ocp
 
 
-def bodies(found: Named) -> list[np.ndarray]:
+def bodies(found: Solution) -> list[np.ndarray]:
     """Return the corners of the car at the points of an answer or of samples of it."""
     poses = zip(found["x"], found["y"], found["psi"], strict=True)
     return [outline(*pose, *CAR) for pose in poses]
@@ -99,7 +99,7 @@ def draw_street() -> tuple[Figure, Axes]:
     return draw_road(3.4, (0.0, STREET), PARKED, (-4.8, GAP + 6.2))
 
 
-def animate(ours: Answer, path: Path) -> Path:
+def animate(ours: Solution, path: Path) -> Path:
     """Write the motion with the separating lines as a GIF in real time."""
     cars, v, dt = bodies(ours), ours["v"].round(2) + 0.0, ours.times[1]
 
@@ -118,16 +118,16 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = manoeuvre(24 if arguments.short else 48)
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
-    ours, ipopt = answers[:2]
+    ours, ipopt = (answer.solution for answer in answers[:2])
     # Between the grid points too a line by which no more than the clearance is missing separates.
-    missing = max(ours.solution.violation()[f"distance to {name}"].max() for name in CORNERS)
+    missing = max(ours.violation()[f"distance to {name}"].max() for name in CORNERS)
     shown = "v", "delta", "omega", "a", "distance to rear", "distance to front"
     return finish_answers(
         arguments,
         answers,
         checks=[Check("overlap with a parked car (m)", missing - CLEARANCE, 0.0)],
         facts={
-            "duration (s)": ours.solution.duration,
+            "duration (s)": ours.duration,
             "largest steering angle (rad)": float(np.abs(ours["delta"]).max()),
             "clearance in between, by the separating lines (m)": CLEARANCE - missing,
         },

@@ -25,9 +25,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from reporting import parser
-from solving import FATROP, SQP, Answer, finish_answers, solve_with_all
+from solving import FATROP, SQP, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model, OptimalControl, Solution
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "quadrotor"
@@ -98,7 +98,7 @@ def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
     return x + reach * np.cos(angle), z + reach * np.sin(angle)
 
 
-def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
+def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
     """Plot the paths; IPOPT's slalom as circles."""
     fig, ((path,),) = figure(height=2.7)
     scenery(path)
@@ -109,18 +109,18 @@ def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
     ):
         style = {"color": color, "linestyle": line}
         path.plot(answer["x"], answer["z"], label=name, **style)
-        for state in answer.solution.states[:3, ::6].T:
+        for state in answer.states[:3, ::6].T:
             path.plot(*rotors(*state), color=color, linewidth=2.5)
     path.plot([], [], color="#444444", linewidth=2.5, label="the vehicle on its way")
     legend_below(fig, path)
     return fig
 
 
-def animate(answer: Answer, path: Path) -> Path:
+def animate(answer: Solution, path: Path) -> Path:
     """Write the flight as a GIF in real time."""
     ax = figure(1, 1, height=2.2)[1][0, 0]
     scenery(ax)
-    x, z, angle = states = answer.solution.states[:3]
+    x, z, angle = states = answer.states[:3]
     u = np.pad(answer["u"], ((0, 0), (0, 1)), mode="edge")
 
     def jet(i: int, k: int):
@@ -143,8 +143,9 @@ def main(argv: list[str] | None = None) -> int:
     N = 30 if arguments.short else 60
     flights = (flight("transfer", N, 2.0), flight("slalom", N, 2.6, DISCS))
     solved = [solve_with_all(ocp, FATROP, SQP, short=arguments.short) for ocp in flights]
-    (transfer, *_), (ours, ipopt, *_) = solved
-    between = ours.solution.sample()
+    transfer, ours = (answers[0].solution for answers in solved)
+    ipopt = solved[1][1].solution
+    between = ours.sample()
     return finish_answers(
         arguments,
         *solved,

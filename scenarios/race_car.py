@@ -207,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
         figures={
             "lap": draw(ours, ipopt),
-            "trajectory": compare(*answers, SHOWN, label="way along the centre line (m)"),
+            "trajectory": compare(ours, ipopt, SHOWN, label="way along the centre line (m)"),
         },
     )
 

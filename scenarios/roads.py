@@ -11,8 +11,8 @@ from drawing import LIMIT
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
-from solving import Named
 
+from casadi_hybrid.control import Solution
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 
@@ -48,7 +48,9 @@ def draw_road(
     return fig, ax
 
 
-def draw_way(road: tuple[Figure, Axes], ours: Named, x: str, cars: Sequence[np.ndarray]) -> Figure:
+def draw_way(
+    road: tuple[Figure, Axes], ours: Solution, x: str, cars: Sequence[np.ndarray]
+) -> Figure:
     """Draw the way of the rear axle on a road, and eleven of the cars at the grid points.
 
     ``x`` is the name of the place along the road; where it is empty, the times are.
@@ -59,6 +61,6 @@ def draw_way(road: tuple[Figure, Axes], ours: Named, x: str, cars: Sequence[np.n
         style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0], "label": label}
         ax.add_patch(Polygon(cars[k].T, **style))
     place = ours[x] if x else ours.times
-    ax.plot(place, ours["y"], color=PALETTE[0], label=f"rear axle ({ours.label})")
+    ax.plot(place, ours["y"], color=PALETTE[0], label="rear axle (hybrid)")
     legend_below(fig, ax)
     return fig

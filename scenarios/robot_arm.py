@@ -27,6 +27,7 @@ from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, plot_curves
+from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "robot_arm"
 SUMMARY = "a robot arm to a pose seen by redundant sensors: 12 equations for 6 joints"
@@ -135,8 +136,8 @@ def main(argv: list[str] | None = None) -> int:
         for label, name, bounds in METHODS:
             method = Method(f"{case}: {label}", name, required=name in vouched)
             runs[case].append(solve(problem, method, REST, p, max_iter=budget, tol=TIGHT, **bounds))
-        peers = references(problem, REST, p, refused=True)
-        rows += [run.row() for run in runs[case]]
+        peers = references(problem, REST, p)
+        rows += [run.row for run in runs[case]]
         rows += [{**peer.row, "method": f"{case}: {peer.row['method']}"} for peer in peers]
         excess = max(excess, no_worse_than(runs[case][0], peers[1]).value)
     ours, bent, noisy = (ran[0] for ran in runs.values())
@@ -144,29 +145,25 @@ def main(argv: list[str] | None = None) -> int:
     fit = least_squares(lambda q: measured(q) - targets["noisy"], POSTURE, **tight).x
     named = noisy.result.point.name == "INFEASIBLE_STATIONARY"
     away, goal = float(np.abs(fit - noisy.result.x).max()), targets["regular"]
-    least = float(np.linalg.svd(bent.at.B, compute_uv=False)[-1])
+    slopes = Oracle(problem.functions, targets["stretched wrist"]).first(bent.result.x).B
     return finish(
         arguments,
         (problem.n, problem.m),
         rows,
-        {r.method.label: r.report for ran in runs.values() for r in ran if r.method.required},
+        {r.label: r.report for ran in runs.values() for r in ran if r.row["required"]},
         checks=[
             Check("objective above that of IPOPT's elastic form, relative", excess, 1e-6),
             Check("noisy target not named an infeasible stationary point", float(not named), 0.0),
             Check("distance to SciPy's least-squares posture (rad)", away, 1e-6),
         ],
         facts={
-            "smallest singular value of J, stretched wrist": least,
+            "smallest singular value of J, stretched wrist": np.linalg.svd(slopes)[1][-1],
             "largest marker error of the noisy target (m)": noisy.result.residuals.feasibility,
         },
         figures={
             "posture": draw_postures(goal, ours.result.x),
             "convergence": plot_curves(
-                {
-                    "": {
-                        case: ran[0].trace.feasibility.clip(min=1e-16) for case, ran in runs.items()
-                    }
-                },
+                {"": {case: ran[0].feasibility.clip(min=1e-16) for case, ran in runs.items()}},
                 levels={"tolerance of the verdict": TOL},
                 xlabel=f"iteration of {AUTO}",
                 ylabel="largest marker error (m)",
