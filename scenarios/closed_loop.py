@@ -23,7 +23,17 @@ from reporting import TOL, Check, finish, progress
 from solving import FATROP, SQP_CLIPPED, STRICT, Peer, judge, make_solver, problem_of
 
 from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.control import MHE, MPC, OptimalControl, Plant, Record, Run, Solution, simulate
+from casadi_hybrid.control import (
+    MHE,
+    MPC,
+    OptimalControl,
+    Plant,
+    Program,
+    Record,
+    Run,
+    Solution,
+    simulate,
+)
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator
@@ -58,6 +68,7 @@ class Answer(NamedTuple):
     control: np.ndarray
     status: str
     record: Record
+    asked: tuple[OptimalControl, Program, dict[str, Any]]
 
 
 class Repeated:
@@ -94,7 +105,8 @@ class Repeated:
         status = "solved" if usable else "last plan"
         controls, iterations = self.plan.controls, int(stats.get("iter_count", -1))
         record = Record(time, status, "", iterations, seconds, bool(self.warm))
-        return Answer(self.plan, controls[:, min(self.age, controls.shape[1] - 1)], status, record)
+        control = controls[:, min(self.age, controls.shape[1] - 1)]
+        return Answer(self.plan, control, status, record, (self.ocp, program, {}))
 
 
 @dataclass(frozen=True)
