@@ -24,11 +24,9 @@ follow its later use as a benchmark.
 
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import film
 from drawing import compare, limits, panels
 from matplotlib.figure import Figure
 from reporting import parser
@@ -120,20 +118,6 @@ def draw(ours: Solution) -> Figure:
     return fig
 
 
-def animate(places: np.ndarray, dt: float, path: Path) -> Path:
-    """Write the motion of the chain, from the side and from above, as a GIF in real time."""
-    points, stages = np.array([shape(column) for column in places.T]), []
-    low, high = points.min(axis=(0, 2)) - 0.1, points.max(axis=(0, 2)) + 0.1
-    _, ((side, above),) = figure(1, 2, width=8.0, height=3.0)
-    for ax, row, title in ((side, 2, "from the side"), (above, 1, "from above")):
-        ax.set(xlim=(low[0], high[0]), ylim=(low[row], high[row]), title=title)
-        ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
-        line = {"color": PALETTE[0], "marker": "o", "linewidth": 1.8}
-        stages.append((ax, [(lambda k, row=row: points[k][[0, row]], line)]))
-    limits(above, WALL)
-    return film(path, len(points), dt, *stages)
-
-
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     masses, intervals = (1, 12) if arguments.short else (3, 40)
@@ -146,12 +130,8 @@ def main(argv: list[str] | None = None) -> int:
     return finish_answers(
         arguments,
         answers,
-        facts={
-            "masses": masses,
-            "distance of the chain from rest at the end (m)": float(np.abs(away).max()),
-        },
+        facts={"distance of the chain from rest at the end (m)": float(np.abs(away).max())},
         figures={"motion": draw(ours), "trajectory": fig},
-        films={"motion": lambda path: animate(ours.sample(2)["p"], DT / 2, path)},
     )
 
 

@@ -110,8 +110,8 @@ def animate(ours: Solution, path: Path) -> Path:
     moving = [(lambda k: cars[k], {"facecolor": PALETTE[0], "alpha": 0.8})]
     moving += [(partial(line, name), {"color": "#000000", "linestyle": ":"}) for name in CORNERS]
     clock = "{:4.1f} s, {:5.2f} m/s".format
-    stage = (draw_street()[1], moving)
-    return film(path, len(cars), dt, stage, clock=lambda k: clock(k * dt, v[k]))
+    ax = draw_street()[1]
+    return film(path, len(cars), dt, ax, moving, clock=lambda k: clock(k * dt, v[k]))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -128,7 +128,6 @@ def main(argv: list[str] | None = None) -> int:
         checks=[Check("overlap with a parked car (m)", missing - CLEARANCE, 0.0)],
         facts={
             "duration (s)": ours.duration,
-            "largest steering angle (rad)": float(np.abs(ours["delta"]).max()),
             "clearance in between, by the separating lines (m)": CLEARANCE - missing,
         },
         figures={

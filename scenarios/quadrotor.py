@@ -15,11 +15,9 @@ The start is naive: a straight line through the obstacles at rest, and hovering 
 """
 
 import sys
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import ROD, film
 from drawing import CIRCLES, LIMIT, compare, limits
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -116,27 +114,6 @@ def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
     return fig
 
 
-def animate(answer: Solution, path: Path) -> Path:
-    """Write the flight as a GIF in real time."""
-    ax = figure(1, 1, height=2.2)[1][0, 0]
-    scenery(ax)
-    x, z, angle = states = answer.states[:3]
-    u = np.pad(answer["u"], ((0, 0), (0, 1)), mode="edge")
-
-    def jet(i: int, k: int):
-        """The air goes down, 1 m for 10 N."""
-        a, b = (row[i] for row in rotors(*states[:, k]))
-        push = 0.1 * u[i, k]
-        return (a, a + push * np.sin(angle[k])), (b, b - push * np.cos(angle[k]))
-
-    moving = [
-        (lambda k: (x[: k + 1], z[: k + 1]), {"color": PALETTE[0], "linewidth": 1.0}),
-        (lambda k: rotors(*states[:, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
-        *((lambda k, i=i: jet(i, k), {"color": PALETTE[1]}) for i in (0, 1)),
-    ]
-    return film(path, x.size, answer.times[1], (ax, moving))
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when both flights are KKT points no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
@@ -149,17 +126,11 @@ def main(argv: list[str] | None = None) -> int:
     return finish_answers(
         arguments,
         *solved,
-        facts={
-            "largest thrust of the slalom (N)": float(ours["u"].max()),
-            "largest tilt of the slalom (°)": float(np.degrees(np.abs(ours["theta"]).max())),
-            "clearance at the instants of the grid (m)": np.min(gaps(ours["x"], ours["z"], DISCS)),
-            "clearance in between (m)": np.min(gaps(between["x"], between["z"], DISCS)),
-        },
+        facts={"clearance in between (m)": np.min(gaps(between["x"], between["z"], DISCS))},
         figures={
             "flights": draw(transfer, ours, ipopt),
             "slalom": compare(ours, ipopt, ("theta", "u")),
         },
-        films={"motion": lambda path: animate(ours, path)},
     )
 
 

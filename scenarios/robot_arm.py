@@ -14,11 +14,9 @@ Three targets, all from the rest posture as a cold start:
 """
 
 import sys
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import film
 from common import AUTO, Method, references, solve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -116,14 +114,6 @@ def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
     return fig
 
 
-def animate(p: np.ndarray, q: np.ndarray, path: Path) -> Path:
-    """Write a motion from rest to the solution, at constant joint speed, as a GIF."""
-    poses = [skeleton(REST + min(k / 30.0, 1.0) * (q - REST)) for k in range(40)]
-    arm = {"color": PALETTE[0], "marker": "o", "linewidth": 2.5, "markersize": 4}
-    stages = [(ax, [(lambda k, seen=seen: poses[k][seen], arm)]) for ax, seen in empty_stage(p)[1]]
-    return film(path, len(poses), 0.05, *stages, clock=lambda k: "")
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when two targets are met and the noisy one is judged right, else 1."""
     arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
@@ -170,7 +160,6 @@ def main(argv: list[str] | None = None) -> int:
                 yscale="log",
             ),
         },
-        films={"motion": lambda path: animate(goal, ours.result.x, path)},
     )
 
 

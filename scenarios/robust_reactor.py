@@ -38,7 +38,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from closed_loop import Course, work
+from closed_loop import Solves, work
 from drawing import LIMIT
 from matplotlib.figure import Figure
 from reactor import COLDEST, HOTTEST, RATE, price, stirred_tank
@@ -102,10 +102,10 @@ def reactions(drawn: int) -> list[dict[str, float]]:
     return [*corners().values(), *({"heat": h, "frequency": f} for h, f in between.tolist())]
 
 
-def row(label: str, courses: Sequence[Course]) -> dict[str, Any]:
+def row(label: str, courses: Sequence[Solves]) -> dict[str, Any]:
     """Return the table row of what a controller did with all plants."""
     residuals = np.concatenate([course.residuals for course in courses])
-    solved, hot = residuals <= TOL, [course["T"] > HOTTEST + NEAR for course in courses]
+    solved, hot = residuals <= TOL, [course.run["T"] > HOTTEST + NEAR for course in courses]
     costs, hottest = [course.run.cost for course in courses], hottest_of(courses)
     made = work([record for course in courses for record in course.records])
     return {
@@ -122,9 +122,9 @@ def row(label: str, courses: Sequence[Course]) -> dict[str, Any]:
     }
 
 
-def hottest_of(courses: Sequence[Course]) -> np.ndarray:
+def hottest_of(courses: Sequence[Solves]) -> np.ndarray:
     """Return the largest temperature of each plant in K."""
-    return np.array([course["T"].max() for course in courses])
+    return np.array([course.run["T"].max() for course in courses])
 
 
 LOOP_COLUMNS: tuple[Column, ...] = (
@@ -144,7 +144,7 @@ LOOP_COLUMNS: tuple[Column, ...] = (
 
 
 def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float]],
-               steps: int) -> list[Course]:  # fmt: skip
+               steps: int) -> list[Solves]:  # fmt: skip
     """Close the loop around each plant."""
     # The limit is soft already; the other limits are the jacket's and hold by themselves.
     mpc, model, courses = MPC(problem, soften=None), problem.model, []
@@ -153,7 +153,7 @@ def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float
         progress(f"{NAME}: {label} controller, {steps} steps ({reaction or 'as believed'}) ...")
         plant = Plant(model, PERIOD, parameters=reaction)
         run = simulate(plant, mpc, steps=steps, x0=x0, cost=PERIOD * price(model))
-        courses.append(Course.of(label, run))
+        courses.append(Solves.of(label, run))
     return courses
 
 
@@ -171,7 +171,7 @@ def fully_cooled(run: Run, reaction: Mapping[str, float]) -> float:
     return float(cooled["T"].max())
 
 
-def draw(loops: Mapping[str, Sequence[Course]]) -> Figure:
+def draw(loops: Mapping[str, Sequence[Solves]]) -> Figure:
     """Plot temperatures of tank and jacket of all plants over time, a column a controller."""
     fig, axes = figure(2, len(loops), height=2.2, sharex=True, sharey="row")
     told: set[str] = set()

@@ -67,7 +67,6 @@ def main(argv: list[str] | None = None) -> int:
         arguments,
         answers,
         checks=[Check("distance of the states from an accurate integration", error, 1e-3)],
-        facts={"smallest speed": float(ours.sample()["v"].min())},
         figures={"trajectory": compare(ours, ipopt, ("v", "y", "u")), "plane": draw_plane(ours)},
     )
 
