@@ -27,9 +27,9 @@ CIRCLES = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4, 
 
 
 def limits(ax: Axes, *values: float) -> None:
-    """Draw limits of what the vertical axis shows; the first has a label for a legend."""
-    for i, value in enumerate(values):
-        ax.axhline(value, **LIMIT, label=None if i else "limit")
+    """Draw limits of what the vertical axis shows."""
+    for value in values:
+        ax.axhline(value, **LIMIT, label="limit")
 
 
 def compare(

@@ -120,15 +120,13 @@ def main(argv: list[str] | None = None) -> int:
     ours, ipopt = (answer.solution for answer in answers[:2])
     shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.sample()
     overlap = -gap(between.times, between["y"], between["psi"])
-    poses = zip(ours.times, ours["y"], ours["psi"], strict=True)
-    cars = [outline(*pose, *CAR) for pose in poses]
     return finish_answers(
         arguments,
         answers,
         checks=[Check("overlap with the standing car (m)", overlap, 0.0)],
         facts={"lowest speed (m/s)": float(ours["v"].min())},
         figures={
-            "path": draw_way(road(1.9), ours, "", cars),
+            "path": draw_way(road(1.9), ours.times, ours["y"], ours["psi"], CAR),
             "trajectory": compare(ours, ipopt, shown, label="distance along the road (m)"),
         },
         films={"motion": lambda path: animate(ours, path)},

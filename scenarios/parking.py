@@ -88,12 +88,6 @@ def manoeuvre(intervals: int) -> OptimalControl:
     return ocp
 
 
-def bodies(found: Solution) -> list[np.ndarray]:
-    """Return the corners of the car at the points of an answer or of samples of it."""
-    poses = zip(found["x"], found["y"], found["psi"], strict=True)
-    return [outline(*pose, *CAR) for pose in poses]
-
-
 def draw_street() -> tuple[Figure, Axes]:
     """Draw the kerb, the far side and the parked cars."""
     return draw_road(3.4, (0.0, STREET), PARKED, (-4.8, GAP + 6.2))
@@ -101,17 +95,20 @@ def draw_street() -> tuple[Figure, Axes]:
 
 def animate(ours: Solution, path: Path) -> Path:
     """Write the motion with the separating lines as a GIF in real time."""
-    cars, v, dt = bodies(ours), ours["v"].round(2) + 0.0, ours.times[1]
+    x, y, psi = (ours[name] for name in ("x", "y", "psi"))
+    v, dt = ours["v"].round(2) + 0.0, ours.times[1]
 
     def line(name: str, k: int) -> np.ndarray:
         along = np.array([[-np.sin(ours[name][k])], [np.cos(ours[name][k])]])
         return along * [-12.0, 12.0] + np.array([CORNERS[name]]).T
 
-    moving = [(lambda k: cars[k], {"facecolor": PALETTE[0], "alpha": 0.8})]
+    moving = [
+        (lambda k: outline(x[k], y[k], psi[k], *CAR), {"facecolor": PALETTE[0], "alpha": 0.8})
+    ]
     moving += [(partial(line, name), {"color": "#000000", "linestyle": ":"}) for name in CORNERS]
     clock = "{:4.1f} s, {:5.2f} m/s".format
     ax = draw_street()[1]
-    return film(path, len(cars), dt, ax, moving, clock=lambda k: clock(k * dt, v[k]))
+    return film(path, x.size, dt, ax, moving, clock=lambda k: clock(k * dt, v[k]))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -131,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
             "clearance in between, by the separating lines (m)": CLEARANCE - missing,
         },
         figures={
-            "path": draw_way(draw_street(), ours, "x", bodies(ours)),
+            "path": draw_way(draw_street(), ours["x"], ours["y"], ours["psi"], CAR),
             "trajectory": compare(ours, ipopt, shown),
         },
         films={"motion": lambda path: animate(ours, path)},

@@ -82,9 +82,8 @@ def gaps(x, z, obstacles) -> list:
 
 def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS, near=LIMIT) -> None:
     """Draw the obstacles, the distance to keep from them, and floor and ceiling."""
-    for i, (x, z, radius) in enumerate(obstacles):
-        label = None if i else "obstacle"
-        ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", edgecolor="none", label=label))
+    for x, z, radius in obstacles:
+        ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", label="obstacle"))
         ax.add_patch(Circle((x, z), radius + ARM, fill=False, **near))
     limits(ax, *heights)
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-1.0, 1.6))

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
-from casadi_hybrid.control import Solution
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 
@@ -36,12 +35,10 @@ def draw_road(
     """Draw the edges of a road along x, 0.8 m beyond them, and the outlines of standing cars."""
     fig, axes = figure(1, 1, height=height)
     ax = axes[0, 0]
-    for i, edge in enumerate(edges):
-        label = None if i else "edge of the road"
-        ax.axhline(edge, **LIMIT | {"linestyle": "-", "linewidth": 2.0}, label=label)
-    for i, car in enumerate(standing):
-        label = None if i else "standing car" + "s" * (len(standing) > 1)
-        ax.add_patch(Polygon(car.T, facecolor="#BBBBBB", label=label))
+    for edge in edges:
+        ax.axhline(edge, color=LIMIT["color"], linewidth=2.0, label="edge of the road")
+    for car in standing:
+        ax.add_patch(Polygon(car.T, facecolor="#BBBBBB", label="standing car"))
     ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[-1] + 0.8), aspect="equal")
     ax.set(xlabel="along the road (m)", ylabel="across (m)")
     ax.grid(visible=False)
@@ -49,18 +46,14 @@ def draw_road(
 
 
 def draw_way(
-    road: tuple[Figure, Axes], ours: Solution, x: str, cars: Sequence[np.ndarray]
+    road: tuple[Figure, Axes], x: Any, y: Any, heading: Any, car: tuple[float, float, float]
 ) -> Figure:
-    """Draw the way of the rear axle on a road, and eleven of the cars at the grid points.
-
-    ``x`` is the name of the place along the road; where it is empty, the times are.
-    """
+    """Draw the way of the rear axle on a road, and the car at eleven of its points."""
     fig, ax = road
-    for k in np.linspace(0, len(cars) - 1, 11).round().astype(int):
-        label = None if k else "the car on its way"
-        style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0], "label": label}
-        ax.add_patch(Polygon(cars[k].T, **style))
-    place = ours[x] if x else ours.times
-    ax.plot(place, ours["y"], color=PALETTE[0], label="rear axle (hybrid)")
+    for k in np.linspace(0, len(x) - 1, 11).round().astype(int):
+        corners = outline(x[k], y[k], heading[k], *car).T
+        style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0]}
+        ax.add_patch(Polygon(corners, **style, label="the car on its way"))
+    ax.plot(x, y, color=PALETTE[0], label="rear axle (hybrid)")
     legend_below(fig, ax)
     return fig
