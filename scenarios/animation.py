@@ -37,8 +37,8 @@ def film(
     """
 
     def above(k: int) -> str:
-        happening = 0 <= k * dt - event[0] < 0.3
-        return clock(k) if clock else f"{k * dt:4.2f} s" + f"   {event[1]}" * happening
+        happening = f"   {event[1]}" if 0 <= k * dt - event[0] < 0.3 else ""
+        return clock(k) if clock else f"{k * dt:4.2f} s{happening}"
 
     moves = [(*_artist(ax, points(0), style), points) for points, style in moving]
     figure = ax.get_figure()

@@ -32,15 +32,7 @@ from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, finish_answers, solve_with_all
 
-from casadi_hybrid.control import (
-    Model,
-    MultipleShooting,
-    OptimalControl,
-    Plant,
-    RungeKutta,
-    Solution,
-    steady,
-)
+from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, Plant, RungeKutta, steady
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "chain"
@@ -103,7 +95,7 @@ def shape(places: np.ndarray) -> np.ndarray:
     return np.append(np.zeros(3), places).reshape(-1, 3).T
 
 
-def draw(ours: Solution) -> Figure:
+def draw(ours) -> Figure:
     """Plot the chain from the side and from above."""
     fig, ((side, above),) = figure(1, 2, height=2.8)
     for ax, row in ((side, 2), (above, 1)):

@@ -23,17 +23,7 @@ from reporting import TOL, Check, finish, progress
 from solving import FATROP, SQP_CLIPPED, STRICT, Peer, judge, make_solver, problem_of
 
 from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.control import (
-    MHE,
-    MPC,
-    OptimalControl,
-    Plant,
-    Program,
-    Record,
-    Run,
-    Solution,
-    simulate,
-)
+from casadi_hybrid.control import MHE, MPC, OptimalControl, Plant, Record, Run, Solution, simulate
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator
@@ -68,7 +58,7 @@ class Answer(NamedTuple):
     control: np.ndarray
     status: str
     record: Record
-    asked: tuple[OptimalControl, Program, dict[str, Any]]
+    asked: tuple[Any, ...]
 
 
 class Repeated:
