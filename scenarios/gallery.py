@@ -76,11 +76,11 @@ def drift(known: Outcome, now: Outcome) -> list[str]:
     for method, numbers in known.items():
         for key, before in numbers.items() if method in now else ():
             after = now[method].get(key)
-            share, least = SCATTER.get(key, (0.0, 0.0))
-            same = before == after
-            if not same and share and None not in (before, after):
-                same = abs(after - before) <= max(share * abs(before), least)
-            if not same:
+            near = before == after
+            if key in SCATTER and None not in (before, after):
+                share, least = SCATTER[key]
+                near = abs(after - before) <= max(share * abs(before), least)
+            if not near:
                 said.append(f"{method}: {key} was {before}, is {after}")
     return said
 

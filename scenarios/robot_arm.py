@@ -18,7 +18,6 @@ import sys
 import casadi as ca
 import numpy as np
 from common import AUTO, Method, references, solve
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import TOL, Check, finish, no_worse_than, parser
 from scipy.optimize import least_squares
@@ -87,30 +86,21 @@ def skeleton(q: np.ndarray) -> np.ndarray:
     return np.array([frame[:3, 3].full().ravel() for frame in joints(ca.DM(q))]).T
 
 
-VIEWS = {"from the side": (0, 2), "from above": (0, 1)}
-
-
-def empty_stage(p: np.ndarray) -> tuple[Figure, list[tuple[Axes, list[int]]]]:
-    """Return a figure with the markers' target places from two sides, and what each side sees."""
-    fig, axes = figure(1, 2, height=3.0)
-    for ax, (title, seen) in zip(axes[0], VIEWS.items(), strict=True):
-        target = p.reshape(-1, 3).T[list(seen)]
-        ax.plot(*target, "*", color=PALETTE[1], markersize=9, label="target of a marker")
-        ax.set(xlim=(-0.9, 0.5), aspect="equal", xlabel="$x$ (m)")
-        ax.set_title(title, fontsize=10)
-        ax.set(ylim=(-0.1, 0.9) if seen[1] == 2 else (-0.7, 0.3), ylabel=f"${'xyz'[seen[1]]}$ (m)")
-    return fig, [(ax, list(seen)) for ax, seen in zip(axes[0], VIEWS.values(), strict=True)]
-
-
 def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
-    """Plot the arm and its markers at rest and at the target."""
-    fig, sides = empty_stage(p)
-    for ax, seen in sides:
+    """Plot the arm and its markers at rest and at the target, from two sides."""
+    fig, axes = figure(1, 2, height=3.0)
+    views = {"from the side": ([0, 2], (-0.1, 0.9)), "from above": ([0, 1], (-0.7, 0.3))}
+    for ax, (title, (seen, across)) in zip(axes[0], views.items(), strict=True):
+        target = p.reshape(-1, 3).T[seen]
+        ax.plot(*target, "*", color=PALETTE[1], markersize=9, label="target of a marker")
         for posture, color, label in ((REST, PALETTE[6], "rest"), (q, PALETTE[0], "solution")):
             ax.plot(*skeleton(posture)[seen], "o-", color=color, markersize=4, label=label)
             places = measured(posture).reshape(-1, 3).T[seen]
             ax.plot(*places, "o", color=color, fillstyle="none", label=f"markers, {label}")
-    legend_below(fig, sides[0][0], columns=5)
+        ax.set_title(title, fontsize=10)
+        ax.set(xlim=(-0.9, 0.5), ylim=across, aspect="equal")
+        ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[seen[1]]}$ (m)")
+    legend_below(fig, axes[0, 0], columns=5)
     return fig
 
 
