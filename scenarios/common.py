@@ -51,7 +51,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Judged:
     """What a method or a peer has found, judged, with its row of the table.
 
     Of a method also its course: residuals and points, one an iterate. A
@@ -103,7 +103,7 @@ def solve(
     max_iter: int,
     tol: float = TOL,
     **bounds: Any,
-) -> Answer:
+) -> Judged:
     """Solve to ``tol`` by one method, from zero multipliers, and judge the answer by ``TOL``.
 
     Further arguments are bounds of the solve; the verifier reads them from the result.
@@ -119,10 +119,10 @@ def solve(
     report = verify(problem, result, p=p, x0=x0, tol=TOL)
     told = result.stop.name, result.iterations, result.elapsed
     row = row_of(method.label, report, *told, required=method.required, detail=result.detail)
-    return Answer(method.label, report, row, result, *map(np.array, zip(*course, strict=True)))
+    return Judged(method.label, report, row, result, *map(np.array, zip(*course, strict=True)))
 
 
-def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Answer:
+def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Judged:
     """Solve by a solver of the wheel with its own default tolerance."""
     progress(f"{problem.name}: {peer.label} ...")
     # Fresh symbols: the problem's own x may be a stack of several, which nlpsol does not take.
@@ -138,7 +138,7 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> An
     refused = status == "Not_Enough_Degrees_Of_Freedom"
     iterations = 0 if refused else int(stats.get("iter_count", -1))
     report = verify(problem, answer, p=p, tol=TOL)
-    return Answer(peer.label, report, row_of(peer.label, report, status, iterations, seconds))
+    return Judged(peer.label, report, row_of(peer.label, report, status, iterations, seconds))
 
 
 def apart(trajectories: Iterable[np.ndarray]) -> float:
@@ -147,15 +147,15 @@ def apart(trajectories: Iterable[np.ndarray]) -> float:
     return max(float(deviation(points, first).max()) for points in others)
 
 
-def elastic(problem: Problem, x0: Any, p: Any) -> Answer:
+def elastic(problem: Problem, x0: Any, p: Any) -> Judged:
     """Return IPOPT's answer to the elastic form of a problem, which it never refuses."""
     found, label = run_ipopt(problem, x0, p), "IPOPT, elastic form"
     report = verify(problem, {"x": found.x, "lam_g": found.multipliers}, p=p, tol=TOL)
     row = row_of(label, report, found.status, found.iterations, found.elapsed)
-    return Answer(label, report, row)
+    return Judged(label, report, row)
 
 
-def references(problem: Problem, x0: Any, p: Any) -> list[Answer]:
+def references(problem: Problem, x0: Any, p: Any) -> list[Judged]:
     """Return the answers of IPOPT and of SLEQP, between them IPOPT's elastic one where m > n.
 
     CasADi's wheel for Linux on aarch64 has no SLEQP.
@@ -168,8 +168,8 @@ def references(problem: Problem, x0: Any, p: Any) -> list[Answer]:
 def conclude(
     arguments: argparse.Namespace,
     problem: Problem,
-    runs: Sequence[Answer],
-    peers: Sequence[Answer],
+    runs: Sequence[Judged],
+    peers: Sequence[Judged],
     *,
     checks: Sequence[Check] = (),
     **rest: Any,

@@ -32,7 +32,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import AUTO, Answer, Method, apart, solve, solve_with_peer
+from common import AUTO, Judged, Method, apart, solve, solve_with_peer
 from feedback_baselines import GradientFeedback, IntegralFeedback
 from feedback_plants import Plant, feeder, tanks
 from reporting import Check, finish, no_worse_than, parser, table
@@ -181,7 +181,7 @@ def after_a_step(plant: Plant, later: Plant) -> dict[str, np.ndarray]:
     return errors
 
 
-def optimum(plant: Plant) -> tuple[Answer, Answer]:
+def optimum(plant: Plant) -> tuple[Judged, Judged]:
     """Return the cheapest inputs for the true map, by the default method and by IPOPT."""
     method = Method(f"{AUTO}, {plant.name}", "auto", required=True)
     return (solve(plant.problem, method, plant.start, [], max_iter=100),
