@@ -23,42 +23,42 @@ def film(
     path: Path,
     frames: int,
     dt: float,
-    *stages: tuple[Axes, Sequence[Moving]],
+    ax: Axes,
+    moving: Sequence[Moving],
+    *,
     clock: Callable[[int], str] | None = None,
-    event: Callable[[float], str] = lambda t: "",
+    event: tuple[float, str] = (np.inf, ""),
     dpi: int = 80,
 ) -> Path:
     """Write a GIF that repeats; return its path.
 
-    A frame shows for ``dt`` seconds; ``stages`` are axes with what moves in them. Above frame k
-    stands ``clock(k)``, by default the time and the event at this time.
+    A frame shows for ``dt`` seconds. Above frame k stands ``clock(k)``, by default the time, and
+    for 0.3 s the word of an event, (seconds, a word).
     """
-    moving = [
-        (*_artist(ax, points(0), style), points)
-        for ax, things in stages
-        for points, style in things
-    ]
-    figure = stages[0][0].get_figure()
-    above = clock(0) if clock else "0.00 s"
-    title = (
-        stages[0][0].set_title(above, fontsize=10) if len(stages) == 1 else figure.suptitle(above)
-    )
+
+    def above(k: int) -> str:
+        happening = f"   {event[1]}" if 0 <= k * dt - event[0] < 0.3 else ""
+        return clock(k) if clock else f"{k * dt:4.2f} s{happening}"
+
+    moves = [(*_artist(ax, points(0), style), points) for points, style in moving]
+    figure = ax.get_figure()
+    title = ax.set_title(above(0), fontsize=10)
     # What stands still is drawn once: drawing all of it in each frame takes most of the time.
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     for _ in range(2):  # until everything has its place; the layout leaves out what is animated
         canvas.draw()
     figure.set_layout_engine("none")
-    artists = [artist for artist, *_ in moving] + [title]
+    artists = [artist for artist, *_ in moves] + [title]
     for artist in artists:
         artist.set_animated(True)
     canvas.draw()
     still, images = canvas.copy_from_bbox(figure.bbox), []
     for k in range(frames):
         canvas.restore_region(still)
-        for _, move, points in moving:
+        for _, move, points in moves:
             move(points(k))
-        title.set_text(clock(k) if clock else f"{k * dt:4.2f} s{event(k * dt)}")
+        title.set_text(above(k))
         for artist in artists:
             figure.draw_artist(artist)
         images.append(Image.fromarray(np.array(canvas.buffer_rgba())).convert("RGB"))
@@ -73,4 +73,4 @@ def _artist(ax: Any, points: Any, style: Mapping[str, Any]) -> tuple[Any, Callab
         patch = ax.add_patch(Polygon(np.transpose(points), **style))
         return patch, lambda rows: patch.set_xy(np.transpose(rows))
     (line,) = ax.plot(*points, **style)
-    return line, lambda rows: line.set_data_3d(*rows) if len(rows) > 2 else line.set_data(*rows)
+    return line, lambda rows: line.set_data(*rows)

@@ -56,7 +56,7 @@ def swing_up(intervals: int) -> OptimalControl:
     return ocp
 
 
-def animate(q, angle, dt, path: Path, *, length=LENGTH, plans=(), event=lambda t: "") -> Path:
+def animate(q, angle, dt, path: Path, *, length=LENGTH, plans=(), **event) -> Path:
     """Write the motion as a GIF; ``plans`` has the planned path of the tip for each frame."""
     ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
     ax.set(xlim=(-1.4, 1.4), ylim=(-0.7, 0.7), aspect="equal")
@@ -69,21 +69,17 @@ def animate(q, angle, dt, path: Path, *, length=LENGTH, plans=(), event=lambda t
         (lambda k: ([q[k]], [0]), {"color": PALETTE[0], "marker": "s", "markersize": 16}),
         (lambda k: ([q[k], tip[0][k]], [0, tip[1][k]]), ROD),
     ]
-    return film(path, len(q), dt, (ax, moving), event=event)
+    return film(path, len(q), dt, ax, moving, **event)
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = swing_up(25 if arguments.short else 60)
     answers = solve_with_all(ocp, FATROP, SQP, short=arguments.short)
-    ours, ipopt = answers[:2]
+    ours, ipopt = (answer.solution for answer in answers[:2])
     return finish_answers(
         arguments,
         answers,
-        facts={
-            "largest force (N)": float(np.abs(ours["u"]).max()),
-            "largest excursion (m)": float(np.abs(ours["q"]).max()),
-        },
         figures={"trajectory": compare(ours, ipopt, ("q", "theta", "u"), targets={"theta": np.pi})},
         films={"motion": partial(animate, ours["q"], ours["theta"], ours.times[1])},
     )

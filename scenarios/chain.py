@@ -24,15 +24,13 @@ follow its later use as a benchmark.
 
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import film
 from drawing import compare, limits, panels
 from matplotlib.figure import Figure
 from reporting import parser
-from solving import FATROP, Answer, finish_answers, solve_with_all
+from solving import FATROP, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, Plant, RungeKutta, steady
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -50,19 +48,18 @@ def straight(masses: int) -> np.ndarray:
     return np.outer(np.linspace(0.0, 1.0, masses + 2)[1:], GOAL).ravel()
 
 
-def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0, *, wall=WALL) -> Model:
+def chain(masses: int) -> Model:
     """Return the plant in SI units: places of the masses and of the end, the masses' speeds."""
-    plant = Model(NAME)
-    least = np.tile([-np.inf, wall, -np.inf], masses + 1)
+    plant, mass, length, stiffness = Model(NAME), 0.033, 0.033, 1.0
+    least = np.tile([-np.inf, WALL, -np.inf], masses + 1)
     p = plant.state("p", 3 * masses + 3, lower=least, unit="m")
     v = plant.state("v", 3 * masses, unit="m/s")
     u = plant.control("u", 3, lower=-SPEED, upper=SPEED, unit="m/s")
     plant.output("nearest to the wall", ca.mmin(p[1::3]), unit="m")
-    plant.output("end to goal", ca.norm_2(p[-3:] - GOAL), unit="m")
     places = [ca.SX(3, 1), *ca.vertsplit(p, 3)]
     springs = [b - a for a, b in pairwise(places)]
-    forces = [stiffness * (1 - 0.033 / ca.norm_2(d)) * d for d in springs]
-    pull = ca.vertcat(*(b - a for a, b in pairwise(forces))) - drag * v
+    forces = [stiffness * (1 - length / ca.norm_2(d)) * d for d in springs]
+    pull = ca.vertcat(*(b - a for a, b in pairwise(forces)))
     weight = ca.repmat(ca.DM([0.0, 0.0, 9.81]), masses, 1)
     plant.rates(p=ca.vertcat(v, u), v=pull / mass - weight)
     return plant
@@ -79,20 +76,17 @@ def pulled(plant: Model, masses: int) -> np.ndarray:
     return Plant(plant, 1.0).step(rest(plant, masses).states, PULL)
 
 
-def stage_cost(plant: Model, u):
-    """Return what a step costs."""
-    away = 25 * ca.sumsqr(plant.symbol("p")[-3:] - GOAL) + ca.sumsqr(plant.symbol("v"))
-    return DT * (away + 0.01 * ca.sumsqr(u))
-
-
-def horizon(plant: Model, masses: int, intervals: int, name=NAME) -> OptimalControl:
+def horizon(masses: int, intervals: int) -> OptimalControl:
     """Return the way back to rest."""
+    plant = chain(masses)
     ocp = OptimalControl(plant, duration=intervals * DT, intervals=intervals, unroll=False,
-                         method=MultipleShooting(RungeKutta(2)), name=name)  # fmt: skip
+                         method=MultipleShooting(RungeKutta(2)))  # fmt: skip
     p, v = np.split(pulled(plant, masses), [3 * masses + 3])
     ocp.initial(p=p, v=v)
     ocp.guess(p=straight(masses), v=0)
-    ocp.minimize("cost", sum=stage_cost(plant, plant.symbol("u")), end=stage_cost(plant, 0))
+    p, v, u = (plant.symbol(name) for name in "pvu")
+    away = 25 * ca.sumsqr(p[-3:] - GOAL) + ca.sumsqr(v)
+    ocp.minimize("cost", sum=DT * (away + 0.01 * ca.sumsqr(u)), end=DT * away)
     return ocp
 
 
@@ -101,7 +95,7 @@ def shape(places: np.ndarray) -> np.ndarray:
     return np.append(np.zeros(3), places).reshape(-1, 3).T
 
 
-def draw(ours: Answer) -> Figure:
+def draw(ours) -> Figure:
     """Plot the chain from the side and from above."""
     fig, ((side, above),) = figure(1, 2, height=2.8)
     for ax, row in ((side, 2), (above, 1)):
@@ -116,38 +110,20 @@ def draw(ours: Answer) -> Figure:
     return fig
 
 
-def animate(places: np.ndarray, dt: float, path: Path) -> Path:
-    """Write the motion of the chain, from the side and from above, as a GIF in real time."""
-    points, stages = np.array([shape(column) for column in places.T]), []
-    low, high = points.min(axis=(0, 2)) - 0.1, points.max(axis=(0, 2)) + 0.1
-    _, ((side, above),) = figure(1, 2, width=8.0, height=3.0)
-    for ax, row, title in ((side, 2, "from the side"), (above, 1, "from above")):
-        ax.set(xlim=(low[0], high[0]), ylim=(low[row], high[row]), title=title)
-        ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
-        line = {"color": PALETTE[0], "marker": "o", "linewidth": 1.8}
-        stages.append((ax, [(lambda k, row=row: points[k][[0, row]], line)]))
-    limits(above, WALL)
-    return film(path, len(points), dt, *stages)
-
-
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     masses, intervals = (1, 12) if arguments.short else (3, 40)
-    plant = chain(masses)
-    answers = solve_with_all(horizon(plant, masses, intervals), FATROP, short=arguments.short)
-    ours, ipopt = answers[:2]
+    ocp = horizon(masses, intervals)
+    answers = solve_with_all(ocp, FATROP, short=arguments.short)
+    ours, ipopt = (answer.solution for answer in answers[:2])
     fig = compare(ours, ipopt, ("nearest to the wall", "u"))
     limits(panels(fig)["nearest to the wall"], WALL)
-    away = ours["p"][:, -1] - rest(plant, masses)["p"]
+    away = ours["p"][:, -1] - rest(ocp.model, masses)["p"]
     return finish_answers(
         arguments,
         answers,
-        facts={
-            "masses": masses,
-            "distance of the chain from rest at the end (m)": float(np.abs(away).max()),
-        },
+        facts={"distance of the chain from rest at the end (m)": float(np.abs(away).max())},
         figures={"motion": draw(ours), "trajectory": fig},
-        films={"motion": lambda path: animate(ours.solution.sample(2)["p"], DT / 2, path)},
     )
 
 

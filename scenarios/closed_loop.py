@@ -16,7 +16,7 @@ import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from reporting import TOL, Check, finish, progress
@@ -58,6 +58,7 @@ class Answer(NamedTuple):
     control: np.ndarray
     status: str
     record: Record
+    asked: tuple[Any, ...]
 
 
 class Repeated:
@@ -94,34 +95,47 @@ class Repeated:
         status = "solved" if usable else "last plan"
         controls, iterations = self.plan.controls, int(stats.get("iter_count", -1))
         record = Record(time, status, "", iterations, seconds, bool(self.warm))
-        return Answer(self.plan, controls[:, min(self.age, controls.shape[1] - 1)], status, record)
+        control = controls[:, min(self.age, controls.shape[1] - 1)]
+        return Answer(self.plan, control, status, record, (self.ocp, program, {}))
 
 
 @dataclass(frozen=True)
 class Solves:
-    """What one solver came to, instant by instant; records have seconds and iterations."""
+    """What one solver came to, instant by instant, and the closed loop, where it is one.
+
+    A plan is None at an instant without a new one; records have seconds and iterations.
+    """
 
     label: str
-    plans: Sequence[Solution] = field(repr=False)
+    plans: Sequence[Any] = field(repr=False)
     records: Sequence[Any] = field(repr=False)
+    run: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, label: str, run: Run) -> Solves:
+        """Return those of a run."""
+        plans = [step.plan if step.status in ("solved", "feasible") else None for step in run.steps]
+        return cls(label, plans, [step.record for step in run.steps], run)
 
     @cached_property
     def residuals(self) -> np.ndarray:
         """Largest KKT residual of every plan, recomputed, with the solver's multipliers."""
-        return np.array([kkt_residual(plan)[1] for plan in self.plans])
+        return np.array([np.inf if plan is None else kkt_residual(plan)[1] for plan in self.plans])
 
     @property
     def worst(self) -> Solution:
         """The plan with the largest KKT residual."""
-        return self.plans[int(self.residuals.argmax())]
+        return self.plans[int(np.where(np.isinf(self.residuals), -1.0, self.residuals).argmax())]
 
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
+        loop = {} if self.run is None else {"cost": self.run.cost, "violation": self.run.violation}
         return {
             "method": self.label,
             "solved": f"{int((self.residuals <= TOL).sum())}/{len(self.records)}",
             "worst_residual": float(self.residuals.max()),
             **work(self.records),
+            **loop,
         }
 
 
@@ -175,34 +189,6 @@ def again(mhe: KeptMHE, peer: Peer) -> Solves:
     return Solves(peer.label, plans, records)
 
 
-@dataclass(frozen=True)
-class Course(Solves):
-    """One closed loop; ``course["q"]`` is what the true plant did."""
-
-    run: Run = field(repr=False)
-
-    @classmethod
-    def of(cls, label: str, run: Run, **more: Any) -> Self:
-        """Return a run as a course."""
-        steps = run.steps
-        return cls(label, [step.plan for step in steps], [step.record for step in steps], run,
-                   **more)  # fmt: skip
-
-    @cached_property
-    def residuals(self) -> np.ndarray:
-        """Largest KKT residual of every plan; infinite at an instant without a new one."""
-        return np.array([kkt_residual(step.plan)[1] if step.status in ("solved", "feasible")
-                         else np.inf for step in self.run.steps])  # fmt: skip
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return a true trajectory by name."""
-        return self.run[name]
-
-    def row(self) -> dict[str, Any]:
-        """See :meth:`Solves.row`."""
-        return {**super().row(), "cost": self.run.cost, "violation": self.run.violation}
-
-
 LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("method", "method", str),
     ("solved", "KKT points", str),
@@ -225,7 +211,7 @@ def run_all(
     *,
     short: bool = False,
     **experiment: Any,
-) -> list[Course]:
+) -> list[Solves]:
     """Return the courses of the hybrid solver and of the peers, in short of the first one only.
 
     ``experiment`` are arguments of :func:`casadi_hybrid.control.simulate`.
@@ -236,12 +222,12 @@ def run_all(
     courses = []
     for label, controller in controllers.items():
         progress(f"{ocp.name}: {experiment['steps']} steps with {label} ...")
-        courses.append(Course.of(label, simulate(plant, controller, **experiment)))
+        courses.append(Solves.of(label, simulate(plant, controller, **experiment)))
     return courses
 
 
 def finish_courses(
-    arguments: argparse.Namespace, courses: Sequence[Course], facts: Mapping[str, Any], **rest: Any
+    arguments: argparse.Namespace, courses: Sequence[Solves], facts: Mapping[str, Any], **rest: Any
 ) -> int:
     """Finish a scenario of closed loops: the hybrid solver's first, then the reference's.
 

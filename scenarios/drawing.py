@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from solving import Named
 
-from casadi_hybrid.control import Run
-from casadi_hybrid.control.loop.run import TABLES
+from casadi_hybrid.control import Solution
 from casadi_hybrid.control.reading.drawing import LIMIT
-from casadi_hybrid.control.reading.measures import Limits, entry_name
 from casadi_hybrid.plotting import PALETTE, legend_below, line_style
 
 SOLVERS = (PALETTE[0], PALETTE[7], PALETTE[2], PALETTE[3])
@@ -31,32 +27,32 @@ CIRCLES = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4, 
 
 
 def limits(ax: Axes, *values: float) -> None:
-    """Draw limits of what the vertical axis shows; the first has a label for a legend."""
-    for i, value in enumerate(values):
-        ax.axhline(value, **LIMIT, label=None if i else "limit")
+    """Draw limits of what the vertical axis shows."""
+    for value in values:
+        ax.axhline(value, **LIMIT, label="limit")
 
 
 def compare(
-    ours: Named,
-    other: Named,
+    ours: Solution,
+    ipopt: Solution,
     names: Sequence[str],
     *,
     targets: Mapping[str, float] | None = None,
     label: str | None = None,
 ) -> Figure:
-    """Plot our answer by :meth:`Solution.plot`, and the other one at its grid points as circles.
+    """Plot our solution by :meth:`Solution.plot`, and IPOPT's at its grid points as circles.
 
     A name is that of a quantity or of a path constraint, which has no circles, and has a panel;
     targets are values to be reached. The horizontal axis has the time where it has no label.
     """
-    fig = ours.solution.plot(names, label=label)
+    fig = ours.plot(names, label=label)
     axes = panels(fig)
     for name in names:
-        if name in other.solution:
-            at, rows = other.times, np.atleast_2d(other[name])
+        if name in ipopt:
+            at, rows = ipopt.times, np.atleast_2d(ipopt[name])
             at = (at[:-1] + at[1:]) / 2 if rows.shape[1] < at.size else at
             axes[name].plot(at, rows.T, **CIRCLES)
-    axes[names[0]].plot([], [], **CIRCLES, label=other.label)
+    axes[names[0]].plot([], [], **CIRCLES, label="IPOPT")
     for name, value in (targets or {}).items():
         axes[name].axhline(value, **TARGET)
         axes[names[0]].plot([], [], **TARGET, label="target")
@@ -78,21 +74,22 @@ def draw_courses(
 ) -> Figure:
     """Plot our closed loop by :meth:`Run.plot`, and those of the other solvers over it.
 
-    A name is that of a quantity of the plant, with a panel for each entry; the limits of those in
-    ``soft`` are soft for the controller. The event, (seconds, a word), happened to the plant.
+    A name is that of a number of the plant; the limits of those in ``soft`` are soft for the
+    controller. The event, (seconds, a word), happened to the plant.
     """
-    runs = [by_entry(course.run) for course in courses]
-    fig = runs[0].plot([key for name in names for key in runs[0] if key.split("[")[0] == name])
-    axes, instants = panels(fig), runs[0].times
-    first = axes[next(iter(axes))]
-    for line in (line for ax in axes.values() for line in ax.lines):
-        if line.get_label() == "true":
+    runs = [course.run for course in courses]
+    fig, instants = runs[0].plot(names), runs[0].times
+    axes = panels(fig)
+    first = axes[names[0]]
+    lines = [(name, line, line.get_label()) for name, ax in axes.items() for line in ax.lines]
+    hard = any(label == "_limit" and name not in soft for name, _, label in lines)
+    for name, line, label in lines:
+        if label == "true":
             line.set(label=courses[0].label, color=colours[0])
-        if str(line.get_label()) in ("_true", courses[0].label):
+        if label in ("true", "_true"):
             line.set_linewidth(2.6)  # below the others, which often lie on it
-    for line in (line for name in soft for line in axes[name].lines):
-        if line.get_label() == "_limit":
-            line.set(**SOFT)
+        if (label == "_limit" and name in soft) or (label == "limit" and not hard):
+            line.set(**SOFT, label="_limit")
     if soft:
         first.plot([], [], **SOFT, label="soft limit")
     for i, run in enumerate(runs[1:], 1):
@@ -100,24 +97,9 @@ def draw_courses(
             held = {"drawstyle": "steps-post"} if run[name].size < instants.size else {}
             values = np.append(run[name], run[name][-1:])[: instants.size]
             ax.plot(instants, values, **solver_style(i, colours) | held, label=courses[i].label)
-    if event is not None:
-        mark([*axes.values()], event, instants)
+    for ax in axes.values() if event and event[0] < instants[-1] else ():
+        ax.axvline(event[0], color=PALETTE[6], linewidth=0.9, label=event[1])
     return relabelled(fig, first)
-
-
-def by_entry(run: Run) -> Run:
-    """Return the run with a name for each entry of a vector, measured where it is estimated."""
-    tables = {kind: getattr(run, kind) for kind in TABLES}
-    for kind, table in tables.items():
-        labels = table.labels if kind != "measured" or run.estimates else ()
-        places = {name: slice(k, k + 1) for k, name in enumerate(labels)}
-        tables[kind] = replace(table, places=places)
-    limits = {
-        entry_name(name, i, limit.scale): Limits(*(part[i : i + 1] for part in limit[:3]), limit[3])
-        for name, limit in run.limits.items()
-        for i in range(limit.scale.size)
-    }
-    return replace(run, **tables, limits=limits)
 
 
 def panels(fig: Figure) -> dict[str, Axes]:
@@ -132,18 +114,3 @@ def relabelled(fig: Figure, ax: Axes) -> Figure:
         old.remove()
     legend_below(fig, ax, columns=4)
     return fig
-
-
-def mark(axes: Sequence[Axes], event: tuple[float, str], instants: np.ndarray) -> None:
-    """Mark what happened to the plant, if it has happened, and name it above the first panel."""
-    if event[0] < instants[-1]:
-        for ax in axes:
-            ax.axvline(event[0], color=PALETTE[6], linewidth=0.9)
-        top, across = (event[0], 1.0), axes[0].get_xaxis_transform()
-        words = {"ha": "center", "va": "bottom", "textcoords": "offset points"}
-        axes[0].annotate(event[1], top, (0, 1), across, **words)
-
-
-def happening(time: float, word: str) -> Callable[[float], str]:
-    """Return what an animation says beside its clock: the word for 0.3 s."""
-    return lambda t: f"   {word}" if 0 <= t - time < 0.3 else ""

@@ -27,15 +27,14 @@ Where the disturbance drifts fast against the noise, listening to all is better:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import AUTO, Method, Run, apart, solve, solve_with_peer
+from common import AUTO, Judged, Method, apart, solve, solve_with_peer
 from feedback_baselines import GradientFeedback, IntegralFeedback
 from feedback_plants import Plant, feeder, tanks
-from matplotlib.figure import Figure
 from reporting import Check, finish, no_worse_than, parser, table
 from solving import IPOPT
 
@@ -48,7 +47,7 @@ from casadi_hybrid.control.feedback import (
     measure,
     predict,
 )
-from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend_below, plot_curves
+from casadi_hybrid.plotting import DASHES, PALETTE, plot_curves
 
 NAME = "feedback_controller"
 SUMMARY = "the law as a controller of two plants with noisy sensors: three splits, three rivals"
@@ -80,10 +79,10 @@ def rivals(plant: Plant) -> dict[str, FeedbackLaw]:
     }
 
 
-def quiet(law: FeedbackLaw, h: Callable[[np.ndarray], np.ndarray], u: np.ndarray,
-          steps: int, before: FeedbackController | None = None) -> np.ndarray:  # fmt: skip
-    """Step without noise and return the inputs, one row a step; goes on with a given controller."""
-    controller = before or FeedbackController(law, u)
+def quiet(
+    controller: FeedbackController, h: Callable[[np.ndarray], np.ndarray], steps: int
+) -> np.ndarray:
+    """Step without noise and return the inputs, one row a step."""
     rows = [controller.u]
     for _ in range(steps):
         rows.append(controller.step(h(rows[-1][:, None])[:, 0]))
@@ -107,7 +106,7 @@ def row(plant: Plant, label: str, law: FeedbackLaw, rest: np.ndarray, seen: Meas
 
     h is the noisy constraint; the last column is the worse of that variance and of the inputs'.
     """
-    i = plant.shown[0]
+    i = plant.shown
     model = predict(law, plant.noise)
     true = predict(law, plant.noise, plant.sensitivity(rest))
     spread, foreseen = np.trace(seen.inputs), np.trace(true.inputs)
@@ -128,45 +127,40 @@ class Study:
     """One plant with all laws: quiet and noisy runs, and what they show."""
 
     def __init__(self, plant: Plant, steps: int) -> None:
-        self.plant = plant
-        self.splits = hybrids(plant)
-        self.clean = {label: quiet(law, plant.h, plant.start, 700)
-                      for label, law in self.splits.items()}  # fmt: skip
-        self.noisy: dict[str, np.ndarray] = {}
-        self.rows = []
-        for label, law in (self.splits | rivals(plant)).items():
-            rest = quiet(law, plant.h, plant.start, 700)[-1]
+        self.plant, self.rows, self.clean, self.noisy = plant, [], {}, {}
+        for label, law in (hybrids(plant) | rivals(plant)).items():
+            self.clean[label] = quiet(FeedbackController(law, plant.start), plant.h, 700)
+            rest = self.clean[label][-1]
             seen = measure(law, plant.h, rest, plant.noise, steps=steps, runs=300)
             self.rows.append(row(plant, label, law, rest, seen))
             self.noisy[label] = seen.first[200:400]  # the first measurement is forgotten
 
+    def apart(self) -> float:
+        """Return the largest distance of the splits' inputs without noise."""
+        return apart(self.clean[split] for split in SPLITS)
 
-def deviation(
-    law: FeedbackLaw, plant: Plant, at: np.ndarray, steps: int = 0, drift: float = 0.0
-) -> np.ndarray:
-    """Return the deviation of every constraint around the inputs ``at``; measured over steps."""
-    if steps:
-        found = measure(law, plant.h, at, plant.noise, drift=drift**2, steps=steps, runs=300)
-    else:
-        found = predict(law, plant.noise, plant.sensitivity(at), drift=drift**2)
+
+def deviation(law: FeedbackLaw, plant: Plant, at: np.ndarray, drift: float = 0.0) -> np.ndarray:
+    """Return the predicted deviation of every constraint around the inputs ``at``."""
+    found = predict(law, plant.noise, plant.sensitivity(at), drift=drift**2)
     return np.sqrt(np.diag(found.errors).clip(min=0.0))
 
 
-def over_rates(study: Study, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
+def over_rates(study: Study, over: np.ndarray) -> dict[str, Any]:
     """Return the deviations of the noisy constraint over the rate, as shares of its sensor's.
 
     Of two splits: the third's are the first's.
     """
-    plant, i, rest = study.plant, study.plant.shown[0], study.clean["designed split"][-1]
-    laws = [hybrids(plant, float(rate)) for rate in over]
-    return {label: np.array([deviation(law[label], plant, rest, steps)[i] for law in laws])
-            / np.sqrt(plant.noise[i]) for label in ("all memory", "designed split")}  # fmt: skip
+    plant, i, rest = study.plant, study.plant.shown, study.clean["designed split"][-1]
+    laws, sensor = [hybrids(plant, float(rate)) for rate in over], np.sqrt(plant.noise[i])
+    return {split: (over, [deviation(law[split], plant, rest)[i] / sensor for law in laws],
+                    LOOK[split]) for split in ("all memory", "designed split")}  # fmt: skip
 
 
-def over_drifts(plant: Plant, i: int, over: np.ndarray, steps: int = 0) -> dict[str, np.ndarray]:
+def over_drifts(plant: Plant, i: int, over: np.ndarray) -> dict[str, Any]:
     """Return the deviations of a constraint over the drift of the disturbance, by split."""
-    return {label: np.array([deviation(law, plant, plant.start, steps, walk)[i] for walk in over])
-            for label, law in hybrids(plant).items()}  # fmt: skip
+    return {split: (over, [deviation(law, plant, plant.start, walk)[i] for walk in over],
+                    LOOK[split]) for split, law in hybrids(plant).items()}  # fmt: skip
 
 
 LOOK: dict[str, dict[str, Any]] = {
@@ -175,53 +169,6 @@ LOOK: dict[str, dict[str, Any]] = {
     "designed split": {"color": PALETTE[7], "linestyle": DASHES[3], "linewidth": 1.6, "marker": ""},
 }
 """Of the splits; two lie on each other, so one is wide and the other is dotted."""
-MARK = {"all augmentation": "o", "all memory": "s", "designed split": "x"}
-
-Courses = Mapping[str, np.ndarray]
-
-
-def courses(plants: Sequence[Plant], clean: Sequence[Courses], noisy: Sequence[Courses]) -> Figure:
-    """Plot one input of each plant for the three splits, without noise and with it."""
-    fig, axes = figure(len(plants), 2, height=2.5, sharey="row")
-    for row, plant, pair in zip(axes, plants, zip(clean, noisy, strict=True), strict=True):
-        # Memory, which swings widest, goes below the others.
-        for ax, runs, title in zip(row, pair, ("no noise", "noise, settled"), strict=True):
-            for split in ("all memory", "all augmentation", "designed split"):
-                ax.plot(runs[split][:, plant.shown[1]], label=split, **LOOK[split])
-            ax.set_title(f"{plant.name}, {title}", fontsize=10)
-            ax.set_xlabel("step")
-        row[0].set_ylabel(plant.inputs)
-    legend_below(fig, axes[0, 0])
-    return fig
-
-
-def variances(plants: Sequence[Plant], rows: Sequence[Sequence[Mapping[str, Any]]]) -> Figure:
-    """Plot the predicted and the measured deviation of the noisy constraint, law by law."""
-    fig, axes = figure(1, len(plants), height=3.0, sharey=True)
-    for ax, plant, laws in zip(axes[0], plants, rows, strict=True):
-        y = np.arange(len(laws))
-        predicted, measured = ([row[key] for row in laws] for key in ("predicted", "measured"))
-        ax.barh(y, predicted, height=0.6, color=PALETTE[4], label="predicted (Lyapunov)")
-        ax.plot(measured, y, "o", color=PALETTE[7], markersize=5, label="measured")
-        ax.set_yticks(y, [row["method"] for row in laws])
-        ax.set(xlabel=f"std of the\n{plant.outputs}")
-        ax.set_title(plant.name, fontsize=10)
-        ax.grid(False, axis="y")
-    axes[0, 0].invert_yaxis()
-    legend_below(fig, axes[0, 0])
-    return fig
-
-
-def deviations(
-    over: np.ndarray, predicted: Courses, at: np.ndarray, measured: Courses
-) -> dict[str, tuple[Any, ...]]:
-    """Return the curves of a panel of ``plot_curves``: what is predicted, and measured as dots."""
-    curves: dict[str, tuple[Any, ...]] = {}
-    for split, values in predicted.items():
-        dots = {"color": LOOK[split]["color"], "linestyle": "", "marker": MARK[split]}
-        curves[f"{split}, predicted"] = over, values, LOOK[split]
-        curves[f"{split}, measured"] = at, measured[split], dots
-    return curves
 
 
 def after_a_step(plant: Plant, later: Plant) -> dict[str, np.ndarray]:
@@ -229,12 +176,12 @@ def after_a_step(plant: Plant, later: Plant) -> dict[str, np.ndarray]:
     errors = {}
     for label, law in hybrids(plant).items():
         controller = FeedbackController(law, plant.start)
-        rest = quiet(law, plant.h, plant.start, 400, controller)[-1]
-        errors[label] = later.h(quiet(law, later.h, rest, 60, controller).T).T
+        quiet(controller, plant.h, 400)
+        errors[label] = later.h(quiet(controller, later.h, 60).T).T
     return errors
 
 
-def optimum(plant: Plant) -> tuple[Run, Any]:
+def optimum(plant: Plant) -> tuple[Judged, Judged]:
     """Return the cheapest inputs for the true map, by the default method and by IPOPT."""
     method = Method(f"{AUTO}, {plant.name}", "auto", required=True)
     return (solve(plant.problem, method, plant.start, [], max_iter=100),
@@ -249,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     plants = (feeder(), tanks())
     first, second = studies = [Study(plant, steps) for plant in plants]
     best = [optimum(plant) for plant in plants]
-    silent = max(np.abs(s.splits["designed split"].design.projected).max() for s in studies)
+    designs = [hybrids(plant)["designed split"].design for plant in plants]
     rows = {r["method"]: r for r in first.rows}
     alike = [first.noisy[label] for label in ("all augmentation", "designed split")]
     factor = (rows["designed split"]["measured"] / rows["all memory"]["measured"]) ** 2
@@ -258,12 +205,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     cost = float(second.plant.problem.functions.first(rest, [])[0]) / cheapest[1].f - 1
     checks = [
         *(no_worse_than(run, peer) for run, peer in best),
-        Check("feeder: splits apart without noise (Mvar)", apart(first.clean.values()), 1e-9),
+        Check("feeder: splits apart without noise (Mvar)", first.apart(), 1e-9),
         Check("feeder: inputs at rest from the optimum (Mvar)",
               float(np.abs(first.clean["designed split"][-1] - cheapest[0].x).max()), 1e-5),
         Check("feeder: C_opt Pn = 0 apart from full augmentation with noise (Mvar)",
               apart(alike), 1e-9),
-        Check("largest entry of C_opt Pn, both plants", float(silent), 1e-12),
+        Check("largest entry of C_opt Pn, both plants",
+              max(np.abs(made.projected).max() for made in designs), 1e-12),
         Check("tanks: levels at rest from their set points (cm)",
               float(np.abs(second.plant.h(rest[:, None])).max()), 1e-6),
         Check("measured against predicted variances, relative, the worst of all laws",
@@ -272,43 +220,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]  # fmt: skip
     facts = {
         "tanks: splits apart without noise, as B is not the plant's (largest, any input)":
-            apart(second.clean.values()),
+            second.apart(),
         "tanks: cost at rest above the optimum's, relative": cost,
         **{s.plant.name: s.rows for s in studies},
     }  # fmt: skip
-    lines, points = np.linspace(0.5, 0.97, 25), np.array([0.6, 0.75, 0.9])
-    walks, few = np.geomspace(1e-3, 1e-1, 25), np.array([2e-3, 1e-2, 5e-2])
     stepped = after_a_step(plants[0], feeder(1.3))
     of_rate = {"xlabel": "rate ρ designed for", "ylabel": "std of the noisy h\nover its sensor's"}
-    made = {
-        "trajectories": courses(plants, [{k: run[:120] for k, run in s.clean.items()}
-                                         for s in studies], [s.noisy for s in studies]),
-        "variances": variances(plants, [s.rows for s in studies]),
+    of_drift = {
+        "xlabel": "drift (% of nominal a step)",
+        "ylabel": f"std of the\n{plants[0].outputs}",
+    }
+    figures = {
+        "trajectories": plot_curves(
+            # Memory, which swings widest, goes below the others.
+            {title: {split: (range(120), runs[split][:120, 3], LOOK[split])
+                     for split in ("all memory", "all augmentation", "designed split")}
+             for title, runs in {"feeder, no noise": first.clean,
+                                 "feeder, noise, settled": first.noisy}.items()},
+            height=2.8, xlabel="step", ylabel="fourth reactive power (Mvar)"),
         "rates": plot_curves(
-            {s.plant.name: deviations(lines, over_rates(s, lines),
-                                      points, over_rates(s, points, steps // 3))
-             for s in studies}, height=2.8, columns=2, ylim=(0, None), **of_rate),
+            {s.plant.name: over_rates(s, np.linspace(0.5, 0.97, 25)) for s in studies},
+            height=2.8, ylim=(0, None), **of_rate),
         "load_step": plot_curves(
             {title: {split: (range(len(errors)), errors[:, i], LOOK[split])
                      for split, errors in stepped.items()} for i, title in BUSES},
             height=2.8, xlabel="step after the loads have risen", ylabel=plants[0].outputs),
         "drift": plot_curves(
-            {title: deviations(walks, over_drifts(plants[0], i, walks),
-                               few, over_drifts(plants[0], i, few, steps // 3))
-             for i, title in BUSES},
-            height=2.8, xscale="log", yscale="log", xlabel="drift (% of nominal a step)",
-            ylabel=f"std of the\n{plants[0].outputs}"),
+            {title: over_drifts(plants[0], i, np.geomspace(1e-3, 1e-1, 25)) for i, title in BUSES},
+            height=2.8, xscale="log", yscale="log", **of_drift),
     }  # fmt: skip
     tables = {f"{s.plant.name}: noise in the steady state; std of the noisy {s.plant.outputs}":
               table(s.rows, COLUMNS) for s in studies}  # fmt: skip
     return finish(
         arguments,
         (sum(plant.problem.n for plant in plants), sum(plant.problem.m for plant in plants)),
-        [entry for run, peer in best for entry in (run.row(), peer.row)],
-        {run.method.label: run.report for run, _ in best},
+        [answer.row for pair in best for answer in pair],
+        {run.label: run.report for run, _ in best},
         checks=checks,
         facts=facts,
-        figures=made,
+        figures=figures,
         tables=tables,
     )
 

@@ -19,18 +19,17 @@ class Plant:
 
     Attributes:
         name: for tables and figures.
-        inputs, outputs: what u and h are, with their units.
+        outputs: what h is, with its unit.
         problem: the cheapest inputs, by the plant's true map: what the controller should find.
         h: the true constraints, n×k to m×k: one column a run.
         B: the sensitivity that the controller was given, m×n.
         cost, preferred: H and u_r of the objective ½(u − u_r)ᵀH(u − u_r).
         noise: variances of the sensors, m.
         start: the inputs at the start.
-        shown: the noisy constraint and the input that the figures show.
+        shown: the noisy constraint, which tables and figures show.
     """
 
     name: str
-    inputs: str
     outputs: str
     problem: Problem
     h: Callable[[np.ndarray], np.ndarray]
@@ -39,7 +38,7 @@ class Plant:
     preferred: np.ndarray
     noise: np.ndarray
     start: np.ndarray
-    shown: tuple[int, int]
+    shown: int
 
     def sensitivity(self, u: np.ndarray) -> np.ndarray:
         """The true ∂h/∂u at u, m×n, which the controller does not know."""
@@ -79,14 +78,13 @@ def feeder(load: float = 1.0) -> Plant:
         "feeder",
         lambda u: [sum(b * u[j] for j, b in enumerate(B[i])) - sag[i] for i in range(3)],
         tuple(f"voltage of bus {i}" for i in pilots),
-        inputs="reactive power (Mvar)",
         outputs="voltage error (% of nominal)",
         B=B,
         cost=np.diag([1.0, 1.4, 0.9, 1.2, 1.1, 1.6]),  # 1/Mvar²
         preferred=np.zeros(6),
         noise=np.array([0.2, 0.0, 0.2]) ** 2,  # %²; bus 5 has a good voltmeter
         start=np.zeros(6),
-        shown=(2, 3),
+        shown=2,
     )
 
 
@@ -115,12 +113,11 @@ def tanks() -> Plant:
         "tanks",
         lambda u: height(u, areas * [1.05, 0.96], gains * [0.95, 1.04], 0.6),
         ("level of tank 1", "level of tank 2"),
-        inputs="pump voltage (V)",
         outputs="level error (cm)",
         B=known(nominal).full(),
         cost=np.diag([1.0, 1.2, 0.3, 0.3]),
         preferred=np.array([2.5, 2.5, 7.0, 6.0]),
         noise=np.array([0.3, 0.0]) ** 2,  # cm²; the jet of tank 3 falls on the gauge of tank 1
         start=nominal,
-        shown=(0, 0),
+        shown=0,
     )

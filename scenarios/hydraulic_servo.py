@@ -17,7 +17,6 @@ matrix.
 """
 
 import sys
-from typing import NamedTuple
 
 import numpy as np
 from common import AUTO, LOOK_AHEAD, Method, conclude, equations, references, row_space_rule, solve
@@ -29,13 +28,18 @@ from casadi_hybrid.claims.spectra import local_jacobian, spectral_gap
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.plotting import figure, legend_below, line_style
+from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"
 UNITS = {"MPa": 1e6, "bar": 1e5, "kPa": 1e3, "Pa": 1.0}
 """Units of the pressure rows in Pa."""
-GAPS = (("scalar", "scalar cI", "{:.2e}".format), ("matrix", "matrix M", "{:.2e}".format))
-GAP_COLUMNS = (("unit", "pressure in", str), ("ratio", "row ratio", "{:.1e}".format), *GAPS)
+GAP_COLUMNS = (
+    ("unit", "pressure in", str),
+    ("ratio", "row ratio", "{:.1e}".format),
+    ("scalar", "scalar cI", "{:.2e}".format),
+    ("matrix", "matrix M", "{:.2e}".format),
+)
 
 
 def servo(intervals: int) -> OptimalControl:
@@ -57,18 +61,12 @@ def servo(intervals: int) -> OptimalControl:
     return ocp
 
 
-class Best(NamedTuple):
-    """The largest local gap of a family and where it is: penalty, η_x, η_d."""
+def best_gap(H: np.ndarray, B: np.ndarray, evaluations: int) -> tuple[float, np.ndarray]:
+    """Return the largest local gap of a family and where it is: penalty, η_x, η_d.
 
-    gap: float
-    steps: tuple[float, ...]
-
-
-def best_gap(H: np.ndarray, B: np.ndarray, evaluations: int) -> Best:
-    """Search penalty and both steps by Nelder–Mead on their logarithms, from eight starts.
-
-    The starts begin inside the region of stable steps; their penalties run from one that gives the
-    strongest row unit curvature to one that gives it to the weakest.
+    Searched by Nelder–Mead on their logarithms, from eight starts inside the region of stable
+    steps, with penalties from one that gives the strongest row unit curvature to one that gives it
+    to the weakest.
     """
     one, curvatures = np.eye(len(B)), np.linalg.svd(B, compute_uv=False) ** 2
     size, spread = float(curvatures[0]), float(curvatures[0] / curvatures[-1])
@@ -86,14 +84,13 @@ def best_gap(H: np.ndarray, B: np.ndarray, evaluations: int) -> Best:
     ]
     found = [minimize(loss, z, method="Nelder-Mead", options=options) for z in starts]
     best = min(found, key=lambda result: float(result.fun))
-    return Best(10.0 ** -float(best.fun), tuple(float(v) for v in 10.0**best.x))
+    return 10.0 ** -float(best.fun), 10.0**best.x
 
 
-def methods(scalar: Best, matrix: Best) -> list[Method]:
-    """Return the rows of the table, both corrections with the best steps found."""
-    penalty, *own = scalar.steps
-    steps = dict(zip(("eta_x", "eta_d"), own, strict=True))
-    m_rule = row_space_rule(*matrix.steps, theta=0.5)
+def methods(scalar: np.ndarray, matrix: np.ndarray) -> list[Method]:
+    """Return the rows of the table, both corrections with the best penalty and steps found."""
+    penalty, steps = scalar[0], {"eta_x": scalar[1], "eta_d": scalar[2]}
+    m_rule = row_space_rule(*matrix, theta=0.5)
     return [
         Method(AUTO, "auto", required=True),
         Method(LOOK_AHEAD, "look-ahead", required=True),
@@ -115,9 +112,9 @@ def draw(rows, runs) -> Figure:
     left.legend(fontsize=9, loc="lower left")
     # The two scalar channels have one trajectory, so one of them is drawn.
     for i, run in enumerate(runs[:-1]):
-        worst = np.maximum(run.trace.feasibility, run.trace.stationarity)
+        worst = np.maximum(run.feasibility, run.stationarity)
         steps = np.arange(1, worst.size + 1)
-        right.loglog(steps, np.maximum(worst, 1e-16), label=run.method.label, **line_style(i))
+        right.loglog(steps, np.maximum(worst, 1e-16), label=run.label, **line_style(i))
     right.axhline(1e-6, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance")
     right.set(xlabel="iteration + 1", ylabel="largest KKT residual")
     legend_below(fig, right, columns=2)
@@ -133,18 +130,20 @@ def main(argv: list[str] | None = None) -> int:
                 for name, unit in UNITS.items() if not short or name in ("MPa", "kPa")}  # fmt: skip
     rows, best = [], {}
     for name, problem in problems.items():
-        at = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).at
+        found = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).result
+        at = Oracle(problem.functions, p).second(found.x, found.lam_g)
         # In coordinates in which its metric (BBᵀ)⁻¹ is the identity M is a scalar penalty too.
         white = np.linalg.solve(np.linalg.cholesky(at.B @ at.B.T), at.B)
-        best[name] = [best_gap(at.hessian, B, 60 if short else 200) for B in (at.B, white)]
-        sizes, (scalar, matrix) = np.linalg.norm(at.B, axis=1), best[name]
+        tried = [best_gap(at.hessian, B, 60 if short else 200) for B in (at.B, white)]
+        (scalar, matrix), best[name] = zip(*tried, strict=True)
+        sizes = np.linalg.norm(at.B, axis=1)
         ratio = float(sizes.max() / sizes.min())
-        rows.append({"unit": name, "ratio": ratio, "scalar": scalar.gap, "matrix": matrix.gap})
+        rows.append({"unit": name, "ratio": ratio, "scalar": scalar, "matrix": matrix})
     problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
     runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
     peers = references(problem, start, p)
-    gaps = [row["matrix"] for row in rows]
-    spread, share = max(gaps) / min(gaps) - 1.0, best["kPa"][0].gap / best["kPa"][1].gap
+    gaps, in_kPa = [row["matrix"] for row in rows], rows[list(problems).index("kPa")]
+    spread, share = max(gaps) / min(gaps) - 1.0, in_kPa["scalar"] / in_kPa["matrix"]
     title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
     return conclude(
         arguments,

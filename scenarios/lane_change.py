@@ -28,9 +28,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from roads import draw_road, draw_way, outline
-from solving import SLEQP, SQP, UNO, Answer, finish_answers, solve_with_all
+from solving import SLEQP, SQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model, OptimalControl, Solution
 from casadi_hybrid.plotting import PALETTE
 
 NAME = "lane_change"
@@ -98,7 +98,7 @@ def road(height: float) -> tuple[Figure, Axes]:
     return fig, ax
 
 
-def animate(ours: Answer, path: Path, dt: float = 0.05) -> Path:
+def animate(ours: Solution, path: Path, dt: float = 0.05) -> Path:
     """Write the motion as a GIF in real time."""
     pace = 1.0 / (ours["v"] * np.cos(ours["psi"]))
     time = np.append(0.0, np.cumsum(np.diff(ours.times) * (pace[1:] + pace[:-1]) / 2))
@@ -110,29 +110,23 @@ def animate(ours: Answer, path: Path, dt: float = 0.05) -> Path:
         (lambda k: (s[:k], y[:k]), {"color": PALETTE[0]}),
     ]
     clock = "{:4.2f} s, {:4.1f} m/s".format
-    return film(path, at.size, dt, (road(1.6)[1], moving), clock=lambda k: clock(at[k], v[k]))
+    return film(path, at.size, dt, road(1.6)[1], moving, clock=lambda k: clock(at[k], v[k]))
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = lane_change(32 if arguments.short else 80)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
-    ours, ipopt = answers[:2]
-    shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.solution.sample()
+    ours, ipopt = (answer.solution for answer in answers[:2])
+    shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.sample()
     overlap = -gap(between.times, between["y"], between["psi"])
-    poses = zip(ours.times, ours["y"], ours["psi"], strict=True)
-    cars = [outline(*pose, *CAR) for pose in poses]
     return finish_answers(
         arguments,
         answers,
         checks=[Check("overlap with the standing car (m)", overlap, 0.0)],
-        facts={
-            "largest lateral acceleration (m/s²)": float(np.abs(ours["lateral"]).max()),
-            "largest steering rate (rad/s)": float(np.abs(ours["omega"]).max()),
-            "lowest speed (m/s)": float(ours["v"].min()),
-        },
+        facts={"lowest speed (m/s)": float(ours["v"].min())},
         figures={
-            "path": draw_way(road(1.9), ours, "", cars),
+            "path": draw_way(road(1.9), ours.times, ours["y"], ours["psi"], CAR),
             "trajectory": compare(ours, ipopt, shown, label="distance along the road (m)"),
         },
         films={"motion": lambda path: animate(ours, path)},

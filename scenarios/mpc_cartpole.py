@@ -24,8 +24,8 @@ from functools import partial
 import casadi as ca
 import numpy as np
 from cartpole import TRACK, animate, cart_pole
-from closed_loop import Course, finish_courses, run_all
-from drawing import draw_courses, happening
+from closed_loop import Solves, finish_courses, run_all
+from drawing import draw_courses
 from reporting import parser
 
 from casadi_hybrid.control import MultipleShooting, OptimalControl, Plant, RungeKutta, Soft
@@ -34,7 +34,7 @@ NAME = "mpc_cartpole"
 SUMMARY = "closed loop: swing-up and push of a cart-pole with a wrong model and noise"
 
 DT, FORCE = 0.05, 10.0
-PUSH_TIME, PUSH = 4.5, {"v": 0.8}
+EVENT, PUSH = (4.5, "push"), {"v": 0.8}
 MODEL_LENGTH, TRUE_LENGTH = 0.5, 0.525
 
 
@@ -44,7 +44,7 @@ def stage_cost(plant, u):
     return 10 * (1 + ca.cos(angle)) + 10 * q**2 + 0.1 * (v**2 + rate**2) + 0.01 * u**2
 
 
-def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
+def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
     """Return the closed loops, which begin at rest with the pole hanging."""
     model = cart_pole(force=FORCE, track=np.inf)
     true = cart_pole(1.2, 0.33, TRUE_LENGTH, friction=0.3, force=FORCE)
@@ -63,7 +63,7 @@ def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
         x0=rest,
         noise=[0.002, 0.002, 0.01, 0.01],
         cost=DT * stage_cost(true, true.symbol("u")),
-        push=lambda k, t, x: PUSH if k == round(PUSH_TIME / DT) else None,
+        push=lambda k, t, x: PUSH if k == round(EVENT[0] / DT) else None,
     )
 
 
@@ -71,32 +71,16 @@ def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     size = (20, 8) if arguments.short else (30, 120)
-    ours, *others = courses(*size, short=arguments.short)
-    reach = MODEL_LENGTH
-    tips = [(p["q"] + reach * np.sin(p["theta"]), -reach * np.cos(p["theta"])) for p in ours.plans]
+    found = courses(*size, short=arguments.short)
+    ours, plans, reach = found[0].run, found[0].plans, MODEL_LENGTH
+    tips = [(p["q"] + reach * np.sin(p["theta"]), -reach * np.cos(p["theta"])) for p in plans]
+    drawn = {"length": TRUE_LENGTH, "plans": tips, "event": EVENT}
     return finish_courses(
         arguments,
-        [ours, *others],
-        facts={
-            "distance from upright at the end (rad)": abs(abs(ours["theta"][-1]) - np.pi),
-            "largest force (N)": float(np.abs(ours["u"]).max()),
-        },
-        figures={
-            "course": draw_courses(
-                [ours, *others], ("q", "theta", "u"), (PUSH_TIME, "push"), soft=["q"]
-            )
-        },
-        films={
-            "motion": partial(
-                animate,
-                ours["q"][:-1],
-                ours["theta"][:-1],
-                DT,
-                length=TRUE_LENGTH,
-                plans=tips,
-                event=happening(PUSH_TIME, "push"),
-            )
-        },
+        found,
+        facts={"distance from upright at the end (rad)": abs(abs(ours["theta"][-1]) - np.pi)},
+        figures={"course": draw_courses(found, ("q", "theta", "u"), EVENT, soft=["q"])},
+        films={"motion": partial(animate, ours["q"][:-1], ours["theta"][:-1], DT, **drawn)},
     )
 
 

@@ -25,8 +25,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import ROD, film
-from closed_loop import Course, finish_courses, run_all
-from drawing import CIRCLES, SOFT, draw_courses, happening, solver_style
+from closed_loop import Solves, finish_courses, run_all
+from drawing import CIRCLES, SOFT, draw_courses, solver_style
 from matplotlib.figure import Figure
 from quadrotor import HOVER, TILT, avoid, gaps, rotors, scenery, vehicle
 from reporting import parser
@@ -41,7 +41,7 @@ DT, FREE = 0.05, (-np.inf, np.inf)
 DISCS = ((1.2, 2.0, 0.3), (-1.5, 0.8, 0.3))
 LAP, CENTRE, AXES = 3.5, np.array([[0.0], [1.0]]), np.array([[2.0], [0.8]])
 START = {"x": 2.0, "z": 1.0, "theta": 0.0, "vx": 0.0, "vz": 0.0, "omega": 0.0}
-GUST_TIME, GUST = 5.0, {"vz": 2.0}
+EVENT, GUST = (5.0, "gust"), {"vz": 2.0}
 
 
 def lap(times) -> np.ndarray:
@@ -59,7 +59,7 @@ def stage_cost(body, u, target):
     return away + 0.1 * (x[2] ** 2 + x[5] ** 2) + 0.02 * ca.sumsqr(u - HOVER)
 
 
-def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
+def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
     """Return the closed loops, which begin at rest."""
     model = vehicle(heights=FREE, tilt=np.inf)
     true = vehicle(1.08, 1.2, wind=-1.5, drag=0.2, heights=FREE)
@@ -83,7 +83,7 @@ def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
         noise=[0.005, 0.005, 0.005, 0.02, 0.02, 0.02],
         cost=DT * price,
         limits={"clearance": (0, None)},
-        push=lambda k, t, x: GUST if k == round(GUST_TIME / DT) else None,
+        push=lambda k, t, x: GUST if k == round(EVENT[0] / DT) else None,
     )
 
 
@@ -94,18 +94,18 @@ def place(ax) -> None:
     ax.plot(*lap(np.linspace(0.0, LAP, 101))[:2], "k:", linewidth=1.2, label="reference")
 
 
-def draw(courses: list[Course]) -> Figure:
+def draw(courses: list[Solves]) -> Figure:
     """Plot the paths."""
     fig, ((path,),) = figure(height=3.0)
     place(path)
     path.plot([], [], **SOFT, label="soft limit")
     for i, course in enumerate(courses):
-        path.plot(course["x"], course["z"], label=course.label, **solver_style(i))
+        path.plot(course.run["x"], course.run["z"], label=course.label, **solver_style(i))
     legend_below(fig, path, columns=4)
     return fig
 
 
-def animate(course: Course, path: Path) -> Path:
+def animate(course: Solves, path: Path) -> Path:
     """Write the flight as a GIF in real time, with the planned path."""
     ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
     place(ax)
@@ -117,29 +117,25 @@ def animate(course: Course, path: Path) -> Path:
         (lambda k: (plans[k]["x"], plans[k]["z"]), plan),
         (lambda k: rotors(*states[:3, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
     ]
-    return film(path, len(plans), DT, (ax, moving), event=happening(GUST_TIME, "gust"))
+    return film(path, len(plans), DT, ax, moving, event=EVENT)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     size = (15, 8) if arguments.short else (30, 120)
-    ours, *others = courses(*size, short=arguments.short)
-    behind = ours.run.states[:2, -1] - lap(ours.run.times[-1])[:2, 0]
+    found = courses(*size, short=arguments.short)
+    run = found[0].run
+    behind = run.states[:2, -1] - lap(run.times[-1])[:2, 0]
     return finish_courses(
         arguments,
-        [ours, *others],
-        facts={
-            "distance to the reference at the end (m)": float(np.hypot(*behind)),
-            "largest thrust (N)": float(ours["u"].max()),
-        },
+        found,
+        facts={"distance to the reference at the end (m)": float(np.hypot(*behind))},
         figures={
-            "path": draw([ours, *others]),
-            "course": draw_courses(
-                [ours, *others], ("theta", "u"), (GUST_TIME, "gust"), soft=["theta"]
-            ),
+            "path": draw(found),
+            "course": draw_courses(found, ("vz", "theta"), EVENT, soft=["theta"]),
         },
-        films={"motion": lambda path: animate(ours, path)},
+        films={"motion": lambda path: animate(found[0], path)},
     )
 
 

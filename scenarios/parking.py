@@ -39,9 +39,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from roads import draw_road, draw_way, outline
-from solving import SLEQP, UNO, Answer, Named, finish_answers, solve_with_all
+from solving import SLEQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl
+from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, Solution
 from casadi_hybrid.plotting import PALETTE
 
 NAME = "parking"
@@ -88,51 +88,47 @@ def manoeuvre(intervals: int) -> OptimalControl:
     return ocp
 
 
-def bodies(found: Named) -> list[np.ndarray]:
-    """Return the corners of the car at the points of an answer or of samples of it."""
-    poses = zip(found["x"], found["y"], found["psi"], strict=True)
-    return [outline(*pose, *CAR) for pose in poses]
-
-
 def draw_street() -> tuple[Figure, Axes]:
     """Draw the kerb, the far side and the parked cars."""
     return draw_road(3.4, (0.0, STREET), PARKED, (-4.8, GAP + 6.2))
 
 
-def animate(ours: Answer, path: Path) -> Path:
+def animate(ours: Solution, path: Path) -> Path:
     """Write the motion with the separating lines as a GIF in real time."""
-    cars, v, dt = bodies(ours), ours["v"].round(2) + 0.0, ours.times[1]
+    x, y, psi = (ours[name] for name in ("x", "y", "psi"))
+    v, dt = ours["v"].round(2) + 0.0, ours.times[1]
 
     def line(name: str, k: int) -> np.ndarray:
         along = np.array([[-np.sin(ours[name][k])], [np.cos(ours[name][k])]])
         return along * [-12.0, 12.0] + np.array([CORNERS[name]]).T
 
-    moving = [(lambda k: cars[k], {"facecolor": PALETTE[0], "alpha": 0.8})]
+    moving = [
+        (lambda k: outline(x[k], y[k], psi[k], *CAR), {"facecolor": PALETTE[0], "alpha": 0.8})
+    ]
     moving += [(partial(line, name), {"color": "#000000", "linestyle": ":"}) for name in CORNERS]
     clock = "{:4.1f} s, {:5.2f} m/s".format
-    stage = (draw_street()[1], moving)
-    return film(path, len(cars), dt, stage, clock=lambda k: clock(k * dt, v[k]))
+    ax = draw_street()[1]
+    return film(path, x.size, dt, ax, moving, clock=lambda k: clock(k * dt, v[k]))
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = manoeuvre(24 if arguments.short else 48)
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
-    ours, ipopt = answers[:2]
+    ours, ipopt = (answer.solution for answer in answers[:2])
     # Between the grid points too a line by which no more than the clearance is missing separates.
-    missing = max(ours.solution.violation()[f"distance to {name}"].max() for name in CORNERS)
+    missing = max(ours.violation()[f"distance to {name}"].max() for name in CORNERS)
     shown = "v", "delta", "omega", "a", "distance to rear", "distance to front"
     return finish_answers(
         arguments,
         answers,
         checks=[Check("overlap with a parked car (m)", missing - CLEARANCE, 0.0)],
         facts={
-            "duration (s)": ours.solution.duration,
-            "largest steering angle (rad)": float(np.abs(ours["delta"]).max()),
+            "duration (s)": ours.duration,
             "clearance in between, by the separating lines (m)": CLEARANCE - missing,
         },
         figures={
-            "path": draw_way(draw_street(), ours, "x", bodies(ours)),
+            "path": draw_way(draw_street(), ours["x"], ours["y"], ours["psi"], CAR),
             "trajectory": compare(ours, ipopt, shown),
         },
         films={"motion": lambda path: animate(ours, path)},

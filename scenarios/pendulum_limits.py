@@ -20,17 +20,14 @@ nobody.
 """
 
 import sys
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import ROD, film
 from drawing import compare
 from reporting import parser
-from solving import FATROP, Answer, finish_answers, solve_with_all
+from solving import FATROP, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, RungeKutta
-from casadi_hybrid.plotting import PALETTE, figure
 
 NAME = "pendulum_limits"
 SUMMARY = "swing-up of a pendulum in several swings by a weak motor, in the least effort and time"
@@ -56,53 +53,31 @@ def swing_up(name: str, intervals: int, duration, torque: float = TORQUE) -> Opt
     return ocp
 
 
-def animate(answers: list[Answer], path: Path, dt: float = 0.05) -> Path:
-    """Write both motions side by side as a GIF in real time, the torque as the bar below."""
-    reach, stages = 1.25 * LENGTH, []
-    for ax, answer in zip(figure(1, 2, height=3.2, width=6.0)[1][0], answers, strict=True):
-        name = answer.solution.ocp.name
-        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=name)
-        ax.set(xlabel="position (m), bar: torque", ylabel="height (m)")
-        ax.plot([0, 0], [-reach, -0.93 * reach], color="#000000", linewidth=1.0)
-
-        def rod(k: int, answer: Answer = answer):
-            angle = np.interp(k * dt, answer.times, answer["theta"])
-            return (0.0, LENGTH * np.sin(angle)), (0.0, -LENGTH * np.cos(angle))
-
-        def bar(k: int, answer: Answer = answer):
-            interval = np.searchsorted(answer.times, k * dt, side="right") - 1
-            torque = np.append(answer["u"], 0.0)[interval]
-            return (0.0, LENGTH * torque / TORQUE), (-0.96 * reach, -0.96 * reach)
-
-        thick = {"color": PALETTE[0], "linewidth": 6, "solid_capstyle": "butt"}
-        stages.append((ax, [(rod, ROD), (bar, thick)]))
-    return film(path, round(DURATION / dt) + 1, dt, *stages)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when both answers are KKT points no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     N = 30 if arguments.short else 60
     efforts = solve_with_all(swing_up("least effort", N, DURATION), FATROP, short=arguments.short)
-    found = {name: efforts[0][name] for name in ("theta", "omega", "u")}
-    times = solve_with_all(swing_up("least time", N, Free(DURATION, 0.1)), guess=found)
+    guess = efforts[0].solution
+    times = solve_with_all(swing_up("least time", N, Free(DURATION, 0.1)), guess=guess)
     hard = [] if arguments.short else solve_with_all(swing_up("weak motor", N, 6.0, 1.0), FATROP)
-    ours, full = [efforts[0], times[0]], np.abs(times[0]["u"]) > 0.999 * TORQUE
+    fastest, figures = times[0].solution, {}
+    for name, answers in {"effort": efforts, "time": times, "weak": hard}.items():
+        if answers:
+            pair = (answer.solution for answer in answers[:2])
+            figures[name] = compare(*pair, ("theta", "u"), targets={"theta": np.pi})
     return finish_answers(
         arguments,
         efforts,
         times,
         others=hard,
         facts={
-            "least time (s)": times[0].solution.duration,
-            "share of the least time at full torque": float(np.mean(full)),
+            "least time (s)": fastest.duration,
+            "share of the least time at full torque": np.mean(abs(fastest["u"]) > 0.999 * TORQUE),
             "torque of gravity m g l (N·m)": WEIGHT * LENGTH,
         },
-        figures={name: compare(*answers[:2], ("theta", "u"), targets={"theta": np.pi})
-                 for name, answers in (("effort", efforts), ("time", times), ("weak", hard))
-                 if answers},
-        films={"motion": lambda path: animate(ours, path)},
-    )  # fmt: skip
+        figures=figures,
+    )
 
 
 if __name__ == "__main__":

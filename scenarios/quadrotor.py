@@ -15,19 +15,17 @@ The start is naive: a straight line through the obstacles at rest, and hovering 
 """
 
 import sys
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import ROD, film
 from drawing import CIRCLES, LIMIT, compare, limits
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from reporting import parser
-from solving import FATROP, SQP, Answer, finish_answers, solve_with_all
+from solving import FATROP, SQP, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model, OptimalControl, Solution
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "quadrotor"
@@ -84,9 +82,8 @@ def gaps(x, z, obstacles) -> list:
 
 def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS, near=LIMIT) -> None:
     """Draw the obstacles, the distance to keep from them, and floor and ceiling."""
-    for i, (x, z, radius) in enumerate(obstacles):
-        label = None if i else "obstacle"
-        ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", edgecolor="none", label=label))
+    for x, z, radius in obstacles:
+        ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", label="obstacle"))
         ax.add_patch(Circle((x, z), radius + ARM, fill=False, **near))
     limits(ax, *heights)
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-1.0, 1.6))
@@ -98,7 +95,7 @@ def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
     return x + reach * np.cos(angle), z + reach * np.sin(angle)
 
 
-def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
+def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
     """Plot the paths; IPOPT's slalom as circles."""
     fig, ((path,),) = figure(height=2.7)
     scenery(path)
@@ -109,32 +106,11 @@ def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
     ):
         style = {"color": color, "linestyle": line}
         path.plot(answer["x"], answer["z"], label=name, **style)
-        for state in answer.solution.states[:3, ::6].T:
+        for state in answer.states[:3, ::6].T:
             path.plot(*rotors(*state), color=color, linewidth=2.5)
     path.plot([], [], color="#444444", linewidth=2.5, label="the vehicle on its way")
     legend_below(fig, path)
     return fig
-
-
-def animate(answer: Answer, path: Path) -> Path:
-    """Write the flight as a GIF in real time."""
-    ax = figure(1, 1, height=2.2)[1][0, 0]
-    scenery(ax)
-    x, z, angle = states = answer.solution.states[:3]
-    u = np.pad(answer["u"], ((0, 0), (0, 1)), mode="edge")
-
-    def jet(i: int, k: int):
-        """The air goes down, 1 m for 10 N."""
-        a, b = (row[i] for row in rotors(*states[:, k]))
-        push = 0.1 * u[i, k]
-        return (a, a + push * np.sin(angle[k])), (b, b - push * np.cos(angle[k]))
-
-    moving = [
-        (lambda k: (x[: k + 1], z[: k + 1]), {"color": PALETTE[0], "linewidth": 1.0}),
-        (lambda k: rotors(*states[:, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
-        *((lambda k, i=i: jet(i, k), {"color": PALETTE[1]}) for i in (0, 1)),
-    ]
-    return film(path, x.size, answer.times[1], (ax, moving))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -143,22 +119,17 @@ def main(argv: list[str] | None = None) -> int:
     N = 30 if arguments.short else 60
     flights = (flight("transfer", N, 2.0), flight("slalom", N, 2.6, DISCS))
     solved = [solve_with_all(ocp, FATROP, SQP, short=arguments.short) for ocp in flights]
-    (transfer, *_), (ours, ipopt, *_) = solved
-    between = ours.solution.sample()
+    transfer, ours = (answers[0].solution for answers in solved)
+    ipopt = solved[1][1].solution
+    between = ours.sample()
     return finish_answers(
         arguments,
         *solved,
-        facts={
-            "largest thrust of the slalom (N)": float(ours["u"].max()),
-            "largest tilt of the slalom (°)": float(np.degrees(np.abs(ours["theta"]).max())),
-            "clearance at the instants of the grid (m)": np.min(gaps(ours["x"], ours["z"], DISCS)),
-            "clearance in between (m)": np.min(gaps(between["x"], between["z"], DISCS)),
-        },
+        facts={"clearance in between (m)": np.min(gaps(between["x"], between["z"], DISCS))},
         figures={
             "flights": draw(transfer, ours, ipopt),
             "slalom": compare(ours, ipopt, ("theta", "u")),
         },
-        films={"motion": lambda path: animate(ours, path)},
     )
 
 

@@ -30,9 +30,9 @@ from functools import cache
 import casadi as ca
 import numpy as np
 from drawing import CIRCLES, LIMIT, compare
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from reporting import Check, parser
-from roads import draw_line
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Model, OptimalControl, Solution
@@ -175,7 +175,12 @@ def draw(ours: Solution, ipopt: Solution) -> Figure:
     for side in (-HALF_WIDTH, HALF_WIDTH):
         ax.plot(*beside(np.linspace(0, LENGTH, 801), np.full(801, side)),
                 **LIMIT | {"linestyle": "-", "label": "edge" if side > 0 else None})  # fmt: skip
-    draw_line(ax, beside(ours.times, ours["offset"]), 3.6 * ours["speed"], "km/h")
+    ends, speeds = beside(ours.times, ours["offset"]).T, 3.6 * ours["speed"]
+    pieces = LineCollection(np.stack((ends[:-1], ends[1:]), axis=1), linewidths=3.0)
+    pieces.set(array=(speeds[:-1] + speeds[1:]) / 2, cmap="cividis")
+    ax.add_collection(pieces)
+    fig.colorbar(pieces, ax=ax, label="speed (km/h)")
+    ax.set(aspect="equal", xlabel="east (m)", ylabel="north (m)")
     ax.plot(*beside(ipopt.times, ipopt["offset"])[:, ::3],
             **CIRCLES | {"markersize": 3, "label": "IPOPT"})  # fmt: skip
     legend(ax, loc="center")  # inside the circuit
@@ -202,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
         figures={
             "lap": draw(ours, ipopt),
-            "trajectory": compare(*answers, SHOWN, label="way along the centre line (m)"),
+            "trajectory": compare(ours, ipopt, SHOWN, label="way along the centre line (m)"),
         },
     )
 

@@ -73,10 +73,10 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = change(24 if arguments.short else 60)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
-    ours, ipopt = answers[:2]
+    ours, ipopt = (answer.solution for answer in answers[:2])
     # Every interval from the state found at its beginning: over the whole horizon the unstable set
     # point would magnify the error of the first interval by many orders.
-    goal, error = steady(ocp.model, T=350, u=0), ours.solution.error(integrator="cvodes")["T"].max()
+    goal, error = steady(ocp.model, T=350, u=0), ours.error(integrator="cvodes")["T"].max()
     targets = {"c": goal["c"], "T": goal["T"]}
     return finish_answers(
         arguments,

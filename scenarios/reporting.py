@@ -133,19 +133,13 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = COLUMNS
     Columns that no row has are left out.
     """
     columns = [column for column in columns if any(column[0] in row for row in rows)]
-    cells = [[head for _, head, _ in columns]]
-    cells += [[show(row[key]) if key in row else "" for key, _, show in columns] for row in rows]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    left = {i for i, (key, _, _) in enumerate(columns) if key in ("method", "stopped", "verdict")}
-    lines = [
-        "  ".join(
-            text.ljust(width) if i in left else text.rjust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join(lines)
+    lines = [[head for _, head, _ in columns]]
+    lines += [[show(row[key]) if key in row else "" for key, _, show in columns] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * width for width in widths])
+    sides = ["<" if key in ("method", "stopped", "verdict") else ">" for key, _, _ in columns]
+    shape = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return "\n".join(shape.format(*line).rstrip() for line in lines)
 
 
 def finish(
@@ -170,25 +164,20 @@ def finish(
     called in the short form, have the names of their files, further tables, as :func:`table` makes
     them and shown before the main one, their titles.
     """
-    failed = {label: report for label, report in reports.items() if not report.accepted}
-    broken = [check for check in checks if not check.passed]
     drawings: dict[str, Callable[[Path], Path]] = {
         f"{title}.{arguments.figures}": partial(save, figure)
         for title, figure in (figures or {}).items()
     }
     if not arguments.short:
         drawings |= {f"{title}.gif": write for title, write in (films or {}).items()}
-    written, failures = [], []
-    for title, write in drawings.items():
-        try:
-            written.append(str(write(arguments.output / title)))
-        except OSError as error:
-            failures.append(str(error))
+    wrong = [f"the answer of {label} is rejected" for label, report in reports.items()
+             if not report.accepted]  # fmt: skip
+    wrong += [f"{check.name} is above its limit" for check in checks if not check.passed]
     data = {
         "scenario": arguments.name,
         "summary": arguments.summary,
         "short": arguments.short,
-        "accepted": not failed and not broken,
+        "accepted": not wrong,
         "problem": {"name": arguments.name, "n": size[0], "m": size[1]},
         "tolerance": TOL,
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
@@ -197,22 +186,23 @@ def finish(
         "checks": [{**vars(check), "passed": check.passed} for check in checks],
         "facts": dict(facts or {}),
         "reports": {label: report.to_dict() for label, report in reports.items()},
-        "files": [*written, str(arguments.output / "report.json")],
+        "files": [str(arguments.output / title) for title in (*drawings, "report.json")],
     }
-    text = json.dumps(_plain(data), allow_nan=False)
+    # JSON has no NaN and no infinity.
+    text = json.dumps(data, default=np.generic.item)
+    text = json.dumps(json.loads(text, parse_constant=lambda name: None))
     try:
         (arguments.output / "report.json").write_text(text + "\n", encoding="utf-8")
+        for title, write in drawings.items():
+            write(arguments.output / title)
     except OSError as error:
-        failures.append(str(error))
+        print(f"not written: {error}", file=sys.stderr)
+        data["files"] = []
     if arguments.json:
         print(text)
     else:
-        _print(data, reports, checks, verbose=arguments.verbose)
-    for failure in failures:
-        print(f"not written: {failure}", file=sys.stderr)
-    if failures:
-        return 2
-    return 0 if data["accepted"] else 1
+        _print(data, reports, wrong, verbose=arguments.verbose)
+    return (1 if wrong else 0) if data["files"] else 2
 
 
 def fact(key: str, value: Any) -> str:
@@ -226,14 +216,10 @@ def progress(text: str) -> None:
 
 
 def _print(
-    data: Mapping[str, Any],
-    reports: Mapping[str, Report],
-    checks: Sequence[Check],
-    *,
-    verbose: bool,
+    data: Mapping[str, Any], reports: Mapping[str, Report], wrong: Sequence[str], *, verbose: bool
 ) -> None:
     """The problem in a line, the tables, and at the end what they come to and where to go on."""
-    name, problem = data["scenario"], data["problem"]
+    name, problem, checks = data["scenario"], data["problem"], data["checks"]
     print(f"{name}: {data['summary']}")
     print(f"{problem['n']} unknowns, {problem['m']} constraints, tolerance {TOL:.0e}\n")
     for title, shown in data["tables"].items():
@@ -242,48 +228,24 @@ def _print(
     for key, value in data["facts"].items():
         if not isinstance(value, list | dict):
             print(fact(key, value))
-    if verbose:
-        print(f"BLAS threads: {data['blas_threads']} (OPENBLAS_NUM_THREADS)")
     for row in data["methods"]:
         if row.get("detail") and verbose:
             print(f"\n{row['method']}: {row['detail']}\n")
     for check in checks:
-        if verbose or not check.passed:
-            verdict = "ok" if check.passed else "FAILED"
-            print(f"{check.name}: {check.value:.3g} (limit {check.limit:g}) {verdict}")
+        if verbose or not check["passed"]:
+            verdict = "ok" if check["passed"] else "FAILED"
+            print(f"{check['name']}: {check['value']:.3g} (limit {check['limit']:g}) {verdict}")
     for label, report in reports.items():
         if verbose or not report.accepted:
             print(f"\nverdict on {label}\n{report}")
-    print(f"\n{_sentence(reports, checks)}")
-    pictures = [file for file in data["files"] if not file.endswith(".json")]
-    print(f"Written: {', '.join(pictures or data['files'])}")
-    print(f"Next: casadi-hybrid new mine --from {name}, a copy to change"
-          + ("" if verbose else "; --verbose for all numbers"))  # fmt: skip
-
-
-def _sentence(reports: Mapping[str, Report], checks: Sequence[Check]) -> str:
-    """What the run comes to."""
-    wrong = [f"the answer of {label} is rejected" for label, report in reports.items()
-             if not report.accepted]  # fmt: skip
-    wrong += [f"{check.name} is above its limit" for check in checks if not check.passed]
-    if wrong:
-        return f"FAILED: {'; '.join(wrong)}."
     first, *others = reports or [""]
     more = f" and {len(others)} more" if others else ""
     judged = f"the verifier accepts the answer of {first}{more}" if first else ""
     kept = f"{len(checks)} of {len(checks)} checks hold" if checks else ""
     at = " at the program's points" if first else ""
-    return f"Accepted{at}: {', and '.join(filter(None, (judged, kept)))}."
-
-
-def _plain(value: Any) -> Any:
-    """Return the value for JSON, which has no NaN and no infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value
+    good = f"Accepted{at}: {', and '.join(filter(None, (judged, kept)))}."
+    print(f"\nFAILED: {'; '.join(wrong)}." if wrong else f"\n{good}")
+    pictures = [file for file in data["files"] if not file.endswith(".json")]
+    print(f"Written: {', '.join(pictures or data['files']) or 'not all files'}")
+    print(f"Next: casadi-hybrid new mine --from {name}, a copy to change"
+          + ("" if verbose else "; --verbose for all numbers"))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cars seen from above: their outline, the road or track that they are on, the way they take."""
+"""Cars seen from above: their outline, the road that they are on, the way they take."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import casadi as ca
 import numpy as np
 from drawing import LIMIT
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
-from solving import Named
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
@@ -37,39 +35,25 @@ def draw_road(
     """Draw the edges of a road along x, 0.8 m beyond them, and the outlines of standing cars."""
     fig, axes = figure(1, 1, height=height)
     ax = axes[0, 0]
-    for i, edge in enumerate(edges):
-        label = None if i else "edge of the road"
-        ax.axhline(edge, **LIMIT | {"linestyle": "-", "linewidth": 2.0}, label=label)
-    for i, car in enumerate(standing):
-        label = None if i else "standing car" + "s" * (len(standing) > 1)
-        ax.add_patch(Polygon(car.T, facecolor="#BBBBBB", label=label))
+    for edge in edges:
+        ax.axhline(edge, color=LIMIT["color"], linewidth=2.0, label="edge of the road")
+    for car in standing:
+        ax.add_patch(Polygon(car.T, facecolor="#BBBBBB", label="standing car"))
     ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[-1] + 0.8), aspect="equal")
     ax.set(xlabel="along the road (m)", ylabel="across (m)")
     ax.grid(visible=False)
     return fig, ax
 
 
-def draw_way(road: tuple[Figure, Axes], ours: Named, x: str, cars: Sequence[np.ndarray]) -> Figure:
-    """Draw the way of the rear axle on a road, and eleven of the cars at the grid points.
-
-    ``x`` is the name of the place along the road; where it is empty, the times are.
-    """
+def draw_way(
+    road: tuple[Figure, Axes], x: Any, y: Any, heading: Any, car: tuple[float, float, float]
+) -> Figure:
+    """Draw the way of the rear axle on a road, and the car at eleven of its points."""
     fig, ax = road
-    for k in np.linspace(0, len(cars) - 1, 11).round().astype(int):
-        label = None if k else "the car on its way"
-        style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0], "label": label}
-        ax.add_patch(Polygon(cars[k].T, **style))
-    place = ours[x] if x else ours.times
-    ax.plot(place, ours["y"], color=PALETTE[0], label=f"rear axle ({ours.label})")
+    for k in np.linspace(0, len(x) - 1, 11).round().astype(int):
+        corners = outline(x[k], y[k], heading[k], *car).T
+        style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0]}
+        ax.add_patch(Polygon(corners, **style, label="the car on its way"))
+    ax.plot(x, y, color=PALETTE[0], label="rear axle (hybrid)")
     legend_below(fig, ax)
     return fig
-
-
-def draw_line(ax: Axes, points: np.ndarray, speeds: np.ndarray, unit: str = "m/s") -> None:
-    """Draw a way through points (2 rows) on a track, coloured by the speed there."""
-    ends = points.T
-    pieces = LineCollection(np.stack((ends[:-1], ends[1:]), axis=1), linewidths=3.0)
-    pieces.set(array=(speeds[:-1] + speeds[1:]) / 2, cmap="cividis")
-    ax.add_collection(pieces)
-    ax.figure.colorbar(pieces, ax=ax, label=f"speed ({unit})")
-    ax.set(aspect="equal", xlabel="east (m)", ylabel="north (m)")

@@ -14,19 +14,17 @@ Three targets, all from the rest posture as a cold start:
 """
 
 import sys
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import film
 from common import AUTO, Method, references, solve
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import TOL, Check, finish, no_worse_than, parser
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, plot_curves
+from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "robot_arm"
 SUMMARY = "a robot arm to a pose seen by redundant sensors: 12 equations for 6 joints"
@@ -88,39 +86,22 @@ def skeleton(q: np.ndarray) -> np.ndarray:
     return np.array([frame[:3, 3].full().ravel() for frame in joints(ca.DM(q))]).T
 
 
-VIEWS = {"from the side": (0, 2), "from above": (0, 1)}
-
-
-def empty_stage(p: np.ndarray) -> tuple[Figure, list[tuple[Axes, list[int]]]]:
-    """Return a figure with the markers' target places from two sides, and what each side sees."""
-    fig, axes = figure(1, 2, height=3.0)
-    for ax, (title, seen) in zip(axes[0], VIEWS.items(), strict=True):
-        target = p.reshape(-1, 3).T[list(seen)]
-        ax.plot(*target, "*", color=PALETTE[1], markersize=9, label="target of a marker")
-        ax.set(xlim=(-0.9, 0.5), aspect="equal", xlabel="$x$ (m)")
-        ax.set_title(title, fontsize=10)
-        ax.set(ylim=(-0.1, 0.9) if seen[1] == 2 else (-0.7, 0.3), ylabel=f"${'xyz'[seen[1]]}$ (m)")
-    return fig, [(ax, list(seen)) for ax, seen in zip(axes[0], VIEWS.values(), strict=True)]
-
-
 def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
-    """Plot the arm and its markers at rest and at the target."""
-    fig, sides = empty_stage(p)
-    for ax, seen in sides:
+    """Plot the arm and its markers at rest and at the target, from two sides."""
+    fig, axes = figure(1, 2, height=3.0)
+    views = {"from the side": ([0, 2], (-0.1, 0.9)), "from above": ([0, 1], (-0.7, 0.3))}
+    for ax, (title, (seen, across)) in zip(axes[0], views.items(), strict=True):
+        target = p.reshape(-1, 3).T[seen]
+        ax.plot(*target, "*", color=PALETTE[1], markersize=9, label="target of a marker")
         for posture, color, label in ((REST, PALETTE[6], "rest"), (q, PALETTE[0], "solution")):
             ax.plot(*skeleton(posture)[seen], "o-", color=color, markersize=4, label=label)
             places = measured(posture).reshape(-1, 3).T[seen]
             ax.plot(*places, "o", color=color, fillstyle="none", label=f"markers, {label}")
-    legend_below(fig, sides[0][0], columns=5)
+        ax.set_title(title, fontsize=10)
+        ax.set(xlim=(-0.9, 0.5), ylim=across, aspect="equal")
+        ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[seen[1]]}$ (m)")
+    legend_below(fig, axes[0, 0], columns=5)
     return fig
-
-
-def animate(p: np.ndarray, q: np.ndarray, path: Path) -> Path:
-    """Write a motion from rest to the solution, at constant joint speed, as a GIF."""
-    poses = [skeleton(REST + min(k / 30.0, 1.0) * (q - REST)) for k in range(40)]
-    arm = {"color": PALETTE[0], "marker": "o", "linewidth": 2.5, "markersize": 4}
-    stages = [(ax, [(lambda k, seen=seen: poses[k][seen], arm)]) for ax, seen in empty_stage(p)[1]]
-    return film(path, len(poses), 0.05, *stages, clock=lambda k: "")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -135,8 +116,8 @@ def main(argv: list[str] | None = None) -> int:
         for label, name, bounds in METHODS:
             method = Method(f"{case}: {label}", name, required=name in vouched)
             runs[case].append(solve(problem, method, REST, p, max_iter=budget, tol=TIGHT, **bounds))
-        peers = references(problem, REST, p, refused=True)
-        rows += [run.row() for run in runs[case]]
+        peers = references(problem, REST, p)
+        rows += [run.row for run in runs[case]]
         rows += [{**peer.row, "method": f"{case}: {peer.row['method']}"} for peer in peers]
         excess = max(excess, no_worse_than(runs[case][0], peers[1]).value)
     ours, bent, noisy = (ran[0] for ran in runs.values())
@@ -144,36 +125,31 @@ def main(argv: list[str] | None = None) -> int:
     fit = least_squares(lambda q: measured(q) - targets["noisy"], POSTURE, **tight).x
     named = noisy.result.point.name == "INFEASIBLE_STATIONARY"
     away, goal = float(np.abs(fit - noisy.result.x).max()), targets["regular"]
-    least = float(np.linalg.svd(bent.at.B, compute_uv=False)[-1])
+    slopes = Oracle(problem.functions, targets["stretched wrist"]).first(bent.result.x).B
     return finish(
         arguments,
         (problem.n, problem.m),
         rows,
-        {r.method.label: r.report for ran in runs.values() for r in ran if r.method.required},
+        {r.label: r.report for ran in runs.values() for r in ran if r.row["required"]},
         checks=[
             Check("objective above that of IPOPT's elastic form, relative", excess, 1e-6),
             Check("noisy target not named an infeasible stationary point", float(not named), 0.0),
             Check("distance to SciPy's least-squares posture (rad)", away, 1e-6),
         ],
         facts={
-            "smallest singular value of J, stretched wrist": least,
+            "smallest singular value of J, stretched wrist": np.linalg.svd(slopes)[1][-1],
             "largest marker error of the noisy target (m)": noisy.result.residuals.feasibility,
         },
         figures={
             "posture": draw_postures(goal, ours.result.x),
             "convergence": plot_curves(
-                {
-                    "": {
-                        case: ran[0].trace.feasibility.clip(min=1e-16) for case, ran in runs.items()
-                    }
-                },
+                {"": {case: ran[0].feasibility.clip(min=1e-16) for case, ran in runs.items()}},
                 levels={"tolerance of the verdict": TOL},
                 xlabel=f"iteration of {AUTO}",
                 ylabel="largest marker error (m)",
                 yscale="log",
             ),
         },
-        films={"motion": lambda path: animate(goal, ours.result.x, path)},
     )
 
 

@@ -77,55 +77,35 @@ UNO = Peer("Uno", "uno", {**_QUIET, "uno.logger": "SILENT"})
 
 
 @dataclass(frozen=True)
-class Named:
-    """A solution with the name of its solver; ``named["q"]`` is a trajectory in physical units."""
-
-    label: str
-    solution: Solution
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return a trajectory by name; see :class:`casadi_hybrid.control.Solution`."""
-        return self.solution[name]
-
-    @property
-    def times(self) -> np.ndarray:
-        """The grid points."""
-        return self.solution.times
-
-
-@dataclass(frozen=True)
-class Answer(Named):
+class Answer:
     """What a solver returned for a problem, and what it is worth.
 
     ``stopped`` is the solver's own word; ``seconds`` are of a cold solve, of ours in the second
     call from the same start, ``first`` of the first one, ``build`` of making the solver.
     """
 
+    label: str
+    solution: Solution
     stopped: str
     seconds: float
     build: float
     first: float
     report: Report = field(repr=False)
-    detail: str = ""
-
-    def apart(self, other: Answer) -> float:
-        """Return the largest distance of two points, in the program's scaled unknowns."""
-        return float(np.abs(self.solution.x - other.solution.x).max())
 
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
-        report = self.report
-        assert report.complementarity is not None
+        solution, complementarity = self.solution, self.report.complementarity
+        assert complementarity is not None
         return row_of(
             self.label,
-            report,
+            self.report,
             self.stopped,
-            int(self.solution.stats.get("iter_count", -1)),
+            int(solution.stats.get("iter_count", -1)),
             self.seconds,
-            complementarity=report.complementarity.value,
+            complementarity=complementarity.value,
             build=self.build,
             first=self.first,
-            detail=self.detail,
+            detail=solution.explanation,
         )
 
 
@@ -168,19 +148,15 @@ def solve(ocp: OptimalControl, peer: Peer | None = None, **numbers: Any) -> Answ
     program = ocp.numbers(**numbers)
     started = time.perf_counter()
     solver = make_solver(program, peer)
-    made = began = time.perf_counter()
-    found = solver(**program.arguments)
-    first = seconds = time.perf_counter() - began
-    if peer is None:
-        began = time.perf_counter()
+    ends = [time.perf_counter()]
+    for _ in range(2 if peer is None else 1):
         found = solver(**program.arguments)
-        seconds = time.perf_counter() - began
+        ends.append(time.perf_counter())
+    build, first, *_ = seconds = np.diff([started, *ends])
     stats = solver.stats()
-    solution = ocp.solution(program, found, stats)
-    detail = "" if peer is not None or stats["success"] else solver.explain()
-    return Answer(
-        label, solution, stopped(stats), seconds, made - started, first, judge(solution), detail
-    )
+    wrong = "" if peer is not None or stats["success"] else solver.explain()
+    solution = ocp.solution(program, found, stats, wrong)
+    return Answer(label, solution, stopped(stats), seconds[-1], build, first, judge(solution))
 
 
 def solve_with_all(
@@ -211,7 +187,8 @@ def finish_answers(
     """
     alone, facts = len(groups) == 1, dict(facts or {})
     if alone:
-        facts["distance to IPOPT's point"] = groups[0][0].apart(groups[0][1])
+        ours, ipopt, *_ = (answer.solution.x for answer in groups[0])  # in scaled unknowns
+        facts["distance to IPOPT's point"] = float(np.abs(ours - ipopt).max())
     else:
         *groups, others = ([replace(a, label=f"{a.solution.ocp.name}: {a.label}") for a in group]
                            for group in (*groups, others))  # fmt: skip

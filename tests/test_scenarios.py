@@ -226,7 +226,7 @@ def test_defects_are_the_equation_of_motion():
     np.testing.assert_allclose(h[~dynamics][:2], 0.0, atol=1e-14)
     ends = (states[-1] - [np.pi, 0.0]) / [np.pi, 2 * np.pi]
     np.testing.assert_allclose(h[~dynamics][2:], ends, atol=1e-14)
-    found = import_module("common").named(ocp, "ours", numbers.x0)
+    found = import_module("common").named(ocp, numbers.x0)
     np.testing.assert_allclose(found["u"], torque)
     np.testing.assert_allclose(found["theta"], np.array(states)[:, 0])
 
