@@ -51,6 +51,7 @@ def test_scenarios_are_listed_and_a_misspelt_one_gets_a_suggestion(tmp_path, cap
     assert "  tank  a tank" in out
     assert "  shared" not in out
     assert main(["run", "--scenarios", str(tmp_path)]) == 0
+    assert main(["run", "--scenarios", str(tmp_path / "none")]) == 2
     assert main(["run", "tnak", "--scenarios", str(tmp_path)]) == 2
     assert "did you mean 'tank'?" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -535,6 +535,10 @@ def test_the_command_writes_a_folder(tmp_path, capsys):
     capsys.readouterr()
     assert main(["export", f"{place}:unbounded", "--out", str(tmp_path / "c"), "--no-measure"]) == 2
     assert "was given no numbers of one" in capsys.readouterr().err  # rows of g, and no bound
+    beside = "numbers = {'p': 1, 'lbg': 0, 'ubg': 1}\n"  # as `verify` reads them
+    (tmp_path / "plain.py").write_text(MODULE.partition("def")[0] + beside)
+    words = ["export", str(tmp_path / "plain.py"), "--out", str(tmp_path / "d"), "--no-measure"]
+    assert main(words) == 0
 
 
 def test_the_command_says_why_it_fails(tmp_path, capsys, monkeypatch):

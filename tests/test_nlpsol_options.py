@@ -63,6 +63,7 @@ def test_one_warning_names_all_that_is_not_used() -> None:
     (warning,) = caught
     assert warning.filename == __file__
     assert "max_itr (did you mean 'max_iter'?)" in str(warning.message)
+    assert "did you mean 'mu_init'" not in str(warning.message)
     for name in (*options["ipopt"], "nlp_scaling_method", "mu_oracle", "mu_init", "monitor"):  # type: ignore[misc]
         assert name in str(warning.message)
 

@@ -88,6 +88,8 @@ def test_its_functions_are_those_of_casadis_solvers(solvers: Solvers, tmp_path: 
 def test_c_code_of_the_problem(solvers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ours, theirs = solvers
+    with pytest.raises(InputError, match=r"export\(folder\) writes it whole"):
+        ours.generate("solver.c")
     written = Path(ours.generate_dependencies("ours.c")).read_text()
     expected = Path(theirs.generate_dependencies("theirs.c")).read_text()
     for name in theirs.get_function():
