@@ -162,7 +162,7 @@ class Runner:
         if self.options.warn_initial_bounds:
             _warn_outside(problem, numbers)
         engine = engine_of(problem)
-        core = engine.core(numbers.bounds, self._limits)
+        core = engine.core(numbers.bounds, self._limits, repeated=own is not None)
         core.fill(numbers, warm)
         found = self._solve(core, own)
         assert found is not None

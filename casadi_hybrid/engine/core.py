@@ -21,6 +21,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     ARRIVED,
     COMPILED,
     INTERPRETED,
+    LISTED_AFTER,
     STAGED,
     Compiled,
     forms_of,
@@ -70,6 +71,7 @@ class Core:
         limits: tolerances and limits of the solves.
         evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
         alone: whether by composite steps alone.
+        repeated: whether many solves are to come; else their evaluations are counted.
 
     Attributes:
         plan, limits, alone: as given.
@@ -98,6 +100,7 @@ class Core:
         limits: Limits,
         evaluate: int | None,
         alone: bool = False,
+        repeated: bool = False,
     ) -> None:
         data = plan.data
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
@@ -118,7 +121,7 @@ class Core:
         self._evaluate, self.called = evaluate, (INTERPRETED, "")
         self.awaited: Compiled | None = None
         self._functions = C.hybrid_functions(now=ct.cast(library.hybrid_now, c_void_p))
-        self._bind(library, problem)
+        self._bind(library, problem, repeated)
         self._limited: Limits | None = None
         self.sided = self.busy = False
         self.raised: BaseException | None = None
@@ -153,7 +156,7 @@ class Core:
         self.data.inputs[:] = [*map(address, self.ordered)]
         self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
 
-    def _bind(self, library: Any, problem: Problem) -> None:
+    def _bind(self, library: Any, problem: Problem, repeated: bool) -> None:
         """Have C call the functions of the problem."""
         functions, data, lists = problem.functions, self.plan.data, None
         if self._evaluate is None:
@@ -161,7 +164,8 @@ class Core:
             self.python = PythonFunctions(functions, sizes, self._end)
             self._call_by(self.python.first, self.python.second)
         else:
-            lists, self.awaited = forms_of(problem)
+            lists, self.awaited = forms_of(problem, repeated)
+        self._unlisted, self._evaluations = self.python is None and not repeated, 0
         if lists is not None:
             self._serve(lists, STAGED)
         elif self._evaluate is not None:
@@ -205,7 +209,13 @@ class Core:
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the solves to come; called before each, so it is no part of one."""
-        awaited = self.awaited
+        awaited, problem = self.awaited, self._problem()
+        if self._unlisted and problem is not None:
+            self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
+            self._unlisted = self._evaluations < LISTED_AFTER
+            lists, _ = forms_of(problem, repeated=not self._unlisted)
+            if lists is not None and self.called[0] == INTERPRETED:
+                self._serve(lists, STAGED)
         if awaited is not None and awaited.code is not None:
             self._serve(awaited.code, COMPILED)
             self.awaited = None
@@ -237,7 +247,7 @@ class Core:
         With ``matrices`` it is called by CasADi, which makes its matrices of the outputs and reads
         inputs from the ``ca.DM`` to which :attr:`matrices` points, where it does.
         """
-        if limits is not self._limited or self.awaited is not None:  # seldom
+        if limits is not self._limited or self._unlisted or self.awaited is not None:  # seldom
             self.limit(limits)
         self.begin(look)
         outputs: dict[str, ca.DM] = {}
@@ -392,14 +402,19 @@ class Engine:
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
-    def core(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
+    def core(
+        self, bounds: Bounds, limits: Limits, alone: bool = False, repeated: bool = False
+    ) -> Core:
         """The solver for bounds of these kinds; another one while that is in use."""
-        plan = plan_of(self.library, self.problem, bounds)
+        problem = self.problem
+        plan = plan_of(self.library, problem, bounds)
         fits = (
             one for one in self.cores
             if one.plan is plan and one.alone is alone and not one.busy and one.limits == limits
         )  # fmt: skip
-        found = next(fits, None) or self.another(bounds, limits, alone)
+        found = next(fits, None) or Core(
+            self.library, problem, plan, limits, self.evaluate, alone, repeated
+        )  # fmt: skip
         self.cores = [found, *(one for one in self.cores if one is not found)][:_KINDS]
         return found
 
@@ -410,10 +425,10 @@ class Engine:
         assert problem is not None  # whoever asks has it
         return problem
 
-    def another(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
-        """A solver for bounds of these kinds, for who keeps it."""
+    def another(self, bounds: Bounds, limits: Limits) -> Core:
+        """A solver for bounds of these kinds, for who keeps it and solves again and again."""
         plan = plan_of(self.library, self.problem, bounds)
-        return Core(self.library, self.problem, plan, limits, self.evaluate, alone)
+        return Core(self.library, self.problem, plan, limits, self.evaluate, repeated=True)
 
 
 class _Engines(threading.local):
