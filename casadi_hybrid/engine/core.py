@@ -71,7 +71,8 @@ class Core:
         limits: tolerances and limits of the solves.
         evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
         alone: whether by composite steps alone.
-        repeated: whether many solves are to come; else their evaluations are counted.
+        repeated: whether many solves are to come; else a warm start shows it, or how often the
+            functions were evaluated.
 
     Attributes:
         plan, limits, alone: as given.
@@ -212,7 +213,9 @@ class Core:
         awaited, problem = self.awaited, self._problem()
         if self._unlisted and problem is not None:
             self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
-            self._unlisted = self._evaluations < LISTED_AFTER
+            multipliers = self.inputs["lam_x0"].any() or self.inputs["lam_g0"].any()
+            warm = self.sided or multipliers or any(self.matrices[-2:])
+            self._unlisted = not warm and self._evaluations < LISTED_AFTER
             lists, _ = forms_of(problem, repeated=not self._unlisted)
             if lists is not None and self.called[0] == INTERPRETED:
                 self._serve(lists, STAGED)
