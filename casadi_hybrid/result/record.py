@@ -87,8 +87,8 @@ class Watch:
         """Whether nobody is told of an iterate before the solve has ended."""
         return self.callback is None and not self.log
 
-    def see(self, view: View) -> None:
-        """Record an iterate, log it and ask the callback.
+    def see(self, view: View) -> bool:
+        """Record an iterate, log it and ask the callback; whether that wants the solve to end.
 
         Steps on an active set count, but only their end is an iterate, and where they lead nowhere
         none is: the iterate before is recorded again for each of them, with steps of length zero.
@@ -102,10 +102,6 @@ class Watch:
             x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
         )  # fmt: skip
         self._show(row, elapsed)
-
-    def look(self, view: View) -> bool:
-        """The same; whether the callback has asked to end the solve."""
-        self.see(view)
         return self.stop
 
     def hold(self, until: int, elapsed: float | None = None) -> None:

@@ -152,9 +152,8 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     readable = quantities([(name, *b.shape, "", "") for name, b in shown], "variable")
     values = np.zeros(total(inputs))
     places = _from(law, place, values.size, outputs)
-    for i, source in enumerate(places):
-        if 0 <= source < values.size:
-            values[source] = program.p[i]
+    known = (places >= 0) & (places < values.size)
+    values[places[known]] = program.p[known]
     later = after(program.variables, program.n), after(program.constraints, program.m)
     if not law.shifted:
         later = np.arange(program.n), np.arange(program.m)
@@ -187,7 +186,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         ),
         "max_time": number(law.deadline), "timed": "time" in place,
         "time_at": place["time"].at if "time" in place else -1,
-        "from": table(places or [-1]),
+        "from": table(places if places.size else [-1]),
         "start_x": table([s[0] for s in starts]), "start_of": table([s[1] for s in starts]),
         "start_scale": table([float(s[2]) for s in starts]),
         "start_violated": table(exceeded),
@@ -273,24 +272,16 @@ def _given(ocp: Statement) -> dict[str, Signal]:
     return {name: signal for name, signal in ocp.given.items() if name not in unknown}
 
 
-def _from(
-    law: Law, place: Mapping[str, Quantity], total: int, outputs: Sequence[Quantity]
-) -> list[int]:
+def _from(law: Law, place: Mapping[str, Quantity], total: int, outputs: Sequence[Quantity]) -> Any:
     """For each parameter of the program where it is from."""
     found = np.full(law.program.p.size, -1)
-    controls = {quantity.name: quantity for quantity in outputs}
+    controls = {quantity.name: total + quantity.at for quantity in outputs}
+    at = {name: place[name].at for name in (*_given(law.ocp), "time") if name in place}
+    applied = {name: controls[control] for name, control in law.ocp.lagged.items()}
+    applied |= {f"initial {name}": place[name].at for name in law.ocp.fixed}
     for prefix, fixed in law.parts.items():
-
-        def put(name: str, at: int, prefix: str = prefix) -> None:
-            block = law.program.parameters.get(prefix + name)
-            if block is not None:
-                found[block.where] = at + np.arange(block.where.size)
-
-        for name in law.ocp.fixed:
-            put(f"initial {name}", place[name].at)
-        for name in (*_given(law.ocp), "time"):
-            if name in place and name not in fixed:
-                put(name, place[name].at)
-        for name, control in law.ocp.lagged.items():
-            put(name, total + controls[control].at)
-    return [int(source) for source in found]
+        own = {name: begin for name, begin in at.items() if name not in fixed}
+        for name, begin in {**own, **applied}.items():
+            if (block := law.program.parameters.get(prefix + name)) is not None:
+                found[block.where] = begin + np.arange(block.where.size)
+    return found

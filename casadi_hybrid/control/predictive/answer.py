@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from casadi_hybrid.control.predictive import step as words
@@ -43,20 +44,19 @@ class Answers:
         self.limits = Limits(ocp.nominal, ocp.prefixed)
         self.search = Search(ocp, tolerance, self.limits)
         self._soft = soft
-        self._aid: Search | None = None
         self.reset()
 
     def reset(self) -> None:
         """Forget what the steps before have come to."""
         self._strained = False
 
-    @property
+    @cached_property
     def aid(self) -> Search | None:
         """For the softened problem, made when first asked for; None where there is none."""
-        if self._aid is None and self._soft is not None:
-            other = softened(self.search.problem, self._soft)
-            self._aid = Search(other, self.search.tolerance, self.limits)
-        return self._aid
+        if self._soft is None:
+            return None
+        other = softened(self.search.problem, self._soft)
+        return Search(other, self.search.tolerance, self.limits)
 
     def to(self, question: Question) -> Answer:
         """The answer to a step's question."""

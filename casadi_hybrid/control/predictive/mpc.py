@@ -226,12 +226,11 @@ class MPC:
         solver_done = clock.perf_counter()
         for found in answer.all_found:
             self._keep(found)
-        status, reason = answer.status, answer.reason
-        control = None if not status or self._plan is None else self._plan.control(acts)
+        status, reason = answer.status or words.LAST_PLAN, answer.reason
+        plan, stats = self._plan, self._stats
+        control = None if plan is None else plan.control(acts)
         if control is None:
-            control = None if self._plan is None else self._plan.control(acts)
-            status = words.LAST_PLAN
-        if control is None:
+            plan, stats = None, {}
             known = np.full(question.state.size, np.nan) if flaw else question.state
             if not self._spare.settled:
                 start = None if flaw else known
@@ -248,8 +247,6 @@ class MPC:
         record = Record(time=at, status=status, reason=reason, seconds=now - began,
                         **answer.report)  # fmt: skip
         self.records.append(record)
-        planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
-        plan, stats = (self._plan, self._stats) if planned else (None, {})
         asked = self.ocp, question.program, self._courses(question.parameters)
         return Step(control, status, reason, answer.violated, record, asked, plan, stats,
                     self._places)  # fmt: skip

@@ -21,7 +21,7 @@ from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.result.result import Result
 
-_LIMITS = (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
+_RESIDUALS = ("feasibility", "stationarity", "complementarity")
 _WORDS = {
     StopReason.TIME_LIMIT: "the deadline came before the solution",
     StopReason.ITERATION_LIMIT: "the iterations were used up before the solution",
@@ -81,8 +81,7 @@ class Found:
     @property
     def left(self) -> float:
         """The largest residual of the KKT conditions at the point."""
-        residuals = ("feasibility", "stationarity", "complementarity")
-        return max(float(self.report[name]) for name in residuals)
+        return max(float(self.report[name]) for name in _RESIDUALS)
 
     @property
     def stuck(self) -> bool:
@@ -96,13 +95,8 @@ class Search:
     def __init__(self, problem: Problem, tolerance: float, limits: Limits) -> None:
         self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
-        program, nlp = problem.program, problem.program.nlp
+        nlp = problem.program.nlp
         self._rows = Buffered(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
-        self._names: dict[str, Any] = {}  # of the block of each entry
-        for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
-            self._names[key] = np.empty(lower.size, dtype=object)
-            for name, block in blocks.items():
-                self._names[key][block.where] = name
 
     @property
     def zeros(self) -> dict[str, float]:
@@ -154,10 +148,8 @@ class Search:
     def _judged(self, asked: Question, result: Result, report: dict[str, Any]) -> Found:
         residuals, x = result.residuals, np.array(result.x)
         said = {name: getattr(result, name) for name in ("iterations", "engine", "kernel")}
-        report |= {
-            **said, "objective": float(result.f), "feasibility": residuals.feasibility,
-            "stationarity": residuals.stationarity, "complementarity": residuals.complementarity,
-        }  # fmt: skip
+        said |= {name: getattr(residuals, name) for name in _RESIDUALS}
+        report |= {**said, "objective": float(result.f)}
         reasons = [] if result.success else [_why(result)]
         if not _finite(x, result.lam_x, result.lam_g):
             reason = "; ".join([*reasons, "its point is not finite"])
@@ -186,18 +178,18 @@ class Search:
         }  # fmt: skip
         return Found(
             plan, usable, usable and result.success, result.infeasible,
-            usable or result.success or result.stop in _LIMITS, "; ".join(reasons), report, stats,
+            usable or result.success or result.stop in _WORDS, "; ".join(reasons), report, stats,
         )  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
         """The largest violation in scaled units (NaN for NaN), and which limits are active."""
         worst, count, near = 0.0, 0, self.tolerance
         names: list[str] = []
-        for key, values, lower, upper, blocks in program.sides(x, g):
+        for _, values, lower, upper, blocks in program.sides(x, g):
             worst = max(worst, (lower - values).max(initial=0), (values - upper).max(initial=0))
             at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
-            touched = self._names[key][at].tolist()
-            count, names = count + len(touched), names + [n for n in blocks if n in touched]
+            count += int(np.count_nonzero(at))
+            names += [name for name, block in blocks.items() if at[block.where].any()]
         worst = float(worst) if _finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
 

@@ -184,14 +184,9 @@ _COLUMNS = (
 
 def arrays(records: Sequence[Record]) -> dict[str, Any]:
     """Return one array for each field of the records, one entry a step."""
-    found: dict[str, Any] = {
-        part.name: np.array([getattr(record, part.name) for record in records])
-        for part in fields(Record)
-        if part.name != "active_names"
-    }
-    names = np.empty(len(records), dtype=object)
-    names[:] = [record.active_names for record in records]
-    return {**found, "active_names": names}
+    values = {part.name: [getattr(r, part.name) for r in records] for part in fields(Record)}
+    names = np.fromiter(values.pop("active_names"), dtype=object)
+    return {name: np.array(column) for name, column in values.items()} | {"active_names": names}
 
 
 def table(records: Sequence[Record]) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,33 +35,27 @@ class Curve:
 def chart(
     title: str, t: NDArray[np.intp], curves: Sequence[Curve], limits: Sequence[tuple[str, float]]
 ) -> str:
-    """Up to four curves over the steps taken and lines across, by name, as an SVG element.
+    """Up to three curves over the steps taken and lines across, by name, as an SVG element.
 
     It is text where no value is finite and positive.
     """
-    drawn = [np.concatenate([_positive(c.values) for c in curves])]
-    drawn.append(np.array([value for _, value in limits if 0 < value < _HIGHEST]))
-    known = np.concatenate(drawn)
-    if not drawn[0].size:
+    values, across = np.concatenate([c.values for c in curves]), np.array([v for _, v in limits])
+    values, across = values[_drawable(values)], across[_drawable(across)]
+    if not values.size:
         return f"<p>{safe(title)}: nothing to draw, no value is positive and finite.</p>"
-    low, high = math.floor(math.log10(known.min())), math.ceil(math.log10(known.max()))
-    low -= low == high or drawn[1].min(initial=np.inf) <= 10.0**low  # a line needs room
+    known = np.log10(np.append(values, across))
+    low, high = math.floor(known.min()), math.ceil(known.max())
+    low -= low == high or across.min(initial=np.inf) <= 10.0**low  # a line needs room
     keys, top = _legend([c.label for c in curves])
     first, last = int(t[0]), max(int(t[-1]), int(t[0]) + 1)
     frame = _Frame(first, last, float(low), float(high), top)
-    parts = [frame.axes(), *(frame.limit(name, value) for name, value in limits)]
-    for k, curve in enumerate(curves):
-        parts.append(frame.curve(t, curve.values, k))
-    return svg(top + _HEIGHT + _BELOW, safe(title), keys, *parts)
+    lines = (frame.limit(name, value) for name, value in limits if 0 < value < _HIGHEST)
+    drawn = (frame.curve(t, curve.values, k) for k, curve in enumerate(curves))
+    return svg(top + _HEIGHT + _BELOW, safe(title), keys, frame.axes(), *lines, *drawn)
 
 
-def has_zero(curves: Sequence[Curve]) -> bool:
-    """Whether some value is zero, which is drawn on the lower edge."""
-    return any(bool((curve.values == 0.0).any()) for curve in curves)
-
-
-def _positive(values: Array) -> Array:
-    return np.asarray(values[(values > 0) & (values < _HIGHEST)])
+def _drawable(values: Array) -> NDArray[np.bool_]:
+    return np.asarray((values > 0) & (values < _HIGHEST))
 
 
 def _legend(labels: Sequence[str]) -> tuple[str, float]:
@@ -86,13 +81,13 @@ class _Frame:
     high: float
     top: float
 
-    def x(self, t: float) -> float:
+    def x(self, t: Any) -> Any:
         inside = WIDTH - _LEFT - RIGHT
         return _LEFT + inside * (t - self.first) / (self.last - self.first)
 
-    def y(self, exponent: float) -> float:
+    def y(self, exponent: Any) -> Any:
         share = (exponent - self.low) / (self.high - self.low)
-        return self.top + _HEIGHT * (1.0 - min(max(share, 0.0), 1.0))
+        return self.top + _HEIGHT * (1.0 - np.clip(share, 0.0, 1.0))
 
     def axes(self) -> str:
         bottom, parts = self.top + _HEIGHT, []
@@ -106,35 +101,29 @@ class _Frame:
         return "".join(parts) + axis(self.first, self.last, _LEFT, bottom)
 
     def limit(self, name: str, value: float) -> str:
-        if not 0 < value < _HIGHEST:
-            return ""
         y = self.y(math.log10(value))
-        right = WIDTH - RIGHT
         return (
-            f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>'
+            f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>'
             f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>'
         )
 
     def curve(self, t: NDArray[np.intp], values: Array, k: int) -> str:
         """Unbroken parts as lines, with markers where there are few; zeros as hollow markers."""
         shown = thinned(values)
-        marked, parts, dots, begun = shown.size <= _MARKED, [], [], False
-        drawable = [0 < float(values[i]) < _HIGHEST for i in shown]
-        for place, i in enumerate(shown):
-            value, x = float(values[i]), self.x(float(t[i]))
-            if not drawable[place]:
-                begun = False
-                if value == 0.0:
-                    dots.append(
-                        f'<circle class="dot hollow solid s{k}" cx="{x:.1f}" '
-                        f'cy="{self.y(self.low):.1f}" r="{3 if marked else 1.6:g}"/>'
-                    )
-                continue
-            y = self.y(math.log10(value))
-            parts.append(f"{'L' if begun else 'M'}{x:.1f} {y:.1f}")
-            if marked or not (begun or any(drawable[place + 1 : place + 2])):  # alone: no line
-                dots.append(f'<circle class="f{k}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>')
-            begun = True
+        marked, there, across = shown.size <= _MARKED, _drawable(values[shown]), self.x(t[shown])
+        heights = self.y(np.log10(values[shown], where=there, out=np.full(shown.size, self.low)))
+        parts = []
+        dots = [
+            f'<circle class="dot hollow solid s{k}" cx="{x:.1f}" cy="{self.y(self.low):.1f}" '
+            f'r="{3 if marked else 1.6:g}"/>'
+            for x in across[values[shown] == 0.0]
+        ]
+        for begin, end in stretches(there):
+            points = list(zip(across[begin:end], heights[begin:end], strict=True))
+            parts.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points))
+            if marked or len(points) == 1:  # alone: no line
+                dots += [f'<circle class="f{k}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>'
+                         for x, y in points]  # fmt: skip
         return f'<path class="curve s{k}" d="{"".join(parts)}"/>{"".join(dots)}'
 
 

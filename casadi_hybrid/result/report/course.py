@@ -7,7 +7,7 @@ import numpy as np
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.history import Course, History
-from casadi_hybrid.result.report.chart import Curve, chart, has_zero
+from casadi_hybrid.result.report.chart import Curve, chart
 from casadi_hybrid.result.report.sets import ROWS, counts, picture, sets_of
 from casadi_hybrid.result.report.text import count, missing
 
@@ -117,4 +117,5 @@ def _figure(drawn: str, caption: str) -> str:
 
 
 def _zeros(curves: list[Curve]) -> str:
-    return "; hollow marks on the lower edge are zeros" if has_zero(curves) else ""
+    zero = any((curve.values == 0.0).any() for curve in curves)
+    return "; hollow marks on the lower edge are zeros" if zero else ""

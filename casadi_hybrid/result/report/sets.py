@@ -38,7 +38,7 @@ def sets_of(answer: Answer, history: History) -> Sets:
     b, near = answer.bounds, answer.tolerances.feasibility
     lam_x = np.zeros_like(history.x) if history.lam_x is None else history.lam_x
     names: list[str] = []
-    sides: list[NDArray[np.int8]] = []
+    sides = [np.zeros((0, history.t.size), np.int8)]
     for values, lower, upper, lam, labels in (
         (history.h, b.lbg, b.ubg, history.multipliers, answer.constraint_names),
         (history.x, b.lbx, b.ubx, lam_x, answer.variable_names),
@@ -48,10 +48,8 @@ def sets_of(answer: Answer, history: History) -> Sets:
         )
         inner = np.flatnonzero(((found == LOWER) | (found == UPPER)).any(axis=0))
         names += [labels[i] for i in inner]
-        sides += [found[:, i] for i in inner]
-    if not sides:
-        return Sets((), np.zeros((0, history.t.size), np.int8), history.t)
-    table = np.array(sides)
+        sides.append(found[:, inner].T)
+    table = np.concatenate(sides)
     changed = [int(np.flatnonzero(np.diff(row)).max(initial=-1)) for row in table]
     order = sorted(range(len(names)), key=lambda i: -changed[i])
     return Sets(tuple(names[i] for i in order), table[order], history.t)

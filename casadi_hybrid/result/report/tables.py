@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import platform
 
-import casadi as ca
 import numpy as np
-import scipy
 
-import casadi_hybrid
+from casadi_hybrid.basics.record.software import versions
 from casadi_hybrid.point.working_set import EQUAL, LOWER, UPPER
 from casadi_hybrid.problem.derivatives import EXACT, MEANING
 from casadi_hybrid.result.answer import Answer
@@ -124,12 +122,5 @@ def of_options(answer: Answer) -> str:
 
 def of_versions() -> str:
     """Of the software that wrote the page."""
-    rows = [
-        ("casadi_hybrid", casadi_hybrid.__version__),
-        ("CasADi", ca.__version__),
-        ("NumPy", np.__version__),
-        ("SciPy", scipy.__version__),
-        ("Python", platform.python_version()),
-        ("system", f"{platform.system()} {platform.machine()}"),
-    ]
-    return pairs([(name, safe(version)) for name, version in rows])
+    rows = {**versions(), "system": f"{platform.system()} {platform.machine()}"}
+    return pairs([(name, safe(version)) for name, version in rows.items()])
