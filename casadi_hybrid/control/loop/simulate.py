@@ -15,7 +15,8 @@ from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
 from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder, Wiring, check_links, wire
+from casadi_hybrid.control.loop.plant import Plant
+from casadi_hybrid.control.loop.record import OfFunction, OfPlant, Recorder, Wiring, check_links
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, by_name
 
@@ -89,7 +90,7 @@ def simulate(
         [1.    0.1   0.01  0.001 0.   ]
     """
     steps = count(steps, "steps", at_least=1)
-    wiring = wire(plant, period, x0, u0)
+    wiring = (OfPlant if isinstance(plant, Plant) else OfFunction)(plant, period, x0, u0)
     deadline, model = getattr(controller, "deadline", None), wiring.model
     if deadline and deadline > wiring.period and (model is None or model.time_unit == "s"):
         warn(

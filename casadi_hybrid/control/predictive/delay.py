@@ -102,8 +102,7 @@ class Delay:
         if model.discrete or self._finer:
             return plain_step(step_of(model, self._finer, RungeKutta()), model)
         scale = model.limits("state", "scale")
-        x = np.concatenate([program.parameters[f"initial {name}"].read(program.p)[:, 0]
-                            for name in model.signals["state"]])  # fmt: skip
+        x = program.stacked({f"initial {n}": s for n, s in model.signals["state"].items()}, 0)
         by, *sides = (model.limits("control", what) for what in ("scale", "lower", "upper"))
         for sign in (0, 1, -1):
             y, v = x + sign * _PART * scale, np.clip(u + sign * by, *sides)
