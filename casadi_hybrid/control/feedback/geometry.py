@@ -122,5 +122,4 @@ def root(cov: Matrix) -> Matrix:
     """Return L with LLᵀ = the covariance, which may be singular."""
     values, vectors = np.linalg.eigh(cov)
     kept = np.where(values > ROUNDING * values[-1], values, 0.0)
-    scaled: Matrix = vectors * np.sqrt(kept)
-    return scaled
+    return np.asarray(vectors * np.sqrt(kept))

@@ -163,8 +163,7 @@ def objective_gradient(
         return as_columns(gradient(u), len(u), "what gradient returned", u.shape[1:])
     if preferred is not None:
         u = u - _column(preferred, u)
-    slope: Vector = H @ u
-    return slope
+    return np.asarray(H @ u)
 
 
 def _column(vector: Vector, like: Vector) -> Vector:

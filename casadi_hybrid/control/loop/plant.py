@@ -187,9 +187,7 @@ def first_guess(model: Model, kind: str) -> Array:
     parts = [np.zeros(0)]
     for name, signal in model.signals[kind].items():
         value = np.asarray(signal.guess(0.0) if callable(signal.guess) else signal.guess)
-        if value.ndim == 2:
-            value = value[:, 0]
-        elif value.size not in (1, signal.size):
-            value = value[:1]
+        if value.ndim == 2 or value.size not in (1, signal.size):
+            value = value[..., :1]
         parts.append(column(value, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)

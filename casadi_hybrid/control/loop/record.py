@@ -218,24 +218,23 @@ class Recorder:
                            begins),
             estimates=Table(found, estimates, begins),
             constraints=Table.of(paths, times),
-            parameters=Table.of({name: self._true(name, begins) for name in self.true}, begins),
+            parameters=Table.of({
+                name: np.array([column(true(t) if callable(true) else true, self.free[name].size,
+                                       name) for t in begins]).T
+                for name, true in self.true.items()
+            }, begins),
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             limits={name: self._limit(name, limit, changed) for name, limit in
                     {**self.free, **self.limits, **constraints}.items()},
             unchecked=tuple(dict.fromkeys([*unseen, *unchecked])),
             status=tuple(map(_status, rows["answer"])),
-            success=np.array([_succeeded(answer) for answer in rows["answer"]]),
+            success=np.array([bool(getattr(answer, "success", _status(answer) not in WITHOUT_PLAN))
+                              for answer in rows["answer"]]),
             seconds=np.array(rows["seconds"]),
             steps=tuple(rows["answer"]),
             stopped=self.stopped,
             time_unit="" if wiring.model is None else wiring.model.time_unit,
         )  # fmt: skip
-
-    def _true(self, name: str, times: Array) -> Array:
-        """A parameter of the plant, which may be a function of time, a column a time."""
-        true, size = self.true[name], self.free[name].size
-        values = [column(true(t) if callable(true) else true, size, name) for t in times]
-        return np.array(values).T
 
     def _limit(self, name: str, limit: Any, changed: Sequence[Mapping[str, Any]]) -> Limits:
         """The limits of a quantity, with a column a time where the controller's have changed."""
@@ -255,7 +254,3 @@ def _matrix(columns: list[Any], size: int = 0) -> Array:
 
 def _status(answer: Any) -> str:
     return "no measurement yet" if answer is None else str(getattr(answer, "status", "computed"))
-
-
-def _succeeded(answer: Any) -> bool:
-    return bool(getattr(answer, "success", _status(answer) not in WITHOUT_PLAN))

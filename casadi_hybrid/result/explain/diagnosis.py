@@ -123,12 +123,6 @@ def fall(result: Answer) -> float | None:
     return float(f[0] if low[0] else f[low].min())
 
 
-def fixed_variables(result: Answer) -> tuple[str, ...]:
-    """Names of the variables whose bounds are equal."""
-    fixed = np.flatnonzero(result.bounds.lbx == result.bounds.ubx)
-    return tuple(result.variable_names[i] for i in fixed)
-
-
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Sizes that lie too far apart, by name; zeros do not count."""
