@@ -48,10 +48,32 @@ def chart(
     low -= low == high or across.min(initial=np.inf) <= 10.0**low  # a line needs room
     keys, top = _legend([c.label for c in curves])
     first, last = int(t[0]), max(int(t[-1]), int(t[0]) + 1)
-    frame = _Frame(first, last, float(low), float(high), top)
-    lines = (frame.limit(name, value) for name, value in limits if 0 < value < _HIGHEST)
-    drawn = (frame.curve(t, curve.values, k) for k, curve in enumerate(curves))
-    return svg(top + _HEIGHT + _BELOW, safe(title), keys, frame.axes(), *lines, *drawn)
+    right, bottom = WIDTH - RIGHT, top + _HEIGHT
+
+    def height(values: Any) -> Any:
+        return bottom - _HEIGHT * np.clip((np.log10(values) - low) / (high - low), 0.0, 1.0)
+
+    parts = [keys]
+    for exponent in range(low, high + 1, max(1, math.ceil((high - low) / _DECADES))):
+        y, label = height(10.0**exponent), f"1e{exponent}"
+        label = number(10.0**exponent, "g") if -3 < exponent < 4 else label.replace("-", "−")
+        parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
+        parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
+    parts.append(axis(first, last, _LEFT, bottom))
+    for name, value in limits:
+        if 0 < value < _HIGHEST:
+            y = height(value)
+            parts.append(f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
+            parts.append(f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>')
+    for k, curve in enumerate(curves):
+        shown = thinned(curve.values)
+        x = _LEFT + (right - _LEFT) * (t[shown] - first) / (last - first)
+        values, there = curve.values[shown], _drawable(curve.values[shown])
+        parts.append(_drawn(k, x, height(np.where(there, values, 1.0)), there))
+        zero = f'cy="{bottom:.1f}" r="{3 if shown.size <= _MARKED else 1.6:g}"'
+        parts += [f'<circle class="dot hollow solid s{k}" cx="{at:.1f}" {zero}/>'
+                  for at in x[values == 0.0]]  # fmt: skip
+    return svg(bottom + _BELOW, safe(title), *parts)
 
 
 def _drawable(values: Array) -> NDArray[np.bool_]:
@@ -71,60 +93,16 @@ def _legend(labels: Sequence[str]) -> tuple[str, float]:
     return "".join(parts), y + 10.0
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Where numbers lie in the picture: steps across, decades upwards."""
-
-    first: int
-    last: int
-    low: float
-    high: float
-    top: float
-
-    def x(self, t: Any) -> Any:
-        inside = WIDTH - _LEFT - RIGHT
-        return _LEFT + inside * (t - self.first) / (self.last - self.first)
-
-    def y(self, exponent: Any) -> Any:
-        share = (exponent - self.low) / (self.high - self.low)
-        return self.top + _HEIGHT * (1.0 - np.clip(share, 0.0, 1.0))
-
-    def axes(self) -> str:
-        bottom, parts = self.top + _HEIGHT, []
-        step = max(1, math.ceil((self.high - self.low) / _DECADES))
-        for exponent in range(int(self.low), int(self.high) + 1, step):
-            y = self.y(exponent)
-            parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>')
-            label = number(10.0**exponent, "g") if -3 < exponent < 4 else f"1e{exponent}"
-            label = label.replace("-", "−")
-            parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
-        return "".join(parts) + axis(self.first, self.last, _LEFT, bottom)
-
-    def limit(self, name: str, value: float) -> str:
-        y = self.y(math.log10(value))
-        return (
-            f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>'
-            f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>'
-        )
-
-    def curve(self, t: NDArray[np.intp], values: Array, k: int) -> str:
-        """Unbroken parts as lines, with markers where there are few; zeros as hollow markers."""
-        shown = thinned(values)
-        marked, there, across = shown.size <= _MARKED, _drawable(values[shown]), self.x(t[shown])
-        heights = self.y(np.log10(values[shown], where=there, out=np.full(shown.size, self.low)))
-        parts = []
-        dots = [
-            f'<circle class="dot hollow solid s{k}" cx="{x:.1f}" cy="{self.y(self.low):.1f}" '
-            f'r="{3 if marked else 1.6:g}"/>'
-            for x in across[values[shown] == 0.0]
-        ]
-        for begin, end in stretches(there):
-            points = list(zip(across[begin:end], heights[begin:end], strict=True))
-            parts.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points))
-            if marked or len(points) == 1:  # alone: no line
-                dots += [f'<circle class="f{k}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>'
-                         for x, y in points]  # fmt: skip
-        return f'<path class="curve s{k}" d="{"".join(parts)}"/>{"".join(dots)}'
+def _drawn(k: int, x: Array, y: Array, there: NDArray[np.bool_]) -> str:
+    """A curve: unbroken parts as lines, with markers where there are few points."""
+    lines, dots = [], []
+    for begin, end in stretches(there):
+        points = [f"{x[i]:.1f} {y[i]:.1f}" for i in range(begin, end)]
+        lines.append("M" + "L".join(points))
+        if there.size <= _MARKED or len(points) == 1:  # alone: no line
+            dots += [f'<circle class="f{k}" cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="2.6"/>'
+                     for i in range(begin, end)]  # fmt: skip
+    return f'<path class="curve s{k}" d="{"".join(lines)}"/>{"".join(dots)}'
 
 
 def thinned(values: Array) -> NDArray[np.intp]:
