@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ class Watch:
     _rows: list[tuple[Any, ...]] = field(default_factory=list)
     _times: list[float] = field(default_factory=list)
     _log: IterationLog | None = None
-    _shown: IterationRecord | None = None
+    _view: View | None = None
 
     @property
     def silent(self) -> bool:
@@ -95,13 +95,8 @@ class Watch:
         """
         t, *numbers, elapsed = view.row
         self.hold(int(t) - 1, elapsed)
-        row: tuple[Any, ...] = (int(t), *numbers)
-        known = dict(zip(LISTED, row, strict=True))
-        self._shown = IterationRecord(
-            **known, restoration=view.restoring,
-            x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
-        )  # fmt: skip
-        self._show(row, elapsed)
+        self._view = view
+        self._show((int(t), *numbers), elapsed)
         return self.stop
 
     def hold(self, until: int, elapsed: float | None = None) -> None:
@@ -121,9 +116,11 @@ class Watch:
         """Keep the row; log and hand on the record with its numbers."""
         self._rows.append(row)
         self._times.append(elapsed)
-        if self._shown is None or self.silent:
+        if self._view is None or self.silent:
             return
-        record = replace(self._shown, **self._known, elapsed=elapsed)
+        _, *arrays, restoring = self._view
+        vectors: dict[str, Any] = dict(zip(("x", "g", "lam_x", "lam_g"), arrays, strict=True))
+        record = IterationRecord(**self._known, restoration=restoring, **vectors, elapsed=elapsed)
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)

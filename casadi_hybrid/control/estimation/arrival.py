@@ -24,7 +24,7 @@ import numpy as np
 from casadi_hybrid.control.loop.plant import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import plain_step
+from casadi_hybrid.control.steps import nothing, plain_step, symbols_of
 
 LEAST = 1e-6
 """The least deviation of a direction as a part of its entries' own, of their scales without any."""
@@ -117,13 +117,10 @@ def _even(matrix: Array) -> Array:
 
 def linear_step(model: Model, step: Any, period: float) -> ca.Function:
     """Return (x, z, u, p, t) → x one period later and its derivatives by x and p."""
-    kind = step.graphs
-    sizes = [model.size(key) for key in ("state", "algebraic", "control", "parameter")]
-    x, z, u, p, t = symbols = [
-        kind.sym(name, size) for name, size in zip("xzupt", [*sizes, 1], strict=True)
-    ]
-    after = plain_step(step, model).call([x, z, u, u, p, t, kind(period)])[0]
-    return ca.Function("move", symbols, [after, ca.jacobian(after, x), ca.jacobian(after, p)])
+    x, z, u, _, p, t, _ = symbols_of(model, nothing(model), step.graphs)
+    after = plain_step(step, model).call([x, z, u, u, p, t, step.graphs(period)])[0]
+    outputs = [after, ca.jacobian(after, x), ca.jacobian(after, p)]
+    return ca.Function("move", [x, z, u, p, t], outputs)
 
 
 def linear_sensors(model: Model, sensors: Sensors) -> ca.Function:

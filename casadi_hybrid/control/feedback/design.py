@@ -99,9 +99,8 @@ class FeedbackDesign:
         else:
             share = np.diag(as_vector(split, len(one), "split"))
         memory = self.M @ share
-        return replace(
-            self, correction=replace(self.correction, C_aug=self.M - memory, C_opt=memory)
-        )
+        made = replace(self.correction, C_aug=self.M - memory, C_opt=memory)
+        return replace(self, correction=made)
 
 
 @checked_call

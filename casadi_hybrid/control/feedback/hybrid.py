@@ -141,12 +141,8 @@ class HybridFeedback:
         computed = made.C_aug @ B
         if self.reads == "sensors":
             heard, computed = heard + made.C_aug, np.zeros_like(B)
-        A = np.block(
-            [
-                [np.eye(n) - primal @ (H + B.T @ (heard @ sensitivity + computed)), -primal @ B.T],
-                [drive @ sensitivity, np.eye(m)],
-            ]
-        )
+        bent = H + B.T @ (heard @ sensitivity + computed)
+        A = np.block([[np.eye(n) - primal @ bent, -primal @ B.T], [drive @ sensitivity, np.eye(m)]])
         G = np.vstack((-primal @ B.T @ heard, drive))
         # The augmented channel's h̃ at the fixed point moves with it where it is the model's.
         E, moved = self.design.geometry.lift, self.design.geometry.moved(sensitivity)

@@ -126,11 +126,10 @@ class Summary(ByName):
         # matplotlib only when drawing
         from casadi_hybrid.control.loop.drawing import draw_shares  # noqa: PLC0415
 
-        columns = {
-            "cost": self.column("cost"), "largest violation / scale": self.column("violation")
-        }  # fmt: skip
+        cost, most = self.column("cost"), self.column("violation")
         ended = f"{len(self.errors)} of {len(self.trials)} runs came to no end"
-        return draw_shares(columns, title or (ended if self.errors else ""))
+        shown = {"cost": cost, "largest violation / scale": most}
+        return draw_shares(shown, title or (ended if self.errors else ""))
 
 
 @checked_call

@@ -233,10 +233,8 @@ class MPC:
             plan, stats = None, {}
             known = np.full(question.state.size, np.nan) if flaw else question.state
             if not self._spare.settled:
-                start = None if flaw else known
-                self._spare.settle(
-                    self._plan or beginning(self.ocp, start, acts, question.parameters)
-                )
+                given = None if flaw else known, acts, question.parameters
+                self._spare.settle(self._plan or beginning(self.ocp, *given))
             control, status, said = self._spare.control(known, acts)
             reason += f"; {said}" if said else ""
         sides = self._answers.limits.of("control", question.program)

@@ -87,17 +87,13 @@ def _barrier(t: np.ndarray, nu: np.ndarray, shift: np.ndarray) -> str:
             "<figure><p>No iterate had a barrier parameter: the steps were composite ones, or on "
             "an active set.</p></figure>"
         )
-    curves = [Curve("barrier parameter ν", nu), Curve("shift σ", shift)]
-    if not (shift > 0).any():
-        curves.pop()
-        said = "Barrier parameter ν of the scaled problem. The Hessian was never shifted"
-    else:
-        said = (
-            "Barrier parameter ν of the scaled problem, and the shift σ of the Hessian, "
-            "∇²L + σI, that was last needed"
-        )
+    curves = [Curve("barrier parameter ν", nu)]
+    said, rest = "Barrier parameter ν of the scaled problem", ". The Hessian was never shifted"
+    if (shift > 0).any():
+        curves.append(Curve("shift σ", shift))
+        rest = ", and the shift σ of the Hessian, ∇²L + σI, that was last needed"
     drawn = chart("barrier parameter and shift over the iterations", t, curves, ())
-    return _figure(drawn, said + _zeros(curves))
+    return _figure(drawn, said + rest + _zeros(curves))
 
 
 def _corrections(history: History) -> list[str]:
