@@ -129,7 +129,6 @@ class MPC:
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
-        self._places = ocp.model.places("control")
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
         self._gains = Gains()
@@ -154,7 +153,6 @@ class MPC:
         """
         self.records = []
         self._plan: Plan | None = None
-        self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
         self._left, self._waited = np.inf, 0
         self._keep(self._prepared)
@@ -187,7 +185,7 @@ class MPC:
         if aid is not None:  # what it makes at its first solve is there then
             softened = aid.numbers(question.state, question.at, parameters)
             aid.run(replace(question, program=softened))
-        return None if found.plan is None else found.plan.solution(found.stats)
+        return None if found.plan is None else found.plan.solution()
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
         """Return what to apply at a measured state.
@@ -211,7 +209,8 @@ class MPC:
         if self.applied is not None:  # for a delay, and for a problem that asks for it
             applied = self._one.model.vector("control", self.applied, "applied")
             self._delay.begin(applied)
-            before = {name: applied[self._places[of]] for name, of in self._one.lagged.items()}
+            places = self._one.model.places("control")
+            before = {name: applied[places[of]] for name, of in self._one.lagged.items()}
             parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
@@ -227,10 +226,10 @@ class MPC:
         for found in answer.all_found:
             self._keep(found)
         status, reason = answer.status or words.LAST_PLAN, answer.reason
-        plan, stats = self._plan, self._stats
+        plan = self._plan
         control = None if plan is None else plan.control(acts)
         if control is None:
-            plan, stats = None, {}
+            plan = None
             known = np.full(question.state.size, np.nan) if flaw else question.state
             if not self._spare.settled:
                 given = None if flaw else known, acts, question.parameters
@@ -246,8 +245,7 @@ class MPC:
                         **answer.report)  # fmt: skip
         self.records.append(record)
         asked = self.ocp, question.program, self._courses(question.parameters)
-        return Step(control, status, reason, answer.violated, record, asked, plan, stats,
-                    self._places)  # fmt: skip
+        return Step(control, status, reason, answer.violated, record, asked, plan)
 
     def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Change limits for the steps from now on, without rebuilding: they are numbers.
@@ -380,16 +378,16 @@ class MPC:
 
     def _keep(self, found: Found) -> None:
         if found.usable:
-            self._latest, self._left, self._waited = found.plan, np.inf, 0
-            self._plan, self._stats = found.plan, found.stats
-        elif found.lasting:
+            self._plan = self._latest = found.plan
+            self._left, self._waited = np.inf, 0
+        elif found.lasting and found.plan is not None:
             # The residuals of an interior-point method also rise. Where some unfinished solves in
             # a row come no nearer, the next begins elsewhere.
             nearer = found.left < _NEARER * self._left
             self._waited = 0 if nearer else self._waited + 1
             self._left = found.left if nearer else self._left
-            self._latest = found.plan
-            if self._waited and found.stuck and found.plan is not None:
+            self._latest, stats = found.plan, found.plan.stats
+            if self._waited and stats["iter_count"] == 0 and not stats["success"]:
                 # SQP is in vain. Without multipliers the interior-point method begins at once.
                 none = np.zeros_like(found.plan.lam_x), np.zeros_like(found.plan.lam_g)
                 self._latest = replace(found.plan, lam_x=none[0], lam_g=none[1])

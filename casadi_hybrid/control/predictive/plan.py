@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ _SAME = 1e-9
 class Plan:
     """A point for one measurement, in the program's scaled unknowns.
 
-    ``time`` is at its start, ``objective`` NaN where nothing was solved.
+    ``time`` is at its start, ``objective`` NaN where nothing was solved, ``stats`` the solver's.
     """
 
     problem: Problem
@@ -35,6 +35,7 @@ class Plan:
     lam_g: Array
     time: float
     objective: float = np.nan
+    stats: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ocp(self) -> OptimalControl:
@@ -56,10 +57,10 @@ class Plan:
     def _slack(self) -> float:
         return _SAME * float(self.times[1] - self.times[0])
 
-    def solution(self, stats: Mapping[str, Any]) -> Solution | JointSolution:
+    def solution(self) -> Solution | JointSolution:
         """Return the plan by name."""
         found = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
-        return self.problem.solution(self.program, found, stats)
+        return self.problem.solution(self.program, found, self.stats)
 
     def begun(self, x: Array, state: Array) -> Array:
         """Return a point of the program with these states at the start of every part."""

@@ -66,7 +66,6 @@ class Found:
         lasting: whether the next solve should begin there.
         reason: what is wrong with it, in words.
         report: fields of the record.
-        stats: of the solution.
     """
 
     plan: Plan | None = None
@@ -76,17 +75,11 @@ class Found:
     lasting: bool = False
     reason: str = ""
     report: Mapping[str, Any] = field(default_factory=dict)
-    stats: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def left(self) -> float:
         """The largest residual of the KKT conditions at the point."""
         return max(float(self.report[name]) for name in _RESIDUALS)
-
-    @property
-    def stuck(self) -> bool:
-        """Whether time has ended it before a step."""
-        return self.stats.get("iter_count") == 0 and not self.stats["success"]
 
 
 class Search:
@@ -160,7 +153,12 @@ class Search:
             reason = "; ".join([*reasons, "its point is not finite"])
             return Found(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
-        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f))
+        stats = {
+            "success": result.success, "iter_count": result.iterations,
+            "return_status": return_status(result), "stop_reason": result.stop.name,
+            "point_status": result.point.name, "engine": result.engine, "kernel": result.kernel,
+        }  # fmt: skip
+        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f), stats)
         usable = False
         if clock.perf_counter() < asked.until - asked.reserve / 2:  # for what comes after it
             try:
@@ -176,15 +174,9 @@ class Search:
                 reasons.append(f"its point violates the problem by {report['violation']:.1e}")
         else:
             reasons.append("no time was left to check its point")
-        stats = {
-            "success": result.success, "iter_count": result.iterations,
-            "return_status": return_status(result), "stop_reason": result.stop.name,
-            "point_status": result.point.name, "engine": result.engine, "kernel": result.kernel,
-        }  # fmt: skip
-        return Found(
-            plan, usable, usable and result.success, result.infeasible,
-            usable or result.success or result.stop in _WORDS, "; ".join(reasons), report, stats,
-        )  # fmt: skip
+        lasting = usable or result.success or result.stop in _WORDS
+        return Found(plan, usable, usable and result.success, result.infeasible, lasting,
+                     "; ".join(reasons), report)  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
         """The largest violation in scaled units (NaN for NaN), and which limits are active."""

@@ -158,12 +158,11 @@ class Step:
     record: Record
     asked: tuple[Any, Program, Mapping[str, Any]] = field(repr=False)
     _plan: Plan | None = field(repr=False)
-    _stats: Mapping[str, Any] = field(repr=False)
-    _places: Mapping[str, slice] = field(repr=False)
 
     def __getitem__(self, name: str) -> Any:
         """Return a control by name: a number, or a vector where it has several entries."""
-        return number(self.control[known(name, self._places, "control")])
+        places = self.asked[0].model.places("control")
+        return number(self.control[known(name, places, "control")])
 
     @cached_property
     def plan(self) -> Solution | JointSolution | None:
@@ -172,7 +171,7 @@ class Step:
         Of the status ``"last plan"`` it is an earlier step's, with that step's times. Of scenarios
         it has all of them by name.
         """
-        return None if self._plan is None else self._plan.solution(self._stats)
+        return None if self._plan is None else self._plan.solution()
 
 
 _COLUMNS = (
