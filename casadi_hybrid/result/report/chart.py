@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -24,29 +23,21 @@ _DECADES = 7
 _HIGHEST = 1e300
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One curve: its name in the legend, and its values, one an iterate."""
-
-    label: str
-    values: Array
-
-
 def chart(
-    title: str, t: NDArray[np.intp], curves: Sequence[Curve], limits: Sequence[tuple[str, float]]
+    title: str, t: NDArray[np.intp], curves: Mapping[str, Array], limits: Mapping[str, float]
 ) -> str:
     """Up to three curves over the steps taken and lines across, by name, as an SVG element.
 
     It is text where no value is finite and positive.
     """
-    values, across = np.concatenate([c.values for c in curves]), np.array([v for _, v in limits])
+    values, across = np.concatenate([*curves.values()]), np.array([*limits.values()], float)
     values, across = values[_drawable(values)], across[_drawable(across)]
     if not values.size:
         return f"<p>{safe(title)}: nothing to draw, no value is positive and finite.</p>"
     known = np.log10(np.append(values, across))
     low, high = math.floor(known.min()), math.ceil(known.max())
     low -= low == high or across.min(initial=np.inf) <= 10.0**low  # a line needs room
-    keys, top = _legend([c.label for c in curves])
+    keys, top = _legend(curves)
     first, last = int(t[0]), max(int(t[-1]), int(t[0]) + 1)
     right, bottom = WIDTH - RIGHT, top + _HEIGHT
 
@@ -60,15 +51,15 @@ def chart(
         parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
         parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
     parts.append(axis(first, last, _LEFT, bottom))
-    for name, value in limits:
+    for name, value in limits.items():
         if 0 < value < _HIGHEST:
             y = height(value)
             parts.append(f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
             parts.append(f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>')
-    for k, curve in enumerate(curves):
-        shown = thinned(curve.values)
+    for k, curve in enumerate(curves.values()):
+        shown = thinned(curve)
         x = _LEFT + (right - _LEFT) * (t[shown] - first) / (last - first)
-        values, there = curve.values[shown], _drawable(curve.values[shown])
+        values, there = curve[shown], _drawable(curve[shown])
         parts.append(_drawn(k, x, height(np.where(there, values, 1.0)), there))
         zero = f'cy="{bottom:.1f}" r="{3 if shown.size <= _MARKED else 1.6:g}"'
         parts += [f'<circle class="dot hollow solid s{k}" cx="{at:.1f}" {zero}/>'
@@ -80,7 +71,7 @@ def _drawable(values: Array) -> NDArray[np.bool_]:
     return np.asarray((values > 0) & (values < _HIGHEST))
 
 
-def _legend(labels: Sequence[str]) -> tuple[str, float]:
+def _legend(labels: Iterable[str]) -> tuple[str, float]:
     """The legend in rows above the frame, and the height it takes."""
     parts, x, y = [], _LEFT, 14.0
     for k, label in enumerate(labels):
