@@ -126,7 +126,7 @@ class Softened:
         g = common(program.constraints, own.constraints)
         of, blocks = zip(*self.amounts, strict=True)
         sizes = [block.where.size for block in blocks]
-        names = quantities([(label, 1, 1, "", "") for label in dict.fromkeys(of)], "limit")
+        names = quantities([(label, 1, "", "") for label in dict.fromkeys(of)], "limit")
         at = {quantity.name: quantity.at for quantity in names}
         return {
             "common_x": x.shape[1], "hard_x": table(x[0]), "soft_x": table(x[1]),

@@ -131,7 +131,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     states, controls = ocp.model.signals["state"], ocp.model.signals["control"]
     inputs = _inputs(law)
     outputs = quantities(
-        [(name, s.size, 1, s.unit, "control") for name, s in controls.items()], "control"
+        [(name, s.size, s.unit, "control") for name, s in controls.items()], "control"
     )
     limits = LimitsInC(law.limits)
     place = {quantity.name: quantity for quantity in inputs}
@@ -149,7 +149,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     by_interval = [block.where.reshape(block.shape, order="F") for block in blocks]
     control_x = np.concatenate([np.concatenate([w[:, k] for w in by_interval]) for k in range(N)])
     shown = list(program.variables.items())
-    readable = quantities([(name, *b.shape, "", "") for name, b in shown], "variable")
+    readable = quantities([(name, b.where.size, "", "") for name, b in shown], "variable")
     values = np.zeros(total(inputs))
     places = _from(law, place, values.size, outputs)
     known = (places >= 0) & (places < values.size)
@@ -244,14 +244,14 @@ def _memory(
 def _inputs(law: Law) -> list[Quantity]:
     """The measured state, time where the problem depends on it, parameters and references."""
     ocp = law.ocp
-    rows = [(name, s.size, 1, s.unit, "state") for name, s in ocp.model.signals["state"].items()]
-    rows += [("time", 1, 1, "", "time")] * _timed(law)
+    rows = [(name, s.size, s.unit, "state") for name, s in ocp.model.signals["state"].items()]
+    rows += [("time", 1, "", "time")] * _timed(law)
     for name, signal in _given(ocp).items():
         columns = ocp.intervals + 1 if signal.varying else 1
         own = [set(fixed) for fixed in law.parts.values()]
         if not all(name in fixed for fixed in own):
             kind = "reference" if signal.varying else "parameter"
-            rows.append((name, signal.size, columns, signal.unit, kind))
+            rows.append((name, signal.size * columns, signal.unit, kind))
     return quantities(rows, "input")
 
 
