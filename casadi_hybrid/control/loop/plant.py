@@ -45,7 +45,7 @@ class Sensors:
 
     def column(self, y: Any, what: str = "y") -> Array:
         """Return a measurement (a column, by name, or None) as a column; NaN for what was lost."""
-        if y is not None and not isinstance(y, dict):
+        if y is not None and not isinstance(y, Mapping):
             return _numbers(y, self.size, what)
         values = np.full(self.size, np.nan)
         for name, value in by_name(y, what).items():

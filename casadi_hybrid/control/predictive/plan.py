@@ -17,7 +17,7 @@ from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.solution import Solution
 
-_SAME = 1e-9
+SAME = 1e-9
 """Part of an interval by which times may differ and still be the same."""
 
 
@@ -55,7 +55,7 @@ class Plan:
 
     @cached_property
     def _slack(self) -> float:
-        return _SAME * float(self.times[1] - self.times[0])
+        return SAME * float(self.times[1] - self.times[0])
 
     def solution(self) -> Solution | JointSolution:
         """Return the plan by name."""
@@ -112,11 +112,11 @@ class Plan:
         gone = time - self.time
         start = {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
         dt = self.duration * np.diff(self.ocp.fractions)
-        if abs(gone) <= _SAME * dt[0]:
+        if abs(gone) <= SAME * dt[0]:
             return start
         whole = round(gone / dt[0])
-        even = self.ocp.free_duration is None and float(np.ptp(dt)) <= _SAME * dt[0]
-        if even and whole >= 1 and abs(gone - whole * dt[0]) <= _SAME * dt[0]:
+        even = self.ocp.free_duration is None and float(np.ptp(dt)) <= SAME * dt[0]
+        if even and whole >= 1 and abs(gone - whole * dt[0]) <= SAME * dt[0]:
             return self.program.shifted(self.x, self.lam_x, self.lam_g, min(whole, dt.size))
         return self._resampled(time)
 
