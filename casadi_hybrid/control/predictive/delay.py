@@ -81,8 +81,7 @@ class Delay:
         A control is sent every interval, the oldest first. What has no Runge–Kutta steps of its own
         takes as many as agree with the integrator, near the program's state and the control u.
         """
-        assert self._plant is not None
-        if (model := self._plant.model).size("algebraic"):
+        if (model := self._know(program).model).size("algebraic"):
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )

@@ -24,7 +24,7 @@ from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, refuse
 from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
-from casadi_hybrid.control.predictive.step import Gain, Gains, Record, Step, arrays, table
+from casadi_hybrid.control.predictive.step import Gain, Record, Step, arrays, gain_at, table
 from casadi_hybrid.control.signals import NumberError, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
@@ -131,7 +131,7 @@ class MPC:
         self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
-        self._gains = Gains()
+        self._sensitivities: dict[Any, Any] = {}
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
@@ -279,7 +279,7 @@ class MPC:
         last = self.records[-1].status if self.records else "not made"
         if last not in (words.SOLVED, words.FEASIBLE, words.SOFTENED) or self._plan is None:
             raise InputError(f"gain() is that of a step with a plan; the last step was {last}")
-        return self._gains.at(self._plan)
+        return gain_at(self._plan, self._sensitivities)
 
     def export(
         self,

@@ -54,31 +54,26 @@ class Gain:
         return "\n".join(lines)
 
 
-class Gains:
-    """Gains of plans; what they take is made once for each problem."""
+def gain_at(plan: Plan, made: dict[Any, Sensitivities]) -> Gain:
+    """Return how the first controls of a solved plan change with the state it begins at.
 
-    _problem: Any = None
-
-    def at(self, plan: Plan) -> Gain:
-        """Return how the first controls of a solved plan change with the state it begins at.
-
-        By the implicit function theorem at the KKT point with the limits that are active there,
-        see :mod:`casadi_hybrid.casadi_api.sensitivity`: a control at its limit has zeros.
-        """
-        program, model = plan.program, plan.ocp.model
-        if plan.problem is not self._problem:
-            self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
-            self._problem = plan.problem
-        prefixes = list(plan.problem.prefixed)
-        begins = [program.parameters[f"{prefix}initial {name}"].where
-                  for prefix in prefixes for name in model.signals["state"]]  # fmt: skip
-        dx, _ = of_unknowns(self._sensitivities, plan, np.concatenate(begins))
-        rows = []
-        for name, signal in model.signals["control"].items():
-            block = program.variables[prefixes[0] + name]
-            rows.append(block.scale[:, :1] * dx[block.where[: signal.size]])
-        du = np.vstack(rows)  # a measurement is the start of every scenario
-        return Gain(du.reshape(du.shape[0], len(prefixes), -1).sum(axis=1), model)
+    By the implicit function theorem at the KKT point with the limits that are active there,
+    see :mod:`casadi_hybrid.casadi_api.sensitivity`: a control at its limit has zeros. What it
+    takes is ``made`` once for each problem.
+    """
+    program, model = plan.program, plan.ocp.model
+    if plan.problem not in made:
+        made[plan.problem] = Sensitivities(Problem.from_nlp(dict(program.nlp)))
+    prefixes = list(plan.problem.prefixed)
+    begins = [program.parameters[f"{prefix}initial {name}"].where
+              for prefix in prefixes for name in model.signals["state"]]  # fmt: skip
+    dx, _ = of_unknowns(made[plan.problem], plan, np.concatenate(begins))
+    rows = []
+    for name, signal in model.signals["control"].items():
+        block = program.variables[prefixes[0] + name]
+        rows.append(block.scale[:, :1] * dx[block.where[: signal.size]])
+    du = np.vstack(rows)  # a measurement is the start of every scenario
+    return Gain(du.reshape(du.shape[0], len(prefixes), -1).sum(axis=1), model)
 
 
 SOLVED = "solved"

@@ -149,7 +149,7 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
     b = result.bounds
     free = np.flatnonzero(b.lbx < b.ubx)
     bounded = np.flatnonzero(np.isfinite(b.lbg) | np.isfinite(b.ubg))
-    blocks = [abs(general(at.J))[bounded][:, free] for at in points]
+    blocks = [abs(sp.csr_array(general(at.J)))[bounded][:, free] for at in points]
     of_f = np.max([np.abs(at.gradient[free]) for at in points], axis=0)
     of_rows = np.max([_maxima(J, 1) for J in blocks], axis=0)
     of_columns = np.max([of_f, *(_maxima(J, 0) for J in blocks)], axis=0)
@@ -188,18 +188,16 @@ def constant_constraints(result: Answer) -> tuple[str, ...]:
     constant = np.isfinite(b.lbg) | np.isfinite(b.ubg)
     for at in (result.start, result.end):
         if at is not None:
-            constant &= _maxima(abs(general(at.J))[:, np.flatnonzero(b.lbx < b.ubx)], 1) == 0.0
+            J = sp.csr_array(general(at.J))[:, np.flatnonzero(b.lbx < b.ubx)]
+            constant &= _maxima(abs(J), 1) == 0.0
     return tuple(result.constraint_names[i] for i in np.flatnonzero(constant))
 
 
 def _maxima(A: Any, axis: int) -> Vector:
-    """Largest entries of a nonnegative matrix by row (axis 1) or by column (axis 0)."""
-    if sp.issparse(A):
-        rows, columns = A.shape
-        if not (rows and columns):
-            return np.zeros(rows if axis == 1 else columns)
-        return np.asarray(A.max(axis=axis).toarray()).ravel()
-    return np.asarray(np.asarray(A).max(axis=axis, initial=0.0))
+    """Largest entries of a nonnegative sparse matrix by row (axis 1) or by column (axis 0)."""
+    if not all(A.shape):
+        return np.zeros(A.shape[1 - axis])
+    return np.asarray(A.max(axis=axis).toarray()).ravel()
 
 
 def listed(names: Sequence[str]) -> str:
