@@ -16,7 +16,7 @@ from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.answer import Answer, Answers
+from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import limited, measured
@@ -214,17 +214,18 @@ class MPC:
             parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
-        answer = Answer(reason=flaw)
+        solves = [Found(reason=flaw, report={"warm": False, "iterations": 0})]
         if not flaw:
             # From a point that was no plan a few steps a time need not come to one, ever.
             few = self.iterations if self._latest is self._plan else None
-            answer = self._answers.to(
+            solves = self._answers.to(
                 replace(question, before=self._latest, until=until, reserve=self._reserve,
                         iterations=few)
             )  # fmt: skip
         solver_done = clock.perf_counter()
-        for found in answer.all_found:
+        for found in solves:
             self._keep(found)
+        answer = solves[-1]
         status, reason = answer.status or words.LAST_PLAN, answer.reason
         plan = self._plan
         control = None if plan is None else plan.control(acts)
@@ -241,8 +242,8 @@ class MPC:
         self._delay.note(at, control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
-        record = Record(time=at, status=status, reason=reason, seconds=now - began,
-                        **answer.report)  # fmt: skip
+        report = {**answer.report, "iterations": sum(one.report["iterations"] for one in solves)}
+        record = Record(time=at, status=status, reason=reason, seconds=now - began, **report)
         self.records.append(record)
         asked = self.ocp, question.program, self._courses(question.parameters)
         return Step(control, status, reason, answer.violated, record, asked, plan)

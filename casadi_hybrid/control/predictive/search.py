@@ -56,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Found:
-    """What a solve has come to.
+    """What a solve has come to, or what a step does by it.
 
     Attributes:
         plan: the point; None where there is none.
@@ -66,6 +66,7 @@ class Found:
         lasting: whether the next solve should begin there.
         reason: what is wrong with it, in words.
         report: fields of the record.
+        status, violated: of the step that it is the answer to, see :class:`Step`; else empty.
     """
 
     plan: Plan | None = None
@@ -75,6 +76,8 @@ class Found:
     lasting: bool = False
     reason: str = ""
     report: Mapping[str, Any] = field(default_factory=dict)
+    status: str = ""
+    violated: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def left(self) -> float:
