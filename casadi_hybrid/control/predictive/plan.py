@@ -65,9 +65,8 @@ class Plan:
     def begun(self, x: Array, state: Array) -> Array:
         """Return a point of the program with these states at the start of every part."""
         begin = x.copy()
-        places = self.ocp.model.places("state")
         for prefix in self.problem.prefixed:
-            for name, where in places.items():
+            for name, where in self.ocp.model.places("state").items():
                 block = self.program.variables[prefix + name]
                 begin[block.where[: block.shape[0]]] = state[where] / block.scale[:, 0]
         return begin

@@ -168,18 +168,14 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
         # (entries near zero are zeros found to rounding)
         advice = "measure them in units in which they are near one"
         kinds.append(("the entries of x", np.where(size > 1e-9, size, 0.0), columns, advice))
-    made = (_spread(what, size, names, advice) for what, size, names, advice in kinds)
-    return tuple(one for one in made if one is not None)
-
-
-def _spread(what: str, size: Vector, names: Sequence[str], advice: str) -> Spread | None:
-    seen = np.flatnonzero(size > 0.0)
-    if not seen.size:
-        return None
-    low, high = seen[np.argmin(size[seen])], seen[np.argmax(size[seen])]
-    if size[high] <= _SPREAD * size[low]:
-        return None
-    return Spread(what, (names[low], float(size[low])), (names[high], float(size[high])), advice)
+    found = []
+    for what, sizes, names, advice in kinds:
+        seen = np.flatnonzero(sizes > 0.0)
+        if seen.size and sizes[seen].max() > _SPREAD * sizes[seen].min():
+            ends = (seen[pick(sizes[seen])] for pick in (np.argmin, np.argmax))
+            low, high = ((names[i], float(sizes[i])) for i in ends)
+            found.append(Spread(what, low, high, advice))
+    return tuple(found)
 
 
 def constant_constraints(result: Answer) -> tuple[str, ...]:
