@@ -223,9 +223,8 @@ def _memory(
     law: Law, written: Export, relaxed: Export | None, words: Mapping[str, Any]
 ) -> list[tuple[str, int]]:
     """Of a controller on this machine: doubles, and whole numbers rounded up to eight bytes."""
-    memories, numbers = [written.memory], words["plan_places"] + words["outputs"] + 1
-    numbers += words["limit_count"]
-    integers = 2
+    numbers = words["plan_places"] + words["outputs"] + words["limit_count"] + 1
+    memories, integers = [written.memory], 2
     rows = [("input and output of the solver", written.input + written.output)]
     if relaxed is not None:
         memories.append(relaxed.memory)
