@@ -41,26 +41,26 @@ def chart(
     first, last = int(t[0]), max(int(t[-1]), int(t[0]) + 1)
     right, bottom = WIDTH - RIGHT, top + _HEIGHT
 
-    def height(values: Any) -> Any:
-        return bottom - _HEIGHT * np.clip((np.log10(values) - low) / (high - low), 0.0, 1.0)
+    def height(exponents: Any) -> Any:
+        return bottom - _HEIGHT * np.clip((exponents - low) / (high - low), 0.0, 1.0)
 
     parts = [keys]
     for exponent in range(low, high + 1, max(1, math.ceil((high - low) / _DECADES))):
-        y, label = height(10.0**exponent), f"1e{exponent}"
+        y, label = height(exponent), f"1e{exponent}"
         label = number(10.0**exponent, "g") if -3 < exponent < 4 else label.replace("-", "−")
         parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
         parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
     parts.append(axis(first, last, _LEFT, bottom))
     for name, value in limits.items():
         if 0 < value < _HIGHEST:
-            y = height(value)
+            y = height(math.log10(value))
             parts.append(f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
             parts.append(f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>')
     for k, curve in enumerate(curves.values()):
         shown = thinned(curve)
         x = _LEFT + (right - _LEFT) * (t[shown] - first) / (last - first)
         values, there = curve[shown], _drawable(curve[shown])
-        parts.append(_drawn(k, x, height(np.where(there, values, 1.0)), there))
+        parts.append(_drawn(k, x, height(np.log10(np.where(there, values, 1.0))), there))
         zero = f'cy="{bottom:.1f}" r="{3 if shown.size <= _MARKED else 1.6:g}"'
         parts += [f'<circle class="dot hollow solid s{k}" cx="{at:.1f}" {zero}/>'
                   for at in x[values == 0.0]]  # fmt: skip

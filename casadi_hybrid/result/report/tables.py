@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import platform
 
+import casadi as ca
 import numpy as np
+import scipy
 
-from casadi_hybrid.basics.record.software import versions
+import casadi_hybrid
 from casadi_hybrid.point.working_set import EQUAL, LOWER, UPPER
 from casadi_hybrid.problem.derivatives import EXACT, MEANING
 from casadi_hybrid.result.answer import Answer
@@ -122,5 +124,7 @@ def of_options(answer: Answer) -> str:
 
 def of_versions() -> str:
     """Of the software that wrote the page."""
-    rows = {**versions(), "system": f"{platform.system()} {platform.machine()}"}
+    rows = {module.__name__: module.__version__ for module in (casadi_hybrid, ca, np, scipy)}
+    rows |= {"python": platform.python_version()}
+    rows |= {"system": f"{platform.system()} {platform.machine()}"}
     return pairs([(name, safe(version)) for name, version in rows.items()])
