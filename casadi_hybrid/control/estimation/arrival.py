@@ -28,6 +28,9 @@ from casadi_hybrid.control.steps import nothing, plain_step, symbols_of
 
 LEAST = 1e-6
 """The least deviation of a direction as a part of its entries' own, of their scales without any."""
+RESOLVED = 1e-7
+"""The gradient of the term of a state m with the deviation σ is known to ε |m| scale/σ²; σ is made
+so large that this, which a solver has to bring below 1e-6, is no more."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,13 @@ class Gaussian:
     covariance: Array
 
     def whitening(self, scale: Array) -> Array:
-        """Return S with SᵀS = P⁻¹; of P that is nearly singular with its least directions up."""
-        own = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))
+        """Return S with SᵀS = P⁻¹, of P with what rounding makes of it and least directions up."""
+        rounding = np.finfo(float).eps * np.abs(self.mean) * scale / RESOLVED
+        lacking = rounding - self.covariance.diagonal()
+        P = self.covariance + np.diag(np.maximum(lacking, 0.0))
+        own = np.sqrt(np.maximum(P.diagonal(), 0.0))
         own = np.where(own > LEAST**2 * scale, own, scale)  # else it is none, but for rounding
-        values, vectors = np.linalg.eigh(self.covariance / np.outer(own, own))
+        values, vectors = np.linalg.eigh(P / np.outer(own, own))
         return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / own)
 
 

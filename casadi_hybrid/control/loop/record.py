@@ -174,6 +174,7 @@ class Recorder:
         """Note one step, ``before`` being the control that held until then."""
         shown = self.wiring.show(x, before, time)
         found = [self.estimator.parameters[name] for name in self.free]
+        rest["estimated"] = bool(getattr(self.estimator, "success", True))
         rest["estimate"] = None if self.estimator is None else np.hstack([heard, *found])
         costs = {name: sized(cost(x, applied, time), 1, f"cost {name!r} at time {time:g}")[0]
                  for name, cost in self.costs.items()}  # fmt: skip
@@ -189,7 +190,7 @@ class Recorder:
         rows["outputs"].append(None if self.stopped else wiring.show(x, applied[-1], end))
         begins = np.array(rows["time"])
         times = np.append(begins, end)
-        controls = wiring.controls or {"u": slice(0, applied[-1].size)}
+        controls = {"u": slice(0, applied[-1].size)} if wiring.controls is None else wiring.controls
         states = Table(wiring.states, _matrix(rows["x"]), times)
         estimates = _matrix(rows["estimate"])
         free = places(self.free)
@@ -229,7 +230,7 @@ class Recorder:
             unchecked=tuple(dict.fromkeys([*unseen, *unchecked])),
             status=tuple(map(_status, rows["answer"])),
             success=np.array([bool(getattr(answer, "success", _status(answer) not in WITHOUT_PLAN))
-                              for answer in rows["answer"]]),
+                              for answer in rows["answer"]]) & rows["estimated"],
             seconds=np.array(rows["seconds"]),
             steps=tuple(rows["answer"]),
             stopped=self.stopped,
