@@ -103,11 +103,11 @@ class Horizon:
                 self.constrain(name + suffix, rows[where, :], stages, signal.lower, signal.upper,
                                scale=signal.scale, stride=stride)  # fmt: skip
 
-    def states(self, columns: Sequence[int]) -> Any:
-        """Add the states at these grid points as unknowns; return them, one column each."""
-        stages = [self.first + k for k in columns]
+    def states(self, count: int) -> Any:
+        """Add the states at so many grid points as unknowns; return them, one column each."""
+        stages = self.stages(points=True)[:count]
         return ca.vertcat(*(
-            self.unknown(name, signal, stages, self.guess[name][:, list(columns)])
+            self.unknown(name, signal, stages, self.guess[name][:, :count])
             for name, signal in self.model.signals["state"].items()
         ))  # fmt: skip
 

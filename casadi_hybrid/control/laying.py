@@ -11,9 +11,9 @@ import numpy as np
 from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
-from casadi_hybrid.control.methods import Collocation, points_of
+from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import lagrange, matrix, places, spread
+from casadi_hybrid.control.signals import matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -52,10 +52,10 @@ def read(
     """
     h, kind, model = horizon, assembly.kind, horizon.model
     Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
-    if model.size("algebraic") and not Z.shape[0]:
-        begin, end = lagrange(points_of(ocp.method), np.array([0.0, 1.0]))[:, :, None]
-        weights = np.hstack((np.kron(np.eye(h.N), begin), np.kron(np.eye(h.N)[:, -1:], end)))
-        Z = inside[1] @ ca.sparsify(weights)
+    if (nz := model.size("algebraic")) and not Z.shape[0]:
+        taus = points_of(ocp.method)
+        ends = interpolated(taus, np.array([0.0, 1.0]), ca.reshape(inside[1], nz * taus.size, h.N))
+        Z = ca.horzcat(ends[:nz, :], ends[nz:, -1])
     own = h.P[: model.size("parameter"), :]
     shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
     outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *shown]
@@ -87,7 +87,7 @@ def lay_phase(
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)
     _parameters(ocp, horizon, before)
-    ocp.method.begin(horizon)
+    horizon.X = horizon.states(1 if isinstance(ocp.method, SingleShooting) else horizon.N + 1)
     _algebraic(ocp, horizon)
     _controls(horizon)
     _previous(ocp, horizon)

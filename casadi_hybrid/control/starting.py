@@ -181,7 +181,8 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
     integral.
     """
     old = solution.program
-    alike = _shapes(old) == _shapes(program)
+    alike = all(_shapes(getattr(old, of)) == _shapes(getattr(program, of))
+                for of in ("variables", "constraints"))  # fmt: skip
     if alike and np.array_equal(solution.ocp.fractions, ocp.fractions):
         return {"x0": solution.x, "lam_x0": solution.lam_x, "lam_g0": solution.lam_g}
     had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
@@ -195,21 +196,16 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
     middles = (fractions[:-1] + fractions[1:]) / 2
     k = np.searchsorted(before, middles, side="right") - 1
     ratio = np.diff(fractions) / np.diff(before)[k]
+    k, ratio = np.append(k, before.size - 1), np.append(ratio, ratio[-1])  # and the last point
 
     def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
-        blocks: Mapping[str, Block] = getattr(program, of)
-        for name, block in blocks.items():
-            source = getattr(old, of).get(name)
-            if source is None or _shape(source) != _shape(block):
-                continue
+        blocks, sources = getattr(program, of), getattr(old, of)
+        for name, _ in _shapes(blocks).items() & _shapes(sources).items():
+            block, source = blocks[name], sources[name]
             rows = values[source.where].reshape(source.shape, order="F")
             if block.stride:
-                stride = block.stride
-                columns = np.arange(block.shape[1])
-                last = columns >= fractions[:-1].size * stride
-                at = np.minimum(columns // stride, k.size - 1)
-                of_old = np.where(last, source.shape[1] - 1, k[at] * stride + columns % stride)
-                rows = rows[:, np.minimum(of_old, source.shape[1] - 1)]
+                at, point = np.divmod(np.arange(block.shape[1]), block.stride)
+                rows = rows[:, np.minimum(k[at] * block.stride + point, source.shape[1] - 1)]
                 if dual and name not in ("dynamics", "continuity") and block.shape[1] > 1:
                     rows = rows * ratio[at]
             found[block.where] = rows.ravel(order="F")
@@ -234,13 +230,6 @@ def sampled(solution: Solution, fractions: Array) -> Mapping[str, Array]:
     return dense.samples(*dense.locate(np.clip(times, *solution.times[[0, -1]]))).rows
 
 
-def _shapes(program: Program) -> list[dict[str, tuple[int, int]]]:
+def _shapes(blocks: Mapping[str, Block]) -> dict[str, tuple[int, int]]:
     """What does not depend on the mesh: names, entries and points an interval of the blocks."""
-    return [
-        {name: _shape(block) for name, block in blocks.items()}
-        for blocks in (program.variables, program.constraints)
-    ]
-
-
-def _shape(block: Block) -> tuple[int, int]:
-    return block.shape[0], block.stride
+    return {name: (block.shape[0], block.stride) for name, block in blocks.items()}

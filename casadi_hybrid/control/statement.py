@@ -74,8 +74,7 @@ class Statement:
             self.length = positive(duration, "duration")
         self.intervals = count(intervals, "intervals", at_least=1)
         self.method: Method = MultipleShooting() if method is None else method
-        calls = (getattr(self.method, call, None) for call in ("begin", "connect"))
-        if isinstance(self.method, type) or not all(map(callable, calls)):
+        if isinstance(self.method, type) or not callable(getattr(self.method, "connect", None)):
             raise InputError(
                 "method must be MultipleShooting(), SingleShooting() or Collocation(), got "
                 f"{method!r}"

@@ -63,12 +63,14 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
         raise InputError(f"{model.name} has algebraic states; its integrator is 'idas'")
     scale = model.limits("state", "scale")
     fractions = np.append((np.arange(n) + 0.5) / n, 1.0)
-    flow = _explicit(dense, fractions) if integrator == "DOP853" else _casadi(
-        dense, fractions, integrator)  # fmt: skip
+    flow = (_explicit if integrator == "DOP853" else _casadi)(dense, fractions, integrator)
     gaps = np.empty((scale.size, dense.N, n + 1))
     start = dense.X[:, 0]
     for k in range(dense.N):
-        found = flow(k, start if whole else dense.X[:, k])
+        try:
+            found = flow(k, start if whole else dense.X[:, k])
+        except RuntimeError:  # it broke down
+            found = np.full((scale.size, n + 1), np.nan)
         here = np.full(n, k)
         shown = np.hstack((dense.columns(here, fractions[:-1]).x, dense.X[:, k + 1 : k + 2]))
         gaps[:, k] = np.abs(found - shown)
@@ -207,7 +209,7 @@ def _continuous(dense: Dense, what: str) -> None:
         raise InputError(f"{dense.ocp.model.name} is discrete; {what} is for models with rates")
 
 
-def _explicit(dense: Dense, fractions: Array) -> Any:
+def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
     rate = Buffered(model.moves.rate)
@@ -218,31 +220,25 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
         t0, dt = dense.times[k], dense.times[k + 1] - dense.times[k]
         u, v = dense.U[:, k], dense.V[:, k]
         p = np.ascontiguousarray(dense.P[:own, k])
-        left = [_EVALUATIONS]
+        left = iter(range(_EVALUATIONS))
 
         def f(s: float, y: Array) -> Array:
-            left[0] -= 1
-            if not left[0]:
-                raise _StuckError
+            if next(left, None) is None:
+                raise RuntimeError("too many evaluations of the rates")
             w = u + s * (v - u)
             slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
             return np.asarray(dt * slope)
 
-        nothing = np.full((start.size, fractions.size), np.nan)
         if not np.isfinite(start).all():
-            return nothing
-        try:
-            found = solve_ivp(f, (0.0, 1.0), start, "DOP853", fractions, rtol=TOLERANCE,
-                              atol=TOLERANCE * scale)  # fmt: skip
-        except _StuckError:
-            return nothing
-        return np.asarray(found.y) if found.success else nothing
+            raise RuntimeError("the interval before has no end")
+        found = solve_ivp(
+            f, (0.0, 1.0), start, method, fractions, rtol=TOLERANCE, atol=TOLERANCE * scale
+        )
+        if not found.success:
+            raise RuntimeError(found.message)
+        return np.asarray(found.y)
 
     return flow
-
-
-class _StuckError(Exception):
-    """Too many evaluations of the rates."""
 
 
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
@@ -258,10 +254,7 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
         own = dense.P[: model.size("parameter"), k]
         near = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
         numbers = np.concatenate((dense.U[:, k], dense.V[:, k], own, interval))
-        try:
-            found = solve(x0=start / of_x, z0=near / of_z, p=numbers)
-        except RuntimeError:
-            return np.full((start.size, fractions.size), np.nan)
+        found = solve(x0=start / of_x, z0=near / of_z, p=numbers)
         return np.asarray(found["xf"].full() * of_x.full(), dtype=float)
 
     return flow

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
+from scipy.interpolate import KroghInterpolator
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
@@ -227,9 +228,4 @@ class Dense:
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:
     """Return the derivatives of the Lagrange polynomials on the nodes at s, one row a point."""
-    rows = np.zeros((s.size, nodes.size))
-    for i in range(nodes.size):
-        others = np.delete(nodes, i)
-        parts = [np.prod(s[:, None] - np.delete(others, m), axis=1) for m in range(others.size)]
-        rows[:, i] = sum(parts) / np.prod(nodes[i] - others)
-    return rows
+    return np.asarray(KroghInterpolator(nodes, np.eye(nodes.size)).derivative(s))
