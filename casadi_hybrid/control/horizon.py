@@ -83,7 +83,7 @@ class Horizon:
         return list(range(self.first, self.first + self.N + points))
 
     def unknown(
-        self, name: str, signal: Signal, stages: list[int], start: Array, stride: int = 1
+        self, name: str, signal: Signal, stages: list[int], start: Any, stride: int = 1
     ) -> Any:
         """Add unknowns of a signal with its limits; return them."""
         return self.assembly.variable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import matrix, places, spread
+from casadi_hybrid.control.signals import Signal, matrix, places, sides, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -33,12 +34,25 @@ class Laid:
     points: ca.Function
 
 
-def lay_out(ocp: Statement) -> Laid:
-    """Return the program of a problem of one phase."""
-    kind = ocp.method.graphs(ocp.model) if ocp.unroll else ca.MX
-    assembly = Assembly(ocp.name, kind)
-    horizon, costs = lay_phase(ocp, assembly)
-    return read(ocp, assembly, following(assembly.build(), {"": ocp.model}), horizon, costs)
+def lay_out(
+    name: str, parts: Mapping[str, Statement],
+    lay: Callable[[Assembly], Mapping[str, tuple[Horizon, Any]]],
+) -> dict[str, Laid]:  # fmt: skip
+    """Return the program of problems, and close these.
+
+    Args:
+        name: of the program.
+        parts: by the prefix of their names.
+        lay: adds them to an assembly; returns what :func:`lay_phase` does, by prefix.
+    """
+    kinds = [part.method.graphs(part.model) if part.unroll else ca.MX for part in parts.values()]
+    assembly = Assembly(name, ca.MX if ca.MX in kinds else ca.SX)
+    laid = lay(assembly)
+    models = {prefix: part.model for prefix, part in parts.items()}
+    program = following(assembly.build(), models)
+    for part in parts.values():
+        part.closed = part.model.closed = True
+    return {prefix: read(part, assembly, program, *laid[prefix]) for prefix, part in parts.items()}
 
 
 def read(
@@ -82,7 +96,9 @@ def lay_phase(
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     guesses = {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns}
     function = ocp.expression_function([integrand], "integrand")
-    model = ocp.model.unlimited(ocp.softened)
+    limitless = {name: sides(name, ocp.model.unknowns[name].size, None, None)
+                 for name in ocp.softened}  # fmt: skip
+    model = ocp.model.limited(limitless)
     first = 0 if before is None else before.first + before.N + 1
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)
@@ -112,11 +128,9 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     if free is None:
         horizon.duration = kind(ocp.length)
     else:
-        horizon.duration = assembly.variable(
-            f"{horizon.prefix}duration", 1, [LAST], lower=free.lower, upper=free.upper,
-            start=float(ocp.guesses.get("duration", free.guess)),
-            scale=free.scale or free.guess, stride=0,
-        )  # fmt: skip
+        signal = Signal.of("duration", 1, free.lower, free.upper, free.scale or free.guess)
+        guess = ocp.guesses.get("duration", free.guess)
+        horizon.duration = horizon.unknown("duration", signal, [LAST], float(guess), 0)
     fractions = kind(ca.DM(ocp.fractions).T)
     horizon.T = start + horizon.duration * fractions
     horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
@@ -132,11 +146,8 @@ def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> Non
         label = horizon.prefix + name
         if name in ocp.freed:
             free = ocp.freed[name]
-            part = assembly.variable(
-                label, free.size, [LAST], lower=free.lower, upper=free.upper,
-                start=spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name),
-                scale=free.scale, stride=0,
-            )  # fmt: skip
+            guess = spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name)
+            part = horizon.unknown(name, free, [LAST], guess, 0)
         elif signal.varying:
             value = spread(values[name], signal.size, times, f"value of {name!r}")
             part = assembly.parameter(label, value, signal.size, points, 1)
@@ -258,12 +269,11 @@ def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
     """All costs, one below the other."""
     h, kind = horizon, horizon.assembly.kind
     points = [h.X, h.Z, h.W, h.P, h.T]
-    rows, used = [], 0
+    rows, found = [], iter(ca.vertsplit(integrals))
     for cost in ocp.costs:
         value = kind(0)
         if not cost.integral.is_zero():
-            value = value + integrals[used]
-            used += 1
+            value = value + next(found)
         if not cost.sum.is_zero():
             function = ocp.expression_function([cost.sum], "cost")
             (parts,) = each(function, kind, [h.X[:, : h.N], h.Z[:, : h.N], h.U,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -98,24 +98,22 @@ class Model:
         scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
     ) -> Any:  # fmt: skip
         """Declare a state; see :class:`Signal`, and :class:`Method` for where limits hold."""
-        return self._declare("state", self._signal(name, size, lower, upper, scale, guess, unit))
+        return self._limited("state", name, size, lower, upper, scale, guess, unit)
 
     def algebraic(
         self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
         scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
     ) -> Any:  # fmt: skip
         """Declare an algebraic state; as many rows of :meth:`equations` determine them."""
-        return self._declare(
-            "algebraic", self._signal(name, size, lower, upper, scale, guess, unit)
-        )
+        return self._limited("algebraic", name, size, lower, upper, scale, guess, unit)
 
     def control(
         self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
         scale: Any = 1.0, guess: Guess = 0.0, unit: str = "", linear: bool = False,
     ) -> Any:  # fmt: skip
         """Declare a control: held over an interval, or ``linear`` between the grid points."""
-        signal = self._signal(name, size, lower, upper, scale, guess, unit, linear=bool(linear))
-        return self._declare("control", signal)
+        own = name, size, lower, upper, scale, guess, unit
+        return self._limited("control", *own, linear=bool(linear))
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare a number, or a column of numbers, that may change between solves."""
@@ -221,11 +219,6 @@ class Model:
                 signals[name] = replace(signals[name], **new, moved=(None, None))
         other.__dict__.pop("limiting", None)
         return other
-
-    def unlimited(self, names: Collection[str]) -> Model:
-        """Return the same model, with the same symbols, without the limits of these."""
-        sizes = {name: np.full(self.unknowns[name].size, np.inf) for name in names}
-        return self.limited({name: (-none, none) for name, none in sizes.items()})
 
     def given_controls(self) -> Model:
         """Return a model with the same symbols, whose controls are references and which rests."""
@@ -337,10 +330,11 @@ class Model:
         self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
         return self._symbols[signal.name]
 
-    def _signal(self, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any) -> Any:
-        """A signal; limits may be expressions of parameters, which are evaluated as declared."""
-        values: list[Any] = [lower, upper]
-        moved: list[Any] = [None, None]
+    def _limited(
+        self, kind: str, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any
+    ) -> Any:
+        """Declare what has limits, of which expressions are evaluated at declared parameters."""
+        values, moved = [lower, upper], [None, None]
         for k, (side, given) in enumerate((("lower", lower), ("upper", upper))):
             if isinstance(given, ca.SX) and not given.is_constant():
                 own = {n: s for n, s in self.signals["parameter"].items() if not s.varying}
@@ -352,8 +346,8 @@ class Model:
                 moved[k] = ca.vec(expression(given, f"{side} of {name!r}", [symbols], unknown))
                 p = np.concatenate([np.zeros(0), *(self.values[n] for n in own)])
                 values[k] = ca.Function("limit", [symbols], [ca.densify(moved[k])])(p).full()
-        signal = Signal.of(name, size, *values, *rest, **more)
-        return replace(signal, moved=(moved[0], moved[1]))
+        signal = Signal.of(name, size, *values, *rest, **more, moved=tuple(moved))
+        return self._declare(kind, signal)
 
     def _new(self, name: str) -> None:
         if name in self._symbols or name in self._outputs or name == "time":

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.control.laying import Laid, lay_out
+from casadi_hybrid.control.laying import Laid, lay_out, lay_phase
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.storing import renumbered
@@ -65,9 +65,7 @@ class OptimalControl(Statement):
     @cached_property
     def laid(self) -> Laid:
         """The program with the functions that read it, made at the first use."""
-        laid = lay_out(self)
-        self.closed = self.model.closed = True
-        return laid
+        return lay_out(self.name, self.prefixed, lambda to: {"": lay_phase(self, to)})[""]
 
     @property
     def program(self) -> Program:
@@ -91,11 +89,11 @@ class OptimalControl(Statement):
                 :meth:`guess`'s by default.
             **parameters: of the model and of the problem, by name.
         """
-        return start_values(self, self.laid, x0, time, guess, parameters)
+        return start_values(self, self.program, x0, time, guess, parameters)
 
     def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program as :meth:`numbers` does, but with the start that it has."""
-        return with_numbers(self, self.laid, x0, time, parameters)[0]
+        return with_numbers(self, self.program, x0, time, parameters)[0]
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any

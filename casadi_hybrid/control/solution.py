@@ -105,7 +105,7 @@ class Solution(Ended):
 
     Attributes:
         ocp: the problem.
-        laid: its functions.
+        laid, dense: its functions, and the trajectories as functions of time.
         program: with the numbers of the solve.
         x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
         objective: f, the sum of the costs.
@@ -118,6 +118,7 @@ class Solution(Ended):
 
     ocp: Statement = field(repr=False)
     laid: Laid = field(repr=False)
+    dense: Dense = field(repr=False)
     program: Program = field(repr=False)
     x: Array = field(repr=False)
     lam_x: Array = field(repr=False)
@@ -152,17 +153,16 @@ class Solution(Ended):
         stats: Mapping[str, Any], explanation: str = "",
     ) -> Solution:  # fmt: skip
         """Read a point of the program."""
-        X, Z, U, _, P, T, costs, Y = (
-            np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)
-        )
         ocp = ocp.limited(program.limits)
-        values = by_names(ocp, X, Z, U, P, Y)
+        dense = Dense(ocp, laid, x, program.p)
+        values = by_names(ocp, dense.X, dense.Z, dense.U, dense.P, dense.Y)
         for name, signal in ocp.model.signals["control"].items():
             if signal.linear:
                 values[name] = program.variables[name].read(x)
         names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
-        found = dict(zip(names, costs.ravel().tolist(), strict=False))
-        return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
+        found = dict(zip(names, dense.costs.ravel().tolist(), strict=False))
+        objective = sum(found.values())
+        return cls(ocp, laid, dense, program, x, lam_x, lam_g, objective, dense.times, values,
                    Named(found, "cost"), stats, explanation)  # fmt: skip
 
     def __getitem__(self, name: str) -> Array:
@@ -213,11 +213,6 @@ class Solution(Ended):
         """Of every quantity by name."""
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
-
-    @cached_property
-    def dense(self) -> Dense:
-        """The trajectories as functions of time."""
-        return Dense(self.ocp, self.laid, self.x, self.program.p)
 
     def at(self, times: Any) -> Samples:
         """Return every quantity by name at times of the horizon; see :class:`Dense`.

@@ -12,7 +12,6 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading.checking import targets
@@ -32,10 +31,11 @@ from casadi_hybrid.control.statement import Statement
 
 
 def start_values(
-    ocp: Statement, laid: Laid, x0: Any, time: float, guess: Any, parameters: Mapping[str, Any]
-) -> Program:
+    ocp: Statement, program: Program, x0: Any, time: float, guess: Any,
+    parameters: Mapping[str, Any],
+) -> Program:  # fmt: skip
     """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
-    program, initial = with_numbers(ocp, laid, x0, time, parameters)
+    program, initial = with_numbers(ocp, program, x0, time, parameters)
     if isinstance(guess, Solution):
         return program.with_x0(start_of(ocp, program, guess)["x0"])
     return program.with_start(_guess(ocp, program, initial, guess))
@@ -53,10 +53,9 @@ def refuse_guessed(ocp: Statement, x0: Any) -> None:
 
 
 def with_numbers(
-    ocp: Statement, laid: Laid, x0: Any, time: float, parameters: Mapping[str, Any]
+    ocp: Statement, program: Program, x0: Any, time: float, parameters: Mapping[str, Any]
 ) -> tuple[Program, dict[str, Array]]:
     """Return the program with these numbers but its start, and the initial states by name."""
-    program = laid.program
     at = float(column(time, 1, "time")[0])
     values = _parameters(ocp, parameters, at, program)
     if "time" in program.parameters:

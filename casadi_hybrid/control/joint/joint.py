@@ -8,14 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.assembly import Assembly
-from casadi_hybrid.control.following import followed, following
+from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.horizon import Horizon
-from casadi_hybrid.control.laying import Laid, read
+from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
@@ -157,17 +156,8 @@ class Joint:
     @cached_property
     def laid(self) -> dict[str, Laid]:
         """The program and the functions that read each part, made at the first use."""
-        kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in self.parts.values()]
-        assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
-        horizons = self._lay(assembly)
-        models = {prefix: part.model for prefix, part in self.prefixed.items()}
-        program = following(assembly.build(), models)
-        for part in self.parts.values():
-            part.closed = part.model.closed = True
-        return {
-            label: read(self.parts[label], assembly, program, horizon, costs)
-            for label, (horizon, costs) in horizons.items()
-        }
+        laid = lay_out(self.name, self.prefixed, self._lay)
+        return {label: laid[f"{label}/"] for label in self.parts}
 
     @property
     def program(self) -> Program:
@@ -241,8 +231,7 @@ class Joint:
         program = self.program
         for label, part in self.parts.items():
             own = replace(program.part(f"{label}/"), following=None)
-            laid = replace(self.laid[label], program=own)
-            at = part, laid, x0 if self._begins(label) else None, time
+            at = part, own, x0 if self._begins(label) else None, time
             values = self.parameters_of(label, parameters)
             found = (with_numbers(*at, values)[0] if guess is None
                      else start_values(*at, guess.get(label), values))  # fmt: skip
@@ -268,6 +257,7 @@ class Joint:
         }  # fmt: skip
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
+        """Add the parts to a program; return their horizons and costs by prefix."""
         raise NotImplementedError
 
     def _begins(self, label: str) -> bool:
