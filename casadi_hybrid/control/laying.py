@@ -176,17 +176,16 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
 
 
 def _controls(horizon: Horizon) -> None:
-    starts, ends, points = [], [], []
+    ends, points = [], []
     for name, signal in horizon.model.signals["control"].items():
         guess = horizon.guess[name][:, : horizon.N + signal.linear]
         U = horizon.unknown(name, signal, horizon.stages(points=signal.linear), guess)
-        starts.append(U[:, : horizon.N])
         ends.append(U[:, 1:] if signal.linear else U)
         points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
     none = horizon.assembly.kind
-    horizon.U = ca.vertcat(none(0, horizon.N), *starts)
     horizon.V = ca.vertcat(none(0, horizon.N), *ends)
     horizon.W = ca.vertcat(none(0, horizon.N + 1), *points)
+    horizon.U = horizon.W[:, :-1]
 
 
 def _previous(ocp: Statement, horizon: Horizon) -> None:
@@ -268,7 +267,6 @@ def _soften(
 def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
     """All costs, one below the other."""
     h, kind = horizon, horizon.assembly.kind
-    points = [h.X, h.Z, h.W, h.P, h.T]
     rows, found = [], iter(ca.vertsplit(integrals))
     for cost in ocp.costs:
         value = kind(0)
@@ -276,12 +274,11 @@ def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
             value = value + next(found)
         if not cost.sum.is_zero():
             function = ocp.expression_function([cost.sum], "cost")
-            (parts,) = each(function, kind, [h.X[:, : h.N], h.Z[:, : h.N], h.U,
-                                             h.P[:, : h.N], h.T[:, : h.N]])  # fmt: skip
+            (parts,) = each(function, kind, h.at(slice(h.N)))
             value = value + ca.sum2(parts)
         for k, part in ((0, cost.start), (h.N, cost.end)):
             if not part.is_zero():
                 function = ocp.expression_function([part], "cost")
-                value = value + function.call([column[:, k] for column in points], True, False)[0]
+                value = value + function.call(h.at(k), True, False)[0]
         rows.append(value)
     return ca.vertcat(kind(0, 1), *rows)

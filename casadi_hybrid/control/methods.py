@@ -57,7 +57,7 @@ class _Shooting:
             raise InputError(
                 f"{model.name} is discrete; there are no inner points between its steps"
             )
-        taus, function = inner_points(self.inner), plain_step(self.step, model)
+        taus, function = inner_points(self), plain_step(self.step, model)
         z, u, v, p, t, dt = _columns(horizon)
         x, own = horizon.X[:, :-1], p[: model.size("parameter"), :]
         found = [
@@ -190,7 +190,7 @@ class Collocation:
     def _hold_between(self, horizon: Horizon, inside: Any, Z: Any, inner: int) -> None:
         """Let constraints hold at the points and at the inner ones, and limits at these too."""
         taus = self.coefficients[0]
-        at = np.append(taus[:inner], inner_points(self.inner))
+        at = np.append(taus[:inner], inner_points(self))
         ends = [horizon.X[:, 1:]] if inner < self.degree else []
         X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
         of_z = taus
@@ -225,16 +225,14 @@ class Collocation:
 
 
 def points_of(method: Method) -> Array:
-    """Where in an interval, from 0 to 1, a collocation has its points."""
-    assert isinstance(method, Collocation)
-    return method.coefficients[0]
+    """Where in an interval, from 0 to 1, a collocation has its points; of others there are none."""
+    return method.coefficients[0] if isinstance(method, Collocation) else np.zeros(0)
 
 
 def within(method: Method, *, algebraic: bool) -> dict[str, Array]:
     """Where in an interval what is called "… inside", of an algebraic state or else, stands, and
     what is called "… between"."""
-    own = points_of(method) if isinstance(method, Collocation) else np.zeros(0)
-    inner = inner_points(getattr(method, "inner", 0))
+    own, inner = points_of(method), inner_points(method)
     return {"inside": own if algebraic else np.append(own[own < 1.0], inner), "between": inner}
 
 
@@ -250,12 +248,12 @@ def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:
 def _columns(horizon: Horizon) -> list[Any]:
     """(z, u, v, p, t, dt) of each interval."""
     N = horizon.N
-    Z = horizon.Z if horizon.Z.shape[0] else horizon.assembly.kind(0, N + 1)
-    return [Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
+    return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
 
 
-def inner_points(inner: int) -> Array:
-    """Fractions of an interval of that many equally spaced points inside of it."""
+def inner_points(method: Any) -> Array:
+    """Where in an interval its equally spaced inner points are."""
+    inner = getattr(method, "inner", 0)
     return np.arange(1, inner + 1) / (inner + 1)
 
 

@@ -83,7 +83,6 @@ class Model:
         self._symbols: dict[str, Any] = {}
         self._rates: dict[str, Any] = {}
         self._equations: dict[str, Any] = {}
-        self._outputs: dict[str, Any] = {}
         self.discrete = self.closed = False
 
     def __repr__(self) -> str:
@@ -163,19 +162,15 @@ class Model:
     def output(self, name: str, value: Any, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare an output, what a sensor would show; return the expression."""
         value = ca.vec(self._expression(value, f"output {name!r}"))
-        self._new(name)
         signal = Signal.of(name, int(value.numel()), scale=scale, unit=unit)
-        self.signals["output"][name] = signal
-        self._outputs[name] = value
-        self.__dict__.pop("moves", None)
-        return value
+        return self._declare("output", signal, value)
 
     def size(self, kind: str) -> int:
         """Number of entries of all ``state``, ``control``, … together."""
         return sum(signal.size for signal in self.signals[kind].values())
 
     def stacked(self, kind: str) -> Any:
-        """Return the symbols of a kind, one below the other in the order of declaration."""
+        """Return the symbols of a kind, or the outputs, one below the other as declared."""
         return ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self.signals[kind]))
 
     def limits(self, kind: str, what: str) -> Any:
@@ -205,7 +200,7 @@ class Model:
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
-        return known(name, {**self._symbols, **self._outputs}, "quantity")
+        return known(name, self._symbols, "quantity")
 
     def limited(self, limits: Mapping[str, tuple[Any, Any]]) -> Model:
         """Return the same model, with the same symbols, with other limits (lower, upper)."""
@@ -225,10 +220,8 @@ class Model:
         other = copy.copy(self)
         controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
                     for name, s in self.signals["control"].items()}  # fmt: skip
-        other.signals = {kind: {name: replace(s, needed=False)
-                                for name, s in signals.items()}
-                         for kind, signals in self.signals.items()}  # fmt: skip
-        other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
+        given = {name: replace(s, needed=False) for name, s in self.signals["parameter"].items()}
+        other.signals = {**self.signals, "parameter": given | controls, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
         other._symbols, other.discrete, other.closed = dict(self._symbols), False, False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
@@ -300,8 +293,7 @@ class Model:
                 f"{self.name} does not say how {', '.join(map(repr, missing)) or 'it'} moves; "
                 "call its rates(…), or next(…) of a discrete model"
             )
-        empty = ca.SX(0, 1)
-        equations = ca.vertcat(empty, *self._equations.values())
+        equations = ca.vertcat(ca.SX(0, 1), *self._equations.values())
         unknown = self.size("algebraic")
         if equations.numel() != unknown:
             raise InputError(
@@ -312,7 +304,7 @@ class Model:
         return Moves(
             ca.Function("rate", arguments, [ca.vertcat(*(self._rates[name] for name in states))]),
             ca.Function("equations", arguments, [equations]),
-            ca.Function("outputs", arguments, [ca.vertcat(empty, *self._outputs.values())]),
+            ca.Function("outputs", arguments, [self.stacked("output")]),
         )
 
     @property
@@ -321,14 +313,16 @@ class Model:
         kinds = ("state", "algebraic", "control", "parameter")
         return [*(self.stacked(kind) for kind in kinds), self.time]
 
-    def _declare(self, kind: str, signal: Signal) -> Any:
+    def _declare(self, kind: str, signal: Signal, value: Any = None) -> Any:
         if kind == "parameter" and signal.name in ("x0", "guess"):
             raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
-        self._new(signal.name)
+        if signal.name in self._symbols or signal.name == "time":
+            raise InputError(f"{self.name} has {signal.name!r} already; give each its own name")
         self._forget(kind)
         self.signals[kind][signal.name] = signal
-        self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
-        return self._symbols[signal.name]
+        symbols = ca.SX.sym(signal.name, signal.size) if value is None else value
+        self._symbols[signal.name] = symbols
+        return symbols
 
     def _limited(
         self, kind: str, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any
@@ -349,10 +343,6 @@ class Model:
         signal = Signal.of(name, size, *values, *rest, **more, moved=tuple(moved))
         return self._declare(kind, signal)
 
-    def _new(self, name: str) -> None:
-        if name in self._symbols or name in self._outputs or name == "time":
-            raise InputError(f"{self.name} has {name!r} already; give each its own name")
-
     def _move(self, named: Mapping[str, Any], *, discrete: bool) -> None:
         self._forget()
         if self._rates and discrete != self.discrete:
@@ -372,7 +362,7 @@ class Model:
         return expression(value, what, self.arguments, unknown)
 
     def _forget(self, kind: str = "") -> None:
-        if self.closed and kind != "parameter":
+        if self.closed and kind not in ("parameter", "output"):
             raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
         self.__dict__.pop("moves", None)
         self.__dict__.pop("limiting", None)

@@ -168,7 +168,7 @@ class OptimalControl(Statement):
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        return Solution.of(self, self.laid, program, *point_of(found), dict(stats), explanation)
+        return Solution.of(self, self.laid, program, **ended(found, stats, explanation))
 
 
 def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
@@ -189,7 +189,7 @@ def solved(
     return found, stats, "" if stats["success"] else str(solver.explain())
 
 
-def point_of(found: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    """Return x, lam_x and lam_g of CasADi's outputs."""
-    x, lam_x, lam_g = (np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g"))
-    return x, lam_x, lam_g
+def ended(found: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, Any]:
+    """Return x, lam_x and lam_g of CasADi's outputs, with how a solver ended."""
+    point = {key: np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g")}
+    return {**point, "stats": dict(stats), "explanation": explanation}

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
     from casadi_hybrid.control.reading.sensing import Slopes
 
 
+@dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a solve ended, as the solver's ``stats`` say, and its figure."""
+    """What a solver found and how it ended, as its ``stats`` say, and its figure."""
 
-    stats: Mapping[str, Any]
+    program: Program = field(repr=False)
+    x: Array = field(repr=False)
+    lam_x: Array = field(repr=False)
+    lam_g: Array = field(repr=False)
+    objective: float
+    stats: Mapping[str, Any] = field(repr=False)
+    explanation: str = ""
 
     @property
     def success(self) -> bool:
@@ -119,16 +126,9 @@ class Solution(Ended):
     ocp: Statement = field(repr=False)
     laid: Laid = field(repr=False)
     dense: Dense = field(repr=False)
-    program: Program = field(repr=False)
-    x: Array = field(repr=False)
-    lam_x: Array = field(repr=False)
-    lam_g: Array = field(repr=False)
-    objective: float
     times: Array = field(repr=False)
     values: Mapping[str, Array] = field(repr=False)
     costs: Mapping[str, float]
-    stats: Mapping[str, Any] = field(repr=False)
-    explanation: str = ""
 
     def __str__(self) -> str:
         """Whether it is a solution, what it costs, and what is wrong with it between grid points.
@@ -148,10 +148,7 @@ class Solution(Ended):
         return "\n".join(filter(None, (said, *wrong)))
 
     @classmethod
-    def of(
-        cls, ocp: Statement, laid: Laid, program: Program, x: Array, lam_x: Array, lam_g: Array,
-        stats: Mapping[str, Any], explanation: str = "",
-    ) -> Solution:  # fmt: skip
+    def of(cls, ocp: Statement, laid: Laid, program: Program, x: Array, **more: Any) -> Solution:
         """Read a point of the program."""
         ocp = ocp.limited(program.limits)
         dense = Dense(ocp, laid, x, program.p)
@@ -161,9 +158,8 @@ class Solution(Ended):
                 values[name] = program.variables[name].read(x)
         names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
         found = dict(zip(names, dense.costs.ravel().tolist(), strict=False))
-        objective = sum(found.values())
-        return cls(ocp, laid, dense, program, x, lam_x, lam_g, objective, dense.times, values,
-                   Named(found, "cost"), stats, explanation)  # fmt: skip
+        return cls(ocp, laid, dense, dense.times, values, Named(found, "cost"), program=program,
+                   x=x, objective=sum(found.values()), **more)  # fmt: skip
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""

@@ -60,11 +60,9 @@ def with_numbers(
     values = _parameters(ocp, parameters, at, program)
     if "time" in program.parameters:
         values["time"] = at
-    initial: dict[str, Array] = {}
-    if x0 is None or isinstance(x0, Mapping):  # what is not given stays
-        initial = {
-            name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
-        }
+    initial = {  # what is not given stays
+        name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
+    }
     if x0 is not None:
         initial |= _initial(ocp, x0)
     for name, value in initial.items():
@@ -73,21 +71,15 @@ def with_numbers(
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:
-    states = ocp.model.signals["state"]
-    if not isinstance(x0, Mapping):
-        full = ocp.model.vector("state", x0, "x0")
-        places = ocp.model.places("state")
-        return {name: full[places[name]] for name in ocp.fixed}
-    for name in x0:
-        known(name, states, "state")
-        if name not in ocp.fixed:
+    named = isinstance(x0, Mapping)
+    for name in x0 if named else ():
+        if name in ocp.model.signals["state"] and name not in ocp.fixed:
             raise InputError(
                 f"x0 has {name!r}, which {ocp.name} leaves free at the start; name it in initial(…)"
             )
-    return {
-        name: matrix(value, states[name].size, 1, f"x0[{name!r}]")[:, 0]
-        for name, value in x0.items()
-    }
+    default = np.zeros(ocp.model.size("state")) if named else None
+    full, places = ocp.model.vector("state", x0, "x0", default), ocp.model.places("state")
+    return {name: full[places[name]] for name in (x0 if named else ocp.fixed)}
 
 
 def _parameters(
@@ -95,18 +87,7 @@ def _parameters(
 ) -> dict[str, Any]:
     """The values by block; functions of time at the grid points, also those that were declared."""
     signals, declared, values = ocp.given, ocp.declared, {}
-    times = time + ocp.length * ocp.fractions
-    for name, signal in signals.items():
-        if signal.varying and callable(value := given.get(name, declared[name])):
-            if ocp.free_duration or np.isinf(time):
-                raise InputError(
-                    f"the duration of {ocp.name} or of a phase before it is free, so that the "
-                    f"times of its grid points are not known: the reference {name!r} cannot be a "
-                    "function of time; write it in the model with model.time, or give numbers"
-                )
-            if name not in given:
-                values[name] = spread(value, signal.size, times, f"value of {name!r}")
-    for name, value in given.items():
+    for name in given:
         if name in ("lbx", "ubx", "lbg", "ubg"):
             raise InputError(
                 f"{name!r} is of nlpsol; here limits belong to quantities (lower=, upper=) and to "
@@ -114,15 +95,25 @@ def _parameters(
             )
         if name in ocp.model.signals["state"]:
             raise InputError(f"{name!r} is a state; its initial value is x0={{{name!r}: …}}")
-        signal = known(name, signals, "parameter")
+        known(name, signals, "parameter")
         if name in ocp.lagged and name not in program.parameters:
             raise InputError(f"{name!r} is the last control of the phase before; give it the first")
         if name in ocp.freed:
             raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")
-        if signal.varying:
-            values[name] = spread(value, signal.size, times, f"value of {name!r}")
-        else:
-            values[name] = matrix(value, signal.size, 1, f"value of {name!r}")
+    times = time + ocp.length * ocp.fractions
+    for name, signal in signals.items():
+        value, what = given.get(name, declared[name]), f"value of {name!r}"
+        timed = signal.varying and callable(value)
+        if timed and (ocp.free_duration or np.isinf(time)):
+            raise InputError(
+                f"the duration of {ocp.name} or of a phase before it is free, so that the times of "
+                f"its grid points are not known: the reference {name!r} cannot be a function of "
+                "time; write it in the model with model.time, or give numbers"
+            )
+        if signal.varying and (timed or name in given):
+            values[name] = spread(value, signal.size, times, what)
+        elif name in given:
+            values[name] = matrix(value, signal.size, 1, what)
     for name in ocp.lacking(given):  # after the names that are not known: one may be misspelt
         raise LackingError(
             f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "

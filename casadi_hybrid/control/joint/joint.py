@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, lay_out
-from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
+from casadi_hybrid.control.ocp import OptimalControl, ended, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
 from casadi_hybrid.control.reading.judging import stated
@@ -39,13 +39,6 @@ class JointSolution(Ended):
     """
 
     parts: Mapping[str, Solution]
-    program: Program = field(repr=False)
-    x: Array = field(repr=False)
-    lam_x: Array = field(repr=False)
-    lam_g: Array = field(repr=False)
-    objective: float
-    stats: Mapping[str, Any] = field(repr=False)
-    explanation: str = ""
 
     def __str__(self) -> str:
         """Whether it is a solution, what each part costs, and what is wrong where it is none."""
@@ -155,9 +148,8 @@ class Joint:
 
     @cached_property
     def laid(self) -> dict[str, Laid]:
-        """The program and the functions that read each part, made at the first use."""
-        laid = lay_out(self.name, self.prefixed, self._lay)
-        return {label: laid[f"{label}/"] for label in self.parts}
+        """The program and the functions that read parts by prefix, made at the first use."""
+        return lay_out(self.name, self.prefixed, self._lay)
 
     @property
     def program(self) -> Program:
@@ -204,23 +196,19 @@ class Joint:
     def to_verify(self, answer: Any) -> Any:
         """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
         program = answer.program if isinstance(answer, JointSolution) else self.program
-        parts = {f"{label}/": (part.limited(program.part(f"{label}/").limits), self.laid[label])
-                 for label, part in self.parts.items()}  # fmt: skip
+        parts = {prefix: (part.limited(program.part(prefix).limits), self.laid[prefix])
+                 for prefix, part in self.prefixed.items()}  # fmt: skip
         return stated(program, parts)
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> JointSolution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        x, lam_x, lam_g = point_of(found)
-        parts = {
-            label: Solution.of(part, self.laid[label],
-                               replace(program.part(f"{label}/"), together=self._together[label]),
-                               x, lam_x, lam_g, dict(stats), explanation)
-            for label, part in self.parts.items()
-        }  # fmt: skip
-        objective = float(found["f"])
-        return JointSolution(parts, program, x, lam_x, lam_g, objective, dict(stats), explanation)
+        known, parts = ended(found, stats, explanation), {}
+        for label, part in self.parts.items():
+            own = replace(program.part(f"{label}/"), together=self._together[label])
+            parts[label] = Solution.of(part, self.laid[f"{label}/"], own, **known)
+        return JointSolution(parts, program=program, objective=float(found["f"]), **known)
 
     def _numbered(self, x0: Any, time: float, parameters: Any, guess: Any) -> Program:
         """The program after the numbers of every part were written into it, one by one.

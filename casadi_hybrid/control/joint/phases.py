@@ -106,9 +106,7 @@ class Phases(Joint):
                     f"{name!r} of {other!r} has {signal.size} entries; what it begins with has "
                     f"{value.numel()}"
                 )
-            end = source.expression_function([value], "jump").call(
-                [column[:, h.N] for column in (h.X, h.Z, h.W, h.P, h.T)], True, False
-            )[0]
+            end = source.expression_function([value], "jump").call(h.at(h.N), True, False)[0]
             gap = g.X[places[name], 0] - end
             label = f"{name} from {one} to {other}"
             assembly.constrain(label, gap, [g.first - 1], scale=signal.scale)

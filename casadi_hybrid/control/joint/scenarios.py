@@ -154,13 +154,12 @@ def branches(
     """
     if not isinstance(depth, int) or not 1 <= depth <= intervals:
         raise InputError(f"depth must be an integer from 1 to {intervals}, got {depth!r}")
-    names = list(values)
-    at_once = list(product(*(values[name] for name in names)))
+    at_once = [dict(zip(values, leaf, strict=True)) for leaf in product(*values.values())]
     found = {}
     for number, course in enumerate(product(at_once, repeat=depth)):
         columns = [course[min(k, depth - 1)] for k in range(intervals + 1)]
         found["nominal" if number == 0 else f"branch {number}"] = {
-            name: columns[0][i] if depth == 1 else np.array([[c[i] for c in columns]])
-            for i, name in enumerate(names)
+            name: course[0][name] if depth == 1 else np.array([[c[name] for c in columns]])
+            for name in values
         }
     return found

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.matrices import Buffered
-from casadi_hybrid.control.methods import Collocation, inner_points, points_of
+from casadi_hybrid.control.methods import inner_points, points_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import (
@@ -88,8 +88,7 @@ def violation(dense: Dense, n: int) -> Violations:
     """Return by how much hard limits are exceeded: at the midpoints of n equal parts of each
     interval, and thrice in each gap between the points at which its method holds limits."""
     ocp, model = dense.ocp, dense.ocp.model
-    own: Any = points_of(ocp.method) if isinstance(ocp.method, Collocation) else []
-    nodes = np.unique([0.0, *inner_points(getattr(ocp.method, "inner", 0)), *own, 1.0])
+    nodes = np.unique([0.0, *inner_points(ocp.method), *points_of(ocp.method), 1.0])
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))

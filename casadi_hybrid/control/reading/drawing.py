@@ -18,7 +18,6 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import within
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
-from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
 from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
@@ -65,9 +64,11 @@ def draw(
     path: str | Path | None,
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
-    asked = listed(names) or list(
-        dict.fromkeys(name for part in parts.values() for name in _all(part.ocp))
-    )
+    chosen: dict[str, Any] = {}  # by default: all unknowns, and path constraints that are none
+    for part in parts.values():
+        paths = (c.name for c in part.ocp.constraints if c.place == "path")
+        chosen |= dict.fromkeys((*part.ocp.model.unknowns, *paths))
+    asked = listed(names) or chosen
     panels = [_panels(parts, name, tol) for name in asked]
     several = len(parts) > 1
     unit = next(iter(parts.values())).ocp.model.time_unit
@@ -139,12 +140,6 @@ def stacked_axes(
         last.tick_params(labelbottom=True)
     fig.align_ylabels()
     return fig, flat[:count]
-
-
-def _all(ocp: Statement) -> list[str]:
-    """Everything the solver chose, and the path constraints that are not such a quantity."""
-    paths = (c.name for c in ocp.constraints if c.place == "path")
-    return list(dict.fromkeys([*ocp.model.unknowns, *paths]))
 
 
 def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
