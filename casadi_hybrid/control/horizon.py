@@ -122,13 +122,7 @@ def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
     In MX graphs the function is mapped, so that the graph does not grow with the columns.
     """
     count = max(int(column.shape[1]) for column in columns)
-    if kind is ca.MX:
-        if count == 1:
-            return list(function.call([ca.MX(column) for column in columns], False, False))
-        return list(function.map(count).call([ca.MX(column) for column in columns]))
-    each_of = [function.call([column[:, k] for column in columns], True, False)
-               for k in range(count)]  # fmt: skip
-    return [ca.horzcat(*outputs) for outputs in zip(*each_of, strict=True)]
+    return list(function.map(count).call([kind(column) for column in columns]))
 
 
 def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:

@@ -110,16 +110,12 @@ class SingleShooting(_Shooting):
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
-        states, integrals = [horizon.X], []
-        for k in range(horizon.N):
-            at = [states[-1], *(column[:, k] for column in _columns(horizon))]
-            after, integral = step.call(at, False, False)[:2]
-            states.append(after)
-            integrals.append(integral)
-        horizon.X = ca.horzcat(*states)
+        shoot = step.mapaccum(horizon.N, {"base": -1})  # all in one graph: derivatives are faster
+        ends, integrals = shoot.call([horizon.X, *_columns(horizon)], True)[:2]
+        horizon.X = ca.horzcat(horizon.X, ends)
         horizon.limit("state", horizon.X[:, 1:], "", horizon.stages(points=True)[1:])
         self._hold_between(horizon)
-        return ca.sum2(ca.horzcat(*integrals))
+        return ca.sum2(integrals)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.storing import renumbered
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_of, start_values, with_numbers
+from casadi_hybrid.control.starting import refuse_guessed, start_of, start_values
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -89,11 +89,13 @@ class OptimalControl(Statement):
                 :meth:`guess`'s by default.
             **parameters: of the model and of the problem, by name.
         """
-        return start_values(self, self.program, x0, time, guess, parameters)
+        return self.with_numbers(x0, time, parameters, {} if guess is None else guess)
 
-    def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
-        """Return the program as :meth:`numbers` does, but with the start that it has."""
-        return with_numbers(self, self.program, x0, time, parameters)[0]
+    def with_numbers(
+        self, x0: Any, time: float, parameters: Mapping[str, Any], guess: Any = None
+    ) -> Program:
+        """Return the program as :meth:`numbers` does; without a guess it keeps its start."""
+        return start_values(self, self.program, x0, time, guess, parameters)
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any

@@ -34,8 +34,21 @@ def start_values(
     ocp: Statement, program: Program, x0: Any, time: float, guess: Any,
     parameters: Mapping[str, Any],
 ) -> Program:  # fmt: skip
-    """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
-    program, initial = with_numbers(ocp, program, x0, time, parameters)
+    """Return the program with these numbers; without a guess it keeps its start."""
+    at = float(column(time, 1, "time")[0])
+    values = _parameters(ocp, parameters, at, program)
+    if "time" in program.parameters:
+        values["time"] = at
+    initial = {  # what is not given stays
+        name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
+    }
+    if x0 is not None:
+        initial |= _initial(ocp, x0)
+    for name, value in initial.items():
+        values[f"initial {name}"] = finite(value, value.size, f"initial {name!r}")
+    program = followed(program.with_parameters(values))
+    if guess is None:
+        return program
     if isinstance(guess, Solution):
         return program.with_x0(start_of(ocp, program, guess)["x0"])
     return program.with_start(_guess(ocp, program, initial, guess))
@@ -50,24 +63,6 @@ def refuse_guessed(ocp: Statement, x0: Any) -> None:
             f"{', '.join(missing)} of {ocp.name} has no number at the start; give solve(…) all "
             f"states, or {{{missing[0]!r}: …}}, or state initial({missing[0]}=…)"
         )
-
-
-def with_numbers(
-    ocp: Statement, program: Program, x0: Any, time: float, parameters: Mapping[str, Any]
-) -> tuple[Program, dict[str, Array]]:
-    """Return the program with these numbers but its start, and the initial states by name."""
-    at = float(column(time, 1, "time")[0])
-    values = _parameters(ocp, parameters, at, program)
-    if "time" in program.parameters:
-        values["time"] = at
-    initial = {  # what is not given stays
-        name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
-    }
-    if x0 is not None:
-        initial |= _initial(ocp, x0)
-    for name, value in initial.items():
-        values[f"initial {name}"] = finite(value, value.size, f"initial {name!r}")
-    return followed(program.with_parameters(values)), initial
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:

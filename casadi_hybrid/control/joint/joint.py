@@ -21,7 +21,7 @@ from casadi_hybrid.control.reading import measures, storing
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_values, with_numbers
+from casadi_hybrid.control.starting import refuse_guessed, start_values
 
 
 @dataclass(frozen=True)
@@ -175,11 +175,24 @@ class Joint:
         """
         if isinstance(guess, JointSolution):
             return self.with_numbers(x0, time, parameters).with_x0(guess.x)
-        return self._numbered(x0, time, parameters, by_name(guess, "guess"))
+        return self.with_numbers(x0, time, parameters, by_name(guess, "guess"))
 
-    def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
-        """Return the program as :meth:`numbers` does, but with the start that it has."""
-        return self._numbered(x0, time, parameters, None)
+    def with_numbers(
+        self, x0: Any, time: float, parameters: Mapping[str, Any],
+        guess: Mapping[str, Any] | None = None,
+    ) -> Program:  # fmt: skip
+        """Return the program as :meth:`numbers` does; without guesses it keeps its start."""
+        program = self.program
+        for label, part in self.parts.items():
+            own = replace(program.part(f"{label}/"), following=None)
+            begin = x0 if self._begins(label) else None
+            values = self.parameters_of(label, parameters)
+            start = None if guess is None else guess.get(label) or {}
+            found = start_values(part, own, begin, time, start, values)
+            program = replace(program, **found.arguments)
+            if self.in_turn:  # after a free duration no time is known
+                time = time + (part.length if part.free_duration is None else np.inf)
+        return followed(program)  # after all: parts may have unknowns in common
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -209,24 +222,6 @@ class Joint:
             own = replace(program.part(f"{label}/"), together=self._together[label])
             parts[label] = Solution.of(part, self.laid[f"{label}/"], own, **known)
         return JointSolution(parts, program=program, objective=float(found["f"]), **known)
-
-    def _numbered(self, x0: Any, time: float, parameters: Any, guess: Any) -> Program:
-        """The program after the numbers of every part were written into it, one by one.
-
-        Without guesses it keeps its start. Its limits follow all of them, for parts may have
-        unknowns in common.
-        """
-        program = self.program
-        for label, part in self.parts.items():
-            own = replace(program.part(f"{label}/"), following=None)
-            at = part, own, x0 if self._begins(label) else None, time
-            values = self.parameters_of(label, parameters)
-            found = (with_numbers(*at, values)[0] if guess is None
-                     else start_values(*at, guess.get(label), values))  # fmt: skip
-            program = replace(program, **found.arguments)
-            if self.in_turn:  # after a free duration no time is known
-                time = time + (part.length if part.free_duration is None else np.inf)
-        return followed(program)
 
     @cached_property
     def _together(self) -> dict[str, dict[str, Array]]:
