@@ -91,10 +91,10 @@ def lay_phase(
         weight: of its costs in the program's.
     """
     others, assembly.cost = assembly.cost, assembly.kind(0)
-    unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
-    guesses = {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns}
+    guesses = {name: ocp.guessed(name, ocp.guesses.get(name, signal.guess))
+               for name, signal in ocp.model.unknowns.items()}  # fmt: skip
     function = ocp.expression_function([integrand], "integrand")
     limitless = {name: sides(name, ocp.model.unknowns[name].size, None, None)
                  for name in ocp.softened}  # fmt: skip

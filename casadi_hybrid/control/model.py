@@ -118,8 +118,8 @@ class Model:
         """Declare a number, or a column of numbers, that may change between solves."""
         values = flat(value, f"value of {name!r}")
         signal = Signal.of(name, values.size, scale=scale, unit=unit)
-        self.values[name] = column(values, values.size, f"value of {name!r}")
-        return self._declare("parameter", signal)
+        numbers = column(values, values.size, f"value of {name!r}")
+        return self._declare("parameter", signal, numbers=numbers)
 
     def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Declare a parameter with a value for each grid point, held over the interval after it.
@@ -137,8 +137,7 @@ class Model:
                 above 1, which may be meant as the size.
         """
         signal = Signal.of_reference(name, value, size, unit)
-        self.values[name] = 0.0 if value is None else value
-        return self._declare("parameter", signal)
+        return self._declare("parameter", signal, numbers=0.0 if value is None else value)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say dx/dt of states by name; names that are no Python words come in a dictionary.
@@ -313,13 +312,15 @@ class Model:
         kinds = ("state", "algebraic", "control", "parameter")
         return [*(self.stacked(kind) for kind in kinds), self.time]
 
-    def _declare(self, kind: str, signal: Signal, value: Any = None) -> Any:
+    def _declare(self, kind: str, signal: Signal, value: Any = None, numbers: Any = None) -> Any:
         if kind == "parameter" and signal.name in ("x0", "guess"):
             raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
         if signal.name in self._symbols or signal.name == "time":
             raise InputError(f"{self.name} has {signal.name!r} already; give each its own name")
         self._forget(kind)
         self.signals[kind][signal.name] = signal
+        if kind == "parameter":
+            self.values[signal.name] = numbers
         symbols = ca.SX.sym(signal.name, signal.size) if value is None else value
         self._symbols[signal.name] = symbols
         return symbols

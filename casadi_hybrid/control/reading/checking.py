@@ -93,24 +93,22 @@ def violation(dense: Dense, n: int) -> Violations:
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))
     soft = {c.name.removeprefix("limits of ") for c in ocp.constraints if c.soft is not None}
+    limits: list[tuple[str, Array, Signal | Constraint]] = [
+        (name, rows[where], model.signals[kind][name])
+        for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u))
+        for name, where in model.places(kind).items() if name not in soft
+    ]  # fmt: skip
+    limits += [(c.name, dense.expression(c.expression, at), c)
+               for c in ocp.constraints if c.place == "path" and c.soft is None]  # fmt: skip
     found: dict[str, Array] = {}
     worst: list[Excess] = []
-
-    def note(name: str, rows: Array, limited: Signal | Constraint) -> None:
+    for name, rows, limited in limits:
         if np.isfinite([limited.lower, limited.upper]).any():
             beyond, most = worst_excess(name, rows, limited, at.t, model.time_unit)
             found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, -1).max(axis=1)
             worst.append(most)
-
-    for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
-        for name, where in model.places(kind).items():
-            if name not in soft:
-                note(name, rows[where], model.signals[kind][name])
-    for c in ocp.constraints:
-        if c.place == "path" and c.soft is None:
-            note(c.name, dense.expression(c.expression, at), c)
-    beyond = [excess for excess in worst if excess.scaled > 0.0]
-    return Violations(found, tuple(sorted(beyond, key=lambda excess: -excess.scaled)))
+    exceeded = [excess for excess in worst if excess.scaled > 0.0]
+    return Violations(found, tuple(sorted(exceeded, key=lambda excess: -excess.scaled)))
 
 
 def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) -> list[Excess]:
