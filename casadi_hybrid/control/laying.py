@@ -14,7 +14,7 @@ from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Signal, matrix, places, sides, spread
+from casadi_hybrid.control.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -96,9 +96,7 @@ def lay_phase(
     guesses = {name: ocp.guessed(name, ocp.guesses.get(name, signal.guess))
                for name, signal in ocp.model.unknowns.items()}  # fmt: skip
     function = ocp.expression_function([integrand], "integrand")
-    limitless = {name: sides(name, ocp.model.unknowns[name].size, None, None)
-                 for name in ocp.softened}  # fmt: skip
-    model = ocp.model.limited(limitless)
+    model = ocp.model.unlimited(ocp.softened)
     first = 0 if before is None else before.first + before.N + 1
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -213,6 +213,11 @@ class Model:
                 signals[name] = replace(signals[name], **new, moved=(None, None))
         other.__dict__.pop("limiting", None)
         return other
+
+    def unlimited(self, names: Collection[str]) -> Model:
+        """Return the same model, with the same symbols, without the limits of these."""
+        sizes = {name: np.full(self.unknowns[name].size, np.inf) for name in names}
+        return self.limited({name: (-none, none) for name, none in sizes.items()})
 
     def given_controls(self) -> Model:
         """Return a model with the same symbols, whose controls are references and which rests."""
