@@ -223,9 +223,9 @@ def test_algebraic_states_and_unknown_drag():
 def test_references_run_along_with_the_window():
     """A known inflow that changes, without process noise: the start alone is unknown."""
     model = Model("tank")
-    level = model.state("level")
-    inflow = model.reference("inflow", lambda t: 1.0 + np.floor(t))
-    model.rates(level=inflow - level)
+    level, offset = model.state("level"), model.reference("offset")  # zero where nobody gives it
+    model.output("seen", level + offset)
+    model.rates(level=model.reference("inflow", lambda t: 1.0 + np.floor(t)) - level)
     plant = Plant(model, 0.5, step=RungeKutta(2))
     mhe = MHE(model, 0.5, 4, noise=1e-3, prior=10.0, step=RungeKutta(2))
     run = simulate(plant, lambda time, x: [], mhe, steps=12, x0=[3.0], time=1.0)

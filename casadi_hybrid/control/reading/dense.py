@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
+from scipy.interpolate import KroghInterpolator
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
@@ -78,11 +79,10 @@ class Dense:
     """
 
     def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
-        parts = [np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, p)]
-        self.X, self.Z, self.U, self.V, self.P, T, *_ = parts
-        self.times: Array = T.ravel()
-        self.ocp = ocp
-        self._points = [np.asarray(part.full(), dtype=float) for part in laid.points(x, p)]
+        parts: list[Array] = [part.full() for part in laid.trajectories(x, p)]
+        self.X, self.Z, self.U, self.V, self.P, T, self.costs, self.Y = parts
+        self.times = T.ravel()
+        self.ocp, self._inside = ocp, (laid.points, x, p)
 
     @property
     def N(self) -> int:
@@ -191,8 +191,9 @@ class Dense:
         """The states and the algebraic states as (interval, row, node), the beginning first."""
         taus, N = points_of(self.ocp.method), self.N
         found = []
-        for grid, inside in zip((self.X, self.Z), self._points, strict=True):
-            own = inside.T.reshape(N, inside.shape[1] // N, len(grid))
+        points, *at = self._inside
+        for grid, inside in zip((self.X, self.Z), points(*at), strict=True):
+            own = inside.full().T.reshape(N, inside.shape[1] // N, len(grid))
             parts = [grid[:, :-1].T[:, None], own, grid[:, 1:].T[:, None]]
             if own.shape[1] == taus.size:  # else the last of Radau's points is the end
                 del parts[2]
@@ -227,9 +228,4 @@ class Dense:
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:
     """Return the derivatives of the Lagrange polynomials on the nodes at s, one row a point."""
-    rows = np.zeros((s.size, nodes.size))
-    for i in range(nodes.size):
-        others = np.delete(nodes, i)
-        parts = [np.prod(s[:, None] - np.delete(others, m), axis=1) for m in range(others.size)]
-        rows[:, i] = sum(parts) / np.prod(nodes[i] - others)
-    return rows
+    return np.asarray(KroghInterpolator(nodes, np.eye(nodes.size)).derivative(s))
