@@ -142,10 +142,12 @@ class Solution(Ended):
         free = [name for name in self.ocp.model.signals["state"] if name not in fixed]
         if self.ocp.fixed and free:  # perhaps forgotten in initial(…)
             said += f"\nfree at the start: {', '.join(free)}"
-        wrong = [measures.warning(self.exceeded, self.ocp.method)]
+        wrong = [self.cautions]
         if not self.success:
             wrong = [self.another_guess, self.explanation]
         return "\n".join(filter(None, (said, *wrong)))
+
+    __repr__ = __str__
 
     @classmethod
     def of(cls, ocp: Statement, laid: Laid, program: Program, x: Array, **more: Any) -> Solution:
@@ -275,6 +277,12 @@ class Solution(Ended):
     def exceeded(self) -> tuple[measures.Excess, ...]:
         """The limits that are exceeded between grid points by over 1e-4 of the scale."""
         return measures.exceeded(self.violation())
+
+    @property
+    def cautions(self) -> str:
+        """What the grid points of a solution do not show, in sentences."""
+        beyond = measures.warning(self.exceeded, self.ocp.method)
+        return "\n".join(filter(None, (beyond, checking.coarse(self.dense))))
 
     @property
     def unmet(self) -> list[measures.Excess]:

@@ -28,9 +28,9 @@ from casadi_hybrid.control.steps import nothing, plain_step, symbols_of
 
 LEAST = 1e-6
 """The least deviation of a direction as a part of its entries' own, of their scales without any."""
-RESOLVED = 1e-7
+RESOLVED = 5e-7
 """The gradient of the term of a state m with the deviation σ is known to ε |m| scale/σ²; σ is made
-so large that this, which a solver has to bring below 1e-6, is no more."""
+so large that this, where a solver has to come below 1e-6, is no more."""
 
 
 @dataclass(frozen=True)

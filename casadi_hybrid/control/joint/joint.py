@@ -17,7 +17,7 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.ocp import OptimalControl, ended, solved, solver_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading import storing
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
@@ -45,12 +45,13 @@ class JointSolution(Ended):
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
         said = f"{self._ending}: objective {self.objective:.6g} ({parts})"
         noted = {
-            name: measures.warning(part.exceeded, part.ocp.method)
-            if self.success else part.another_guess
+            name: part.cautions if self.success else part.another_guess
             for name, part in self.parts.items()
-        }  # fmt: skip
+        }
         wrong = [f"{name}: {text}" for name, text in noted.items() if text]
         return "\n".join(filter(None, (said, *wrong, self.explanation)))
+
+    __repr__ = __str__
 
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")

@@ -59,6 +59,11 @@ class Scenarios(Joint):
     ) -> None:
         if not isinstance(ocp, OptimalControl):
             raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
+        if ocp.free_duration is not None:
+            raise InputError(
+                f"the duration of {ocp.name} is free, so that intervals whose control is common "
+                "would be as long as each scenario likes; give the problem a fixed duration"
+            )
         options = ocp.options if solver is None else solver
         given = {label: by_name(values, f"scenario {label!r}") for label, values in
                  by_name(scenarios, "scenarios").items()}  # fmt: skip

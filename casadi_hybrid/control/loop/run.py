@@ -94,8 +94,8 @@ class Run(ByName):
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
-            *(f"{self.failed} without success, {count} of them: {why}"
-              for why, count in reasons.most_common(1)),
+            *(f"{self.failed} without success{f', {n} of them' if len(reasons) > 1 else ''}: {why}"
+              for why, n in reasons.most_common(1)),
             f"states: {self._ranges(self.states)}",
             f"controls: {self._ranges(self.controls)}" if len(self.controls) else "",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),

@@ -15,6 +15,7 @@ from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.measures import quotient
 from casadi_hybrid.control.reading.sensing import of_unknowns
 from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
@@ -49,8 +50,8 @@ class Gain:
             for state, column in self.model.places("state").items():
                 part = self.matrix[row, column]
                 numbers = "; ".join(", ".join(f"{value:.4g}" for value in line) for line in part)
-                units = controls[control].unit or "1", states[state].unit or "1"
-                lines.append(f"d {control} / d {state} = {numbers} {units[0]} / ({units[1]})")
+                unit = quotient(controls[control].unit, states[state].unit)
+                lines.append(f"d {control} / d {state} = {numbers} {unit}")
         return "\n".join(lines)
 
 

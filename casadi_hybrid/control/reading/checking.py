@@ -34,6 +34,9 @@ TOLERANCE = 1e-11
 FEASIBLE = 1e-6
 """Violation of a row or a bound, in units of the scale, that counts as none."""
 
+COARSE = 1e-2
+"""An error of a state, in units of the scale, that is told beside a solution."""
+
 POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""
 
@@ -76,7 +79,25 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
         gaps[:, k] = np.abs(found - shown)
         start = found[:, -1]
     gaps = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf)
-    ends, between = gaps[:, :, -1], gaps[:, :, :-1].max(axis=2, initial=0.0)
+    return _errors(dense, gaps[:, :, -1], gaps[:, :, :-1].max(axis=2, initial=0.0))
+
+
+def coarse(dense: Dense) -> str:
+    """Return a sentence where half the step of Runge and Kutta ends elsewhere; else nothing."""
+    gaps = np.nan_to_num(np.abs(dense.halved() - dense.X[:, 1:]), nan=np.inf)
+    found = _errors(dense, gaps, gaps)
+    if found.largest <= COARSE:
+        return ""
+    return (
+        f"But half the step of Runge and Kutta ends elsewhere, {found}: take more steps, "
+        f"RungeKutta({4 * dense.ocp.method.step.steps}), or Collocation() where the model is stiff."  # type: ignore[attr-defined]
+    )
+
+
+def _errors(dense: Dense, ends: Array, between: Array) -> Errors:
+    """Of the distances by state and interval."""
+    model = dense.ocp.model
+    scale = model.limits("state", "scale")
     rows = np.maximum(ends, between)
     by_name = {name: rows[where] for name, where in model.places("state").items()}
     units = {name: signal.unit for name, signal in model.signals["state"].items()}

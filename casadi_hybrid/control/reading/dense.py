@@ -117,6 +117,17 @@ class Dense:
         x = self._states(k, s)
         return Columns(x, self._algebraic(k, s, x, u, p, t), u, p, t)
 
+    def halved(self) -> Array:
+        """Return the ends of all intervals by twice as many Runge–Kutta steps.
+
+        Of other methods the states that are there.
+        """
+        step = getattr(self.ocp.method, "step", None)
+        if self.ocp.model.discrete or not isinstance(step, RungeKutta):
+            return self.X[:, 1:]
+        twice = plain_step(RungeKutta(2 * step.steps), self.ocp.model)
+        return self._shot(twice, self.V, np.arange(self.N), np.diff(self.times))
+
     def slopes(self, k: Whole, s: Array) -> Array:
         """Return dx/dt of the trajectory, one column a point; at a kink that from the left.
 

@@ -12,6 +12,7 @@ import numpy as np
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.control.following import slopes
 from casadi_hybrid.control.reading.dense import by_names
+from casadi_hybrid.control.reading.measures import quotient
 from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.problem import Problem
 
@@ -87,7 +88,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     rows = {label: part[:, : solution[label].shape[-1]]
             for label, part in named.items() if label not in given}  # fmt: skip
     per = {**solution.units, "time": model.time_unit}.get(name.removeprefix("initial "), "")
-    units = {label: f"{solution.units[label] or 1}/{per or 1}".removesuffix("/1") for label in rows}
+    units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
     joint = sum(block.where.size for block in program.variables.values()) < program.n
     totals = [by_x if joint else of_f, duration_by_x]  # multipliers are exact where x is not
