@@ -160,7 +160,7 @@ def sharing(stages: int) -> Nlp:
 
 def in_free_time(stages: int) -> Nlp:
     x, T = [ca.SX.sym(f"x{k}", 3) for k in range(stages)], ca.SX.sym("T")
-    return {"x": ca.vertcat(*x, T), "f": T, "g": trapezoidal(x, T)}
+    return {"x": ca.vertcat(*x, T), "f": T, "g": trapezoidal([step(a, 0.1) for a in x], T)}
 
 
 @pytest.mark.parametrize("nlp", [oscillator, sharing, in_free_time])
