@@ -121,7 +121,7 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may have a colon of its own
         where, name = place, ""
-    with _told(where):
+    with _raising(where):
         there = vars(module_at(where))
     name = name or next((known for known in names if known in there), "")
     if name not in there:
@@ -136,14 +136,14 @@ def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, 
         if missing := ", ".join(said for said in needed if said[0] != "*"):
             advice = f"write a function there that needs nothing, as def mine(): return {name}(…)"
             raise InputError(f"{name} of {where} needs {missing}; {advice}, and name that")
-        with _told(f"{name} of {where}"):
+        with _raising(f"{name} of {where}"):
             found = found()
     return name, found, there
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Say in a sentence, with its line, what the user's own code raises."""
+def _raising(what: str) -> Iterator[None]:
+    """Raise what the user's own code raises as a sentence with its line."""
     try:
         yield
     except InputError:

@@ -107,8 +107,8 @@ class PythonFunctions:
             self._first(self._defined, arguments[-1])
         except EvaluationError as again:
             if again.raised:
-                told = error.function, error.entry, error.value, error.place, error.x, error.raised
-                broken = BrokenFunctionError(*told)
+                which = error.function, error.entry, error.value, error.place, error.x, error.raised
+                broken = BrokenFunctionError(*which)
                 broken.__cause__ = error.__cause__
                 self._end(broken)
 

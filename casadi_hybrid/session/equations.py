@@ -147,7 +147,7 @@ class OnEquations:
             method=self.label,
             hessian=oracle.hessian,
             history=recorder.history() if recorder.rows else None,
-            options=_told(self.iteration),
+            options=_settings(self.iteration),
             **context_of(problem, numbers, call.limits),
         )
 
@@ -172,19 +172,19 @@ def _refusal(problem: Problem, bounds: Bounds, name: str) -> str:
     return ""
 
 
-def _told(part: object, prefix: str = "") -> dict[str, str]:
+def _settings(part: object, prefix: str = "") -> dict[str, str]:
     """The options of an iteration and of the pieces that it is made of, as text."""
     if not is_dataclass(part):
         return {}
-    told = {}
+    found = {}
     for item in fields(part):
         value = getattr(part, item.name)
         if is_dataclass(value):
-            told[prefix + item.name] = type(value).__name__
-            told |= _told(value, f"{prefix}{item.name}.")
+            found[prefix + item.name] = type(value).__name__
+            found |= _settings(value, f"{prefix}{item.name}.")
         elif item.name != "label":
-            told[prefix + item.name] = _word(value)
-    return told
+            found[prefix + item.name] = _word(value)
+    return found
 
 
 def _word(value: Any) -> str:

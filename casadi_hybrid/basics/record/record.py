@@ -80,7 +80,7 @@ class Record:
             raise
 
     def append(self, key: Key, rows: Sequence[Row]) -> None:
-        """Add a finished unit. A disk that fails is told once and tried again with the next."""
+        """Add a finished unit. A disk that fails is reported once and tried again with the next."""
         self.done[key] = list(rows)
         cells = [self._sealed(row) for row in rows]
         self._cells[key] = cells

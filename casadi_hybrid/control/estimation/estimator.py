@@ -1,4 +1,4 @@
-"""What all estimators have in common: what they are told, and the record of their steps."""
+"""What all estimators have in common: what they are given, and the record of their steps."""
 
 from __future__ import annotations
 

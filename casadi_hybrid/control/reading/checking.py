@@ -35,7 +35,7 @@ FEASIBLE = 1e-6
 """Violation of a row or a bound, in units of the scale, that counts as none."""
 
 COARSE = 1e-2
-"""An error of a state, in units of the scale, that is told beside a solution."""
+"""An error of a state, in units of the scale, that a solution speaks of."""
 
 POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""

@@ -78,10 +78,10 @@ def _cards(answer: Answer) -> str:
         ("", "objective f(x)", number(answer.f, ".10g"), ""),
     )
     made = "".join(
-        f'<div class="card {kind}"><span>{what}</span><b>{safe(told)}</b>'
+        f'<div class="card {kind}"><span>{what}</span><b>{safe(text)}</b>'
         + (f"<span><code>{code}</code></span>" if code else "")
         + "</div>"
-        for kind, what, told, code in cards
+        for kind, what, text, code in cards
     )
     return f'<div class="cards">{made}</div>'
 
