@@ -13,7 +13,7 @@ from casadi_hybrid.problem.functions import Functions, OnDemand, first_of, funct
 if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.element import Elements, Find
 
-LARGE = 600
+LARGE = 1_200
 """Scalar operations of f and h from which on it pays to look for elements that are alike."""
 LARGE_DERIVATIVES = 5_000
 """Instructions of the derivatives from which on elements make them faster than CasADi does."""
@@ -47,7 +47,7 @@ def build_functions(
         elements = _elements(scalar, graph)
         if elements is not None:
             made = _by_elements(scalar, elements, names)
-            if made.instructions >= LARGE_DERIVATIVES:
+            if made is not None:
                 return made
     # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
     # its own, and the graph is shared by every output. What is given may have no SX form.
@@ -96,11 +96,16 @@ def _derived_by_casadi(function: ca.Function) -> bool:
         return False
 
 
-def _by_elements(scalar: ca.Function, elements: Elements, about: dict[str, Any]) -> Functions:
+def _by_elements(
+    scalar: ca.Function, elements: Elements, about: dict[str, Any]
+) -> Functions | None:
+    """The functions made of elements; None where CasADi's derivatives are as fast."""
     from casadi_hybrid.problem.elements import assembly  # noqa: PLC0415 - for large problems
 
     n, n_p, m = elements.n, elements.n_p, elements.m
     assemblies = assembly.first_assembly(elements), assembly.second_assembly(elements)
+    if sum(one.operations[1] for one in assemblies) < LARGE_DERIVATIVES:
+        return None
     first = assembly.composed("first", assemblies[0], (n, n_p))
     curvature = assembly.composed("curvature", assemblies[1], (n, m, n_p))
     x, p, lam = ca.MX.sym("x", n), ca.MX.sym("p", n_p), ca.MX.sym("lam", m)
