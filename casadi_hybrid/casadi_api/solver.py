@@ -374,13 +374,12 @@ class NlpSolver(Signature):
         ``ca.Function.deserialize`` makes a Function of it that gives the same numbers, and can be
         part of graphs that CasADi itself writes down. It has no derivatives and no statistics, and
         needs Python with this package in the process and the library that the text names, one of
-        the cache of this machine; without a C compiler none is named. :meth:`deserialize` gives
-        back the whole solver, on any machine.
+        this installation. :meth:`deserialize` gives back the whole solver, on any machine.
 
         Raises:
             InputError: where a function of the problem is Python code, as a ``ca.Callback`` is.
         """
-        return stored.text_of(self._runner, options)
+        return str(stored.function_of(self._runner).serialize(dict(options or {})))
 
     @staticmethod
     def deserialize(text: str) -> NlpSolver:
@@ -396,7 +395,7 @@ class NlpSolver(Signature):
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
         """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
-        stored.write_text(self._runner, fname, options)
+        stored.function_of(self._runner).save(fname, dict(options or {}))
 
     @staticmethod
     def load(fname: str) -> NlpSolver:
