@@ -438,7 +438,7 @@ def test_composite_steps_alone_are_for_equations(bounds: dict[str, Any]) -> None
     nlp, start = far()
     problem = Problem.from_nlp(nlp)
     numbers = problem.numbers(**{"lbg": 0, "ubg": 0, **start, **bounds})
-    core = engine_of(problem).another(numbers.bounds, Limits(), alone=True)
+    core = engine_of(problem).core(numbers.bounds, Limits(), alone=True)
     core.fill(numbers, None)
     assert core.solve(Limits()) is None
     assert core.data.status == OTHER_PATTERN

@@ -18,7 +18,7 @@ from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, check_n
 from casadi_hybrid.casadi_api.graphs.function import shapes_of
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.stats import Run
-from casadi_hybrid.engine.batch import Rows, Workers
+from casadi_hybrid.engine.batch import Rows, solve_rows
 from casadi_hybrid.engine.core import engine_of, places_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.problem.numbers import Numbers
@@ -91,8 +91,7 @@ def solve_many(
     columns = _columns(given, solves, len(warm))
     start = _checked(runner, {**given, **{k: v[0] for k, v in columns.items()}}, 0, warm)
     engine = engine_of(problem)
-    plan = plan_of(engine.library, problem, start.bounds)
-    places, width = places_of(plan.data)
+    places, width = places_of(plan_of(engine.library, problem, start.bounds).data)
     numbers = np.zeros((len(warm), width))
     _fill(numbers, places, given, columns, warm, start)
 
@@ -104,11 +103,8 @@ def solve_many(
         _checked(runner, given_of(k), k, warm)
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
     if runner.in_threads:
-        workers = runner.workers
-        if workers is None or workers.plan is not plan:
-            workers = runner.workers = Workers(engine, start.bounds, limits)
         rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
-        workers.solve(rows, threads or available_cores())
+        solve_rows(engine.for_rows, start.bounds, limits, rows, threads or available_cores())
         success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
     made: dict[int, Run] = {}
     for k in alone:

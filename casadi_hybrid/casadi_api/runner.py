@@ -34,7 +34,6 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.session.start import read_start, start_values
 
 if TYPE_CHECKING:
-    from casadi_hybrid.engine.batch import Workers
     from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import record as records
     from casadi_hybrid.result.record import Watch
@@ -101,8 +100,6 @@ class Runner:
         self._run: Run | None = None
         self.pool: Pool | None = None
         """The memory of solves in graphs, where C makes them: of these only inputs are kept."""
-        self.workers: Workers | None = None
-        """Those who did the last of many solves at once."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.problem, self.options)
@@ -298,11 +295,10 @@ class Runner:
         """The memory of solves in graphs; None where these call Python."""
         from casadi_hybrid.engine.in_graph import Pool  # noqa: PLC0415 - of graphs alone
 
-        engine = engine_of(self.problem)
-        python = not self._silent or self.options.error_on_fail or engine.evaluate is None
-        if self.pool is None and not python:
+        python = not self._silent or self.options.error_on_fail
+        if self.pool is None and not python and engine_of(self.problem).evaluate is not None:
             self.pool = Pool(
-                engine, self._limits, columns_of(self.problem), warm_starts=self.options.warm,
+                self.problem, self._limits, columns_of(self.problem), warm_starts=self.options.warm,
                 no_numbers=self._lacks_numbers,
             )  # fmt: skip
         return self.pool

@@ -378,7 +378,11 @@ def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] =
 
 
 class Engine:
-    """The solvers of one problem and thread.
+    """The solvers of one problem, for one thread at a time.
+
+    Args:
+        problem: has to live as long as this is used.
+        made: called with each solver that is made.
 
     Attributes:
         library: the core in C.
@@ -386,34 +390,36 @@ class Engine:
         cores: those that are kept, the one that was used last first.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, made: Callable[[Core], object] = id) -> None:
         # The engines of a thread are known for as long as their problems live.
-        self.library, self._problem = engine(), ref(problem)
+        self.library, self._problem, self._made = engine(), ref(problem), made
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
     def core(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
         """The solver for bounds of these kinds; another one while that is in use."""
-        plan = plan_of(self.library, self.problem, bounds)
-        fits = (
-            one for one in self.cores
-            if one.plan is plan and one.alone is alone and not one.busy and one.limits == limits
-        )  # fmt: skip
-        found = next(fits, None) or self.another(bounds, limits, alone)
-        self.cores = [found, *(one for one in self.cores if one is not found)][:_KINDS]
-        return found
-
-    @property
-    def problem(self) -> Problem:
-        """The problem."""
         problem = self._problem()
         assert problem is not None  # whoever asks has it
-        return problem
+        plan = plan_of(self.library, problem, bounds)
+        alike = [one for one in self.cores if one.plan is plan]
+        fits = (
+            one for one in alike
+            if one.alone is alone and not one.busy and one.limits == limits
+        )  # fmt: skip
+        found = next(fits, None)
+        if found is None:
+            found = Core(self.library, problem, plan, limits, self.evaluate, alone)
+            self._made(found)
+        others = [one for one in self.cores if one.plan is not plan]
+        self.cores = [found, *(one for one in alike if one is not found), *others[: _KINDS - 1]]
+        return found
 
-    def another(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
-        """A solver for bounds of these kinds, for who keeps it."""
-        plan = plan_of(self.library, self.problem, bounds)
-        return Core(self.library, self.problem, plan, limits, self.evaluate, alone)
+    @cached_property
+    def for_rows(self) -> Engine:
+        """Those of many solves at once, which write where a single one reads."""
+        problem = self._problem()
+        assert problem is not None
+        return Engine(problem, Core.differentiate)
 
 
 class _Engines(threading.local):
