@@ -52,11 +52,11 @@ class _SolveCallback(Columns):
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         return self._solve(list(arguments))
 
-    def get_forward(self, directions: int, *names: Any) -> ca.Function:
-        return self._derivatives().forward(directions, *names[:3])
+    def get_forward(self, directions: int, name: str, *_names: Any) -> ca.Function:
+        return self._derivatives().forward(directions, name)
 
-    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
-        return self._derivatives().reverse(directions, *names[:3])
+    def get_reverse(self, directions: int, name: str, *_names: Any) -> ca.Function:
+        return self._derivatives().reverse(directions, name)
 
 
 class _Derivative(Columns):
@@ -90,24 +90,17 @@ class _Derivative(Columns):
         found = self._made.call(arguments)
         return [value if value.is_dense() else ca.densify(value) for value in found]
 
-    def get_forward(self, directions: int, *names: Any) -> ca.Function:
-        return _named(self._made.forward(directions), *names[:3])
+    def get_forward(self, directions: int, *_names: Any) -> ca.Function:
+        return self._made.forward(directions)
 
-    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
-        return _named(self._made.reverse(directions), *names[:3])
+    def get_reverse(self, directions: int, *_names: Any) -> ca.Function:
+        return self._made.reverse(directions)
 
     @cached_property
     def _made(self) -> ca.Function:
-        made = self._of()
-        names = [[f"i{k}" for k in range(self.n_in())], [f"o{k}" for k in range(self.n_out())]]
-        return (made.forward if self._mode == "fwd" else made.reverse)(
-            self._directions, self.name(), *names
-        )
-
-
-def _named(function: ca.Function, name: str, inames: Any, onames: Any) -> ca.Function:
-    symbols = function.mx_in()
-    return ca.Function(name, symbols, function.call(symbols), list(inames), list(onames))
+        of = self._of()
+        make = of.forward if self._mode == "fwd" else of.reverse
+        return make(self._directions, self.name())
 
 
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
