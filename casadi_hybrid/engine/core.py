@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from ctypes import c_int, c_void_p
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, starmap
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
@@ -102,8 +102,13 @@ class Core:
         data = plan.data
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
         self._kept: list[Any] = []
-        self.places, width = places_of(data)
-        self.numbers = np.zeros(width)
+        n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
+        sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
+        ends = starmap(slice, pairwise([0, *accumulate(sizes)]))
+        self.places = dict(
+            zip((*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined"), ends, strict=True)
+        )
+        self.numbers = np.zeros(sum(sizes))
         views = {name: self.numbers[place] for name, place in self.places.items()}
         self.inputs = {name: views[name] for name in INPUTS}
         self.outputs = {name: views[name] for name in OUTPUTS + MORE}
@@ -133,8 +138,8 @@ class Core:
         )
         self._functions.observer = ct.addressof(self.observer)
         self.options = options_of(problem, limits, alone)
-        size, *sizes = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
-        self._room = np.zeros(size // 8 + 2), *map(np.empty, sizes, (np.float64, np.int32))
+        size, *room = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
+        self._room = np.zeros(size // 8 + 2), *map(np.empty, room, (np.float64, np.int32))
         own, doubles, ints = map(address, self._room)
         at_plan, functions, given, options, answer = map(ct.addressof, (
             data, self._functions, self._numbers, self.options, self.answer,
@@ -331,15 +336,6 @@ class Core:
     def _drain(self) -> None:
         self.drained.append(self._rows[: self.observer.count].copy())
         self.observer.count = 0
-
-
-def places_of(plan: Any) -> tuple[dict[str, slice], int]:
-    """Where the numbers of a solve of a ``hybrid_plan`` lie, and how many these are."""
-    n, m, n_p, J = plan.n_x, plan.n_g, plan.n_p, plan.nnz_J
-    sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
-    names = (*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined")
-    ends = pairwise([0, *accumulate(sizes)])
-    return {name: slice(*one) for name, one in zip(names, ends, strict=True)}, sum(sizes)
 
 
 def _interrupt_in(error: SystemError) -> BaseException:
