@@ -36,6 +36,11 @@ _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
 """Whose blocks a mapping names, where it is not the last letter of the argument."""
 
 
+def _remade(made: Any, _memo: Any = None) -> Any:
+    kind, parts = made.__reduce__()
+    return kind(*parts)
+
+
 class NlpSolver(Signature):
     """A nonlinear program ready to be solved for any start, parameters and bounds.
 
@@ -410,10 +415,7 @@ class NlpSolver(Signature):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._runner,)
 
-    def __deepcopy__(self, _memo: Any = None) -> NlpSolver:
-        return type(self)(self._runner)  # nothing of it changes but its last result, as in CasADi
-
-    __copy__ = __deepcopy__
+    __copy__ = __deepcopy__ = _remade  # nothing of it changes but its last result, as in CasADi
 
     def __hash__(self) -> int:
         return id(self)
@@ -453,7 +455,4 @@ class Made(ca.Function):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._recipe
 
-    def __deepcopy__(self, _memo: Any = None) -> Made:
-        return type(self)(*self._recipe)
-
-    __copy__ = __deepcopy__
+    __copy__ = __deepcopy__ = _remade
