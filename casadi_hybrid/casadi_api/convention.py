@@ -87,6 +87,4 @@ class Columns(ca.Callback):  # type: ignore[misc]
         """There is one."""
         return True
 
-    def has_reverse(self, _directions: int) -> bool:
-        """There is one."""
-        return True
+    has_reverse = has_forward

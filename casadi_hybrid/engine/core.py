@@ -418,21 +418,17 @@ class Engine:
         return Engine(problem, Core.differentiate)
 
 
-class _Engines(threading.local):
-    """The engines of one thread, for as long as their problems live."""
-
-    def __init__(self) -> None:
-        self.of: WeakKeyDictionary[Problem, Engine] = WeakKeyDictionary()
-
-
-_engines = _Engines()
+_of_thread = threading.local()
 
 
 def engine_of(problem: Problem) -> Engine:
-    """The engine of the asking thread for a problem."""
-    known = _engines.of.get(problem)
+    """The engine of the asking thread for a problem, kept for as long as that lives."""
+    engines: WeakKeyDictionary[Problem, Engine] | None = getattr(_of_thread, "engines", None)
+    if engines is None:
+        engines = _of_thread.engines = WeakKeyDictionary()
+    known = engines.get(problem)
     if known is None:
-        known = _engines.of[problem] = Engine(problem)
+        known = engines[problem] = Engine(problem)
     return known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_int, c_void_p
 from typing import Any
@@ -60,11 +61,11 @@ class Pool:
         warm_starts: bool,
         no_numbers: Callable[[list[Vector]], bool],
     ) -> None:
-        self._problem, self._limits = problem, limits
+        self._limits = limits
         self._sizes, self._shapes = columns[0], shapes_of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (C.hybrid_slot * SLOTS)()
-        self._engines: dict[int, Engine] = {}  # by slots
+        self._engines = defaultdict[int, Engine](lambda: Engine(problem, self._made))  # by slots
         self._rows = np.empty((_RECORDS, sum(self._sizes)))
         self._records = (C.hybrid_record * _RECORDS)(
             *(C.hybrid_record(row=address(row)) for row in self._rows)
@@ -129,8 +130,7 @@ class Pool:
 
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
-        engine = self._engines.setdefault(k, Engine(self._problem, self._made))
-        found = engine.core(bounds, self._limits)
+        found = self._engines[k].core(bounds, self._limits)
         found.limit(self._limits)
         slot, awaited = self._slots[k], found.awaited
         slot.adapter = ct.addressof(found.data)
