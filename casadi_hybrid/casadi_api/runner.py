@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes as ct
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
 from casadi_hybrid.engine.core import ELSE, MATRIX, Core, engine_of
-from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
@@ -322,12 +320,7 @@ class Runner:
         found, missing = self._solve_row(row), _missing(row)
         if found is not None or missing is None:
             return found and found[1]
-        ends = np.cumsum([0, *(one.size for one in row)])
-        places = dict(zip(INPUTS, map(slice, ends, ends[1:]), strict=True))
-        run = Run(
-            self.problem, self._limits, np.concatenate(row), places,
-            bytes(ct.sizeof(C.hybrid_answer)), np.zeros((0, C.HYBRID_ROW)), ("interpreted", ""),
-        )  # fmt: skip
+        run = Run.of(engine_of(self.problem).cores[0], self.problem, self._limits)
         run.result = sessions.undefined_result(run, missing)
         return run
 
