@@ -135,12 +135,11 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     unused: list[str] = []
     for label, value in _flat(options):
         plugin, _, rest = label.partition(".")
-        if plugin == "hybrid" and rest in known:
-            _put(own, rest, value, label)
+        name = rest if plugin == "hybrid" else label
+        if name in known:
+            _put(own, name, value, label)
         elif plugin in ("ipopt", "hybrid") and rest:
             _put(ipopt, rest, value, f"ipopt.{rest}")
-        elif label in known:
-            _put(own, label, value, label)
         elif label in NOT_USED:
             if not _is_off(value):
                 unused.append(f"{label} ({NOT_USED[label]})")

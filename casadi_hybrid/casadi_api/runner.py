@@ -320,7 +320,8 @@ class Runner:
         found, missing = self._solve_row(row), _missing(row)
         if found is not None or missing is None:
             return found and found[1]
-        run = Run.of(engine_of(self.problem).cores[0], self.problem, self._limits)
+        core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)  # that has refused it
+        run = Run.of(core, self.problem, self._limits)
         run.result = sessions.undefined_result(run, missing)
         return run
 

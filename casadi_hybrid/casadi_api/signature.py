@@ -8,7 +8,7 @@ from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.casadi_api.graphs.function import make_function, shapes_of
+from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function, shapes_of
 from casadi_hybrid.problem.problem import Problem
 
 # What a script asks of inputs and outputs, answered without a Function that could be in a graph.
@@ -43,7 +43,8 @@ class Signature(ca.Function):  # type: ignore[misc]
     @cached_property
     def _signature(self) -> ca.Function:
         """A Function of the same shapes and defaults that computes nothing."""
-        return make_function(self._name, self._problem, None)
+        zeros = [ca.MX.zeros(rows) for rows in columns_of(self._problem)[1]]
+        return make_function(self._name, self._problem, lambda _: zeros)
 
 
 def _informed(name: str) -> Callable[..., Any]:

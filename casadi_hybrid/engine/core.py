@@ -383,7 +383,7 @@ class Engine:
     Attributes:
         library: the core in C.
         evaluate: :func:`trigger`; None where Python calls the functions.
-        cores: those that are kept, the one that was used last first.
+        cores: those that are kept, the one that was made last first.
     """
 
     def __init__(self, problem: Problem, made: Callable[[Core], object] = id) -> None:
@@ -397,17 +397,16 @@ class Engine:
         problem = self._problem()
         assert problem is not None  # whoever asks has it
         plan = plan_of(self.library, problem, bounds)
-        alike = [one for one in self.cores if one.plan is plan]
-        fits = (
-            one for one in alike
-            if one.alone is alone and not one.busy and one.limits == limits
-        )  # fmt: skip
-        found = next(fits, None)
+        fit = [
+            one for one in self.cores
+            if one.plan is plan and one.alone is alone and one.limits == limits
+        ]  # fmt: skip
+        found = next((one for one in fit if not one.busy), None)
         if found is None:
             found = Core(self.library, problem, plan, limits, self.evaluate, alone)
             self._made(found)
-        others = [one for one in self.cores if one.plan is not plan]
-        self.cores = [found, *(one for one in alike if one is not found), *others[: _KINDS - 1]]
+            others = [one for one in self.cores if one not in fit]
+            self.cores = [found, *fit, *others[: _KINDS - 1]]
         return found
 
     @cached_property

@@ -72,6 +72,10 @@ CAUSES = {
     C.HYBRID_NO_GAIN: "no step decreases the penalty function any more",
 }
 """Why no step led on: ``hybrid_answer.cause``."""
+_PLAIN = {
+    StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER,
+    StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT,
+}  # fmt: skip
 BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
 """What a result calls its method."""
 
@@ -226,12 +230,10 @@ def result_of(run: Solved) -> Result:
 
 def _detail(stop: StopReason, said: Any, error: EvaluationError | None) -> str:
     """A sentence with the particulars of a failure, or nothing."""
-    if stop in (StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER):
+    if stop in _PLAIN:
         return ""
     if stop is StopReason.EVALUATION_ERROR and error is not None:
         return f"iteration {said.ended}: {error}"
-    if stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT):
-        return ""
     if said.cause:
         return f"iteration {said.ended}: {CAUSES[said.cause]}"
     runs = "run" if said.runs == 1 else "runs"

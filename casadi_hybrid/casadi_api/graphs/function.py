@@ -142,12 +142,11 @@ def callback(
 
 
 def make_function(
-    name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]] | None
+    name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]]
 ) -> ca.Function:
     """The solver as a Function with CasADi's names, shapes and defaults.
 
-    ``solved`` takes the eight columns and gives the six, in a graph. Without it the Function has
-    its signature and gives zeros.
+    ``solved`` takes the eight columns and gives the six, in a graph.
 
     CasADi knows one default number an input. Where the problem has several for one, that is NaN,
     which no input may be, and the Function puts the problem's in its place.
@@ -165,11 +164,8 @@ def make_function(
         if label in ("lbg", "ubg") and problem.m_h:
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)
         columns.append(column)
-    if solved is None:
-        outputs = [ca.DM.zeros(*shapes[label]) for label in OUTPUTS]
-    else:
-        found = zip(OUTPUTS, solved(columns), strict=True)
-        outputs = [ca.reshape(value, shapes[label]) for label, value in found]
+    found = zip(OUTPUTS, solved(columns), strict=True)
+    outputs = [ca.reshape(value, shapes[label]) for label, value in found]
     return ca.Function(
         ca.Function.fix_name(name),
         list(symbols.values()),
