@@ -43,7 +43,6 @@ class PythonFunctions:
     ) -> None:
         n, m, p = sizes
         self._first = Fused(functions.first, functions)
-        self._no_f = not functions.first.nnz_out(0)
         self._ended = ended
         self.begin(np.inf)
         self.first = First(partial(self._answer, self._first, (n, p)))
@@ -78,9 +77,6 @@ class PythonFunctions:
             return 1
         if function is self._first:
             self._defined, self._raises = arguments[0].copy(), 0
-        if function is self._first and self._no_f:
-            ct.cast(out, ct.POINTER(c_double))[0] = 0.0
-            out += ct.sizeof(c_double)
         ct.memmove(out, data.ctypes.data, data.nbytes)
         return 0
 

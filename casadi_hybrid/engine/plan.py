@@ -81,7 +81,8 @@ class Plan:
             nnz_H=H.rows.size,
             gradient_at=ints(first.sparsity_out(1).row()), g_at=ints(first.sparsity_out(2).row()),
             J_rows=ints(J.rows), J_cols=ints(J.cols),
-            kind_x=self._array(kinds[: problem.n]), kind_g=self._array(kinds[problem.n :]),
+            kind_x=self._array(kinds[: problem.n].copy()),
+            kind_g=self._array(kinds[problem.n :].copy()),  # found by its address
             n_free=free.size, n=n, m=m, n_slack=slack_rows.size,
             free_at=ints(free), row_at=ints(rows), slack_row=ints(slack_rows),
             kept_A=J_kept.size, nnz_A=A.rows.size, A_of_J=ints(J_kept),
