@@ -417,11 +417,7 @@ class NlpSolver(Signature):
 
     __copy__ = __deepcopy__ = _remade  # nothing of it changes but its last result, as in CasADi
 
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
+    __hash__ = object.__hash__  # CasADi's makes what is behind the Function
 
     def __repr__(self) -> str:
         problem = self._problem
