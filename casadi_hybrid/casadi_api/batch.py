@@ -91,7 +91,9 @@ def solve_many(
     columns = _columns(given, solves, len(warm))
     start, at = _checked(runner, {**given, **{k: v[0] for k, v in columns.items()}}, 0, warm)
     engine = engine_of(problem)
-    core = engine.for_rows.core(start.bounds, limits)
+    if runner.in_threads:
+        engine = engine.for_rows
+    core = engine.core(start.bounds, limits)
     core.fill(start, at)
     numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
     _fill(numbers, places, columns, [name for name in STARTS if given[name] is None], warm)
@@ -105,7 +107,7 @@ def solve_many(
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
     if runner.in_threads:
         rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
-        solve_rows(engine.for_rows, start.bounds, limits, rows, threads or available_cores())
+        solve_rows(engine, start.bounds, limits, rows, threads or available_cores())
         success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
     made: dict[int, Run] = {}
     for k in alone:
