@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
@@ -17,7 +18,10 @@ from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.core import Core
+    from casadi_hybrid.result import record as records
     from casadi_hybrid.result.record import Watch
+else:
+    records = LateModule("casadi_hybrid.result.record")
 
 
 @dataclass(eq=False)
@@ -74,9 +78,7 @@ class Solved:
     @cached_property
     def watch(self) -> Watch:
         """The numbers of its iterates, one for each step."""
-        from casadi_hybrid.result.record import Watch  # noqa: PLC0415 - a solve does without
-
-        made = Watch()
+        made = records.Watch()
         made.take(self._rows.tolist())
         made.hold(self.said.steps)
         return made
