@@ -204,13 +204,14 @@ def plot_convergence(
         positive(tol, "tol")
     fig, axes = figure(1, 2, height=3.6, sharex=True)
     feasible, stationary = axes[0]
+    counted = f"iteration $t{' + 1' if log_across else ''}$"
     for i, (label, given) in enumerate(runs.items()):
         run = given.history if isinstance(given, Result) else given
         if run is None:
             raise InputError(f"the run {label!r} has no history; solve with history=True")
         size = run.feasibility.size
-        counted = getattr(run, "t", np.arange(size)) + (1 if log_across else 0)
-        across = run.elapsed if against == "seconds" else counted
+        steps = getattr(run, "t", np.arange(size)) + (1 if log_across else 0)
+        across = run.elapsed if against == "seconds" else steps
         # Earlier curves on top: an oscillating one would bury what lies below it.
         style = {**line_style(i, size), "linewidth": 1.3, "zorder": 3.0 - 0.1 * i}
         if log_across:
@@ -223,12 +224,8 @@ def plot_convergence(
          "$\\|\\nabla f + J_h^T\\lambda_t\\|_\\infty$ (units of $f/x$)"),
     ):  # fmt: skip
         ax.set_title(kind, fontsize=10)
-        ax.set(ylabel=what, yscale="log")
-        if log_across:
-            ax.set_xscale("log")
-        ax.set_xlabel(
-            "time (s)" if against == "seconds" else f"iteration $t{' + 1' if log_across else ''}$"
-        )
+        ax.set(ylabel=what, yscale="log", xscale="log" if log_across else "linear")
+        ax.set(xlabel="time (s)" if against == "seconds" else counted)
         if tol is not None:
             ax.axhline(tol, color="#000000", linewidth=0.9, linestyle=":", label="tolerance")
     legend_below(fig, feasible)

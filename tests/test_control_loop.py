@@ -187,7 +187,7 @@ def test_a_step_without_a_plan_is_a_failed_one():
     controller = SimpleNamespace(step=lambda x, time: next(steps))
     run = simulate(lambda x, u: x, controller, steps=4, x0=[0.0], period=1.0)
     assert run.success.tolist() == [True, False, True, False]
-    assert str(run).splitlines()[1] == "1 without success: last plan!"
+    assert str(run).splitlines()[1] == "2 without success, 1 of them: last plan!"
 
 
 def test_algebraic_states_are_measured():

@@ -1,6 +1,7 @@
 """Moving-horizon estimation, held against a Kalman filter and a least-squares fit by hand."""
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -223,9 +224,9 @@ def test_algebraic_states_and_unknown_drag():
 def test_references_run_along_with_the_window():
     """A known inflow that changes, without process noise: the start alone is unknown."""
     model = Model("tank")
-    level = model.state("level")
-    inflow = model.reference("inflow", lambda t: 1.0 + np.floor(t))
-    model.rates(level=inflow - level)
+    level, offset = model.state("level"), model.reference("offset")  # zero where nobody gives it
+    model.output("seen", level + offset)
+    model.rates(level=model.reference("inflow", lambda t: 1.0 + np.floor(t)) - level)
     plant = Plant(model, 0.5, step=RungeKutta(2))
     mhe = MHE(model, 0.5, 4, noise=1e-3, prior=10.0, step=RungeKutta(2))
     run = simulate(plant, lambda time, x: [], mhe, steps=12, x0=[3.0], time=1.0)
@@ -337,3 +338,17 @@ def test_a_column_goes_to_a_part_that_takes_these_names(measured, names, sees, s
     mhe = MHE(cart(), 0.1, outputs=[*sees], noise=0.1, prior=0.1) if sees else None
     with pytest.raises(InputError, match=said) if said else nullcontext():
         simulate(Plant(cart(), 0.1, outputs=[*measured]), MPC(ocp), mhe, steps=1, x0=[1, 0])
+
+
+def test_windows_are_solved_whose_state_is_known_to_its_rounding():
+    """A wall at 320 K that forgets: its deviation comes down to 1e-4 K."""
+    model = Model("wall")
+    wall = model.state("wall", unit="K", scale=30.0, guess=320.0)
+    model.rates(wall=-(wall - 320) / 0.2)
+    mhe = MHE(model, 0.5, window=4, noise=0.2, prior=1.0, process=1e-4)
+    run = simulate(Plant(model, 0.5), lambda t, x: [], mhe, steps=60, x0=[321.0], noise=0.2)
+    assert run.success.all()
+    assert "controls" not in str(run)
+    blind = SimpleNamespace(step=lambda y, u, time: y, success=False)
+    run = simulate(Plant(model, 0.5), lambda t, x: [], blind, steps=3, x0=[321.0])
+    assert "3 without success: the estimator did not solve" in str(run)

@@ -72,7 +72,7 @@ def test_the_next_solve_begins_at_the_plan_of_every_scenario_moved_on():
     mpc.step([0.0, 0.0])
     plan = mpc._latest
     moved = plan.moved(DT)
-    for name, part in plan.solution({"success": True}).parts.items():
+    for name, part in plan.solution().parts.items():
         program = robust.program.part(f"{name}/")
         begun = program.unpack(plan.begun(moved["x0"], np.array([0.3, 0.4])))
         np.testing.assert_allclose(begun["level"][0, 1:-1], part["level"][2:])
@@ -83,7 +83,7 @@ def test_the_next_solve_begins_at_the_plan_of_every_scenario_moved_on():
         np.testing.assert_allclose(after[:, :-1], before[:, 1:])
     # Two thirds of an interval later the values between the grid points count.
     between = robust.program.part("fast/").unpack(plan.moved(DT * 2 / 3)["x0"])
-    level = plan.solution({"success": True})["fast"]["level"]
+    level = plan.solution()["fast"]["level"]
     assert between["level"][0, 0] == pytest.approx(level[0] / 3 + level[1] * 2 / 3)
 
 

@@ -172,7 +172,7 @@ def test_the_gain_of_a_linear_system_is_riccatis():
     np.testing.assert_allclose(gain["u", "x"], riccati, atol=1e-7)
     np.testing.assert_allclose(step["u"], riccati @ [0.3, -0.1], atol=1e-6)
     assert "d u / d x" in str(gain)
-    assert "N / (m)" in str(gain)
+    assert "N/m" in str(gain)
     assert str(gain).count("; ") == 1  # between the rows
     with pytest.raises(InputError, match="there is no control 'v'"):
         gain["v", "x"]

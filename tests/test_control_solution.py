@@ -156,6 +156,20 @@ def test_a_motion_that_does_not_exist_has_an_infinite_error() -> None:
     assert np.isinf(error.largest)
 
 
+def test_a_solution_says_that_its_steps_are_coarse() -> None:
+    model = Model("tank")
+    jacket = model.state("jacket", unit="K", scale=30.0, guess=300.0)
+    heat = model.control("heat", lower=280, upper=360, guess=300.0)
+    model.rates(jacket=(heat - jacket) / 0.2)
+    for steps in (1, 20):
+        ocp = OptimalControl(model, duration=12.0, intervals=12,
+                             method=MultipleShooting(RungeKutta(steps)))  # fmt: skip
+        ocp.initial(jacket=300)
+        ocp.minimize("error", integral=((jacket - 320) / 10) ** 2)
+        said = "half the step of Runge and Kutta ends elsewhere, largest error"
+        assert (said in repr(ocp.solve())) is (steps == 1)
+
+
 def test_between_the_points_a_control_that_runs_linearly_does_so_in_every_step_of_the_scheme():
     s = swing(MultipleShooting(RungeKutta(12)), linear=True).solve()
     assert abs(np.diff(s["torque"])).max() > 0.1

@@ -151,7 +151,8 @@ def test_the_lines_beside_the_formulas_run_and_their_problems_are_solved(monkeyp
     for line in lines_of_control():
         names: dict[str, Any] = {}
         exec("from casadi_hybrid.control import *", names)
-        exec(PLANT.replace("Free(1.0, 0.1, 5)", "1.0") if "lambda t" in line else PLANT, names)
+        fixed = "lambda t" in line or "Scenarios" in line
+        exec(PLANT.replace("Free(1.0, 0.1, 5)", "1.0") if fixed else PLANT, names)
         if "top" in line and not line.startswith("top ="):
             exec('top = ocp.parameter("top", 1.0)', names)
         if "goal=" in line:

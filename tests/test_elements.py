@@ -27,11 +27,11 @@ def gaps(x: list[Any], h: Callable[[int], Any]) -> Any:
     return ca.vertcat(*(b - step(a, h(k)) for k, (a, b) in enumerate(pairwise(x))))
 
 
-def trapezoidal(x: list[Any]) -> Any:
+def trapezoidal(x: list[Any], h: Any = 0.05) -> Any:
     """Two intervals share the right side between them."""
     slope = [step(a, 1.0) - a for a in x]
     stages = range(len(x) - 1)
-    return ca.vertcat(*(x[k + 1] - x[k] - 0.05 * (slope[k] + slope[k + 1]) for k in stages))
+    return ca.vertcat(*(x[k + 1] - x[k] - h * (slope[k] + slope[k + 1]) for k in stages))
 
 
 def triangles(x: list[Any]) -> Any:
@@ -158,7 +158,12 @@ def sharing(stages: int) -> Nlp:
     return {"x": ca.vertcat(*x), "f": triangles(x), "g": trapezoidal(x)}
 
 
-@pytest.mark.parametrize("nlp", [oscillator, sharing])
+def in_free_time(stages: int) -> Nlp:
+    x, T = [ca.SX.sym(f"x{k}", 3) for k in range(stages)], ca.SX.sym("T")
+    return {"x": ca.vertcat(*x, T), "f": T, "g": trapezoidal([step(a, 0.1) for a in x], T)}
+
+
+@pytest.mark.parametrize("nlp", [oscillator, sharing, in_free_time])
 def test_what_every_stage_repeats_is_derived_once(nlp: Callable[[int], Nlp]) -> None:
     operations = []
     for stages in (80, 160):

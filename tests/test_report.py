@@ -12,8 +12,8 @@ from nlp_cases import solved
 
 from casadi_hybrid import METHODS, InputError, Opti, Problem, Result, Solver, nlpsol
 from casadi_hybrid.result.history import Course, History
-from casadi_hybrid.result.report.chart import Curve, chart, thinned, ticks
-from casadi_hybrid.result.report.sets import ROWS, sets_of
+from casadi_hybrid.result.report.chart import chart, thinned, ticks
+from casadi_hybrid.result.report.sets import ROWS, active_bounds
 from casadi_hybrid.result.report.tables import SHOWN
 
 X = ca.SX.sym("x", 3)
@@ -110,9 +110,9 @@ def test_every_method_has_a_page(method: str, history: bool, tmp_path: Path) -> 
 
 def test_the_active_set_is_that_of_the_iterates(ball: Problem, tmp_path: Path) -> None:
     result = Solver(ball).solve([1, 1, 1], history=True)
-    sets = sets_of(result, result.history)
-    assert set(sets.names) <= {"ball", "x_0", "x_1", "x_2"}
-    at_end = {name: side for name, side in zip(sets.names, sets.sides[:, -1], strict=True) if side}
+    names, sides = active_bounds(result, result.history)
+    assert set(names) <= {"ball", "x_0", "x_1", "x_2"}
+    at_end = {name: side for name, side in zip(names, sides[:, -1], strict=True) if side}
     assert at_end == {"ball": 1, "x_2": -1}
     page = read(result, tmp_path)
     assert "Active bounds over the iterations" in page.text
@@ -246,16 +246,16 @@ def test_a_curve_is_thinned_to_its_extremes() -> None:
     assert kept.size <= 482
     assert {0, 500, 77_777, 99_999} <= set(kept.tolist())
     t = np.arange(values.size)
-    assert len(chart("many", t, [Curve("c", values)], ())) < 15_000
+    assert len(chart("many", t, {"c": values}, {})) < 15_000
 
 
 def test_what_a_logarithm_cannot_show() -> None:
     t = np.arange(4)
-    holes = chart("holes", t, [Curve("c", np.array([1.0, np.nan, 0.0, np.inf]))], [("none", 0.0)])
+    holes = chart("holes", t, {"c": np.array([1.0, np.nan, 0.0, np.inf])}, {"none": 0.0})
     assert holes.count("<circle") == 2  # a lonely point, and a hollow one at the zero
     assert "nan" not in holes.lower()
     assert "limit" not in holes
-    assert "nothing to draw" in chart("zeros", t, [Curve("c", np.zeros(4))], ())
+    assert "nothing to draw" in chart("zeros", t, {"c": np.zeros(4)}, {})
 
 
 def test_ticks_are_round_and_few() -> None:

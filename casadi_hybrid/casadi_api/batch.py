@@ -93,7 +93,7 @@ def solve_many(
     engine = engine_of(problem)
     if runner.in_threads:
         engine = engine.for_rows
-    core = engine.core(start.bounds, limits)
+    core = engine.core(start.bounds, limits, repeated=True)
     core.fill(start, at)
     numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
     _fill(numbers, places, columns, [name for name in STARTS if given[name] is None], warm)

@@ -157,7 +157,7 @@ class Runner:
         if self.options.warn_initial_bounds:
             _warn_outside(problem, numbers)
         engine = engine_of(problem)
-        core = engine.core(numbers.bounds, self._limits)
+        core = engine.core(numbers.bounds, self._limits, repeated=own is not None)
         core.fill(numbers, warm)
         found = self._solve(core, own)
         assert found is not None
@@ -223,7 +223,7 @@ class Runner:
         """Solve for what a core has been given; None where that is not for it."""
         problem, limits = self.problem, own or self._limits
         watch = None if self._silent else self._watch(core.inputs["p"])
-        found = core.solve(limits, None if watch is None else watch.look, matrices=True)
+        found = core.solve(limits, None if watch is None else watch.see, matrices=True)
         if found is None:
             return None
         run = Run.of(core, problem, limits)

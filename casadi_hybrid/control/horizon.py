@@ -82,8 +82,12 @@ class Horizon:
         """Return the stages of the intervals, or of all grid points."""
         return list(range(self.first, self.first + self.N + points))
 
+    def at(self, k: int | slice) -> list[Any]:
+        """Return (x, z, u, p, t) at grid points; u is the control of the interval that begins."""
+        return [column[:, k] for column in (self.X, self.Z, self.W, self.P, self.T)]
+
     def unknown(
-        self, name: str, signal: Signal, stages: list[int], start: Array, stride: int = 1
+        self, name: str, signal: Signal, stages: list[int], start: Any, stride: int = 1
     ) -> Any:
         """Add unknowns of a signal with its limits; return them."""
         return self.assembly.variable(
@@ -103,11 +107,11 @@ class Horizon:
                 self.constrain(name + suffix, rows[where, :], stages, signal.lower, signal.upper,
                                scale=signal.scale, stride=stride)  # fmt: skip
 
-    def states(self, columns: Sequence[int]) -> Any:
-        """Add the states at these grid points as unknowns; return them, one column each."""
-        stages = [self.first + k for k in columns]
+    def states(self, count: int) -> Any:
+        """Add the states at so many grid points as unknowns; return them, one column each."""
+        stages = self.stages(points=True)[:count]
         return ca.vertcat(*(
-            self.unknown(name, signal, stages, self.guess[name][:, list(columns)])
+            self.unknown(name, signal, stages, self.guess[name][:, :count])
             for name, signal in self.model.signals["state"].items()
         ))  # fmt: skip
 
@@ -118,33 +122,25 @@ def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
     In MX graphs the function is mapped, so that the graph does not grow with the columns.
     """
     count = max(int(column.shape[1]) for column in columns)
-    if kind is ca.MX:
-        if count == 1:
-            return list(function.call([ca.MX(column) for column in columns], False, False))
-        return list(function.map(count).call([ca.MX(column) for column in columns]))
-    each_of = [function.call([column[:, k] for column in columns], True, False)
-               for k in range(count)]  # fmt: skip
-    return [ca.horzcat(*outputs) for outputs in zip(*each_of, strict=True)]
+    return list(function.map(count).call([kind(column) for column in columns]))
 
 
 def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
     """The suffix of the name, the arguments and the stages of a constraint's columns."""
-    h, N = horizon, horizon.N
-    Z = h.Z
-    points = [h.X, Z, h.W, h.P, h.T]
+    h, N, Z = horizon, horizon.N, horizon.Z
     if constraint.place != "path":
         k = 0 if constraint.place == "start" else N
-        return [("", [column[:, k] for column in points], [h.first + k])]
+        return [("", h.at(k), [h.first + k])]
+    places = [("", h.at(slice(None)), h.stages(points=True))]
     if constraint.at == "points":
-        return [("", points, h.stages(points=True))]
-    begins = [h.X[:, :N], Z[:, :N], h.U, h.P[:, :N], h.T[:, :N]]
+        return places
+    begins = h.at(slice(N))
     last = _last(h)
     ends = [h.X[:, 1:], Z[:, 1:] if last is None else last, h.V, h.P[:, :N], h.T[:, 1:]]
     if constraint.at == "intervals":
         return [("", begins, h.stages())]
     if constraint.at == "ends":
         return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
-    places = [("", points, h.stages(points=True))]
     moves, jumps = _moves(h, constraint)
     if constraint.at == "unknowns":
         places, jumps = places if Z.shape[0] else [], last is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.following import following
 from casadi_hybrid.control.horizon import Horizon, each, where
-from casadi_hybrid.control.methods import Collocation, points_of
+from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import lagrange, matrix, places, spread
+from casadi_hybrid.control.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
@@ -33,12 +34,25 @@ class Laid:
     points: ca.Function
 
 
-def lay_out(ocp: Statement) -> Laid:
-    """Return the program of a problem of one phase."""
-    kind = ocp.method.graphs(ocp.model) if ocp.unroll else ca.MX
-    assembly = Assembly(ocp.name, kind)
-    horizon, costs = lay_phase(ocp, assembly)
-    return read(ocp, assembly, following(assembly.build(), {"": ocp.model}), horizon, costs)
+def lay_out(
+    name: str, parts: Mapping[str, Statement],
+    lay: Callable[[Assembly], Mapping[str, tuple[Horizon, Any]]],
+) -> dict[str, Laid]:  # fmt: skip
+    """Return the program of problems, and close these.
+
+    Args:
+        name: of the program.
+        parts: by the prefix of their names.
+        lay: adds them to an assembly; returns what :func:`lay_phase` does, by prefix.
+    """
+    kinds = [part.method.graphs(part.model) if part.unroll else ca.MX for part in parts.values()]
+    assembly = Assembly(name, ca.MX if ca.MX in kinds else ca.SX)
+    laid = lay(assembly)
+    models = {prefix: part.model for prefix, part in parts.items()}
+    program = following(assembly.build(), models)
+    for part in parts.values():
+        part.closed = part.model.closed = True
+    return {prefix: read(part, assembly, program, *laid[prefix]) for prefix, part in parts.items()}
 
 
 def read(
@@ -52,10 +66,10 @@ def read(
     """
     h, kind, model = horizon, assembly.kind, horizon.model
     Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
-    if model.size("algebraic") and not Z.shape[0]:
-        begin, end = lagrange(points_of(ocp.method), np.array([0.0, 1.0]))[:, :, None]
-        weights = np.hstack((np.kron(np.eye(h.N), begin), np.kron(np.eye(h.N)[:, -1:], end)))
-        Z = inside[1] @ ca.sparsify(weights)
+    if (nz := model.size("algebraic")) and not Z.shape[0]:
+        taus = points_of(ocp.method)
+        ends = interpolated(taus, np.array([0.0, 1.0]), ca.reshape(inside[1], nz * taus.size, h.N))
+        Z = ca.horzcat(ends[:nz, :], ends[nz:, -1])
     own = h.P[: model.size("parameter"), :]
     shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
     outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *shown]
@@ -77,17 +91,17 @@ def lay_phase(
         weight: of its costs in the program's.
     """
     others, assembly.cost = assembly.cost, assembly.kind(0)
-    unknowns = ocp.model.unknowns.items()
     integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
-    guesses = {name: ocp.guessed(name, ocp.guesses.get(name, s.guess)) for name, s in unknowns}
+    guesses = {name: ocp.guessed(name, ocp.guesses.get(name, signal.guess))
+               for name, signal in ocp.model.unknowns.items()}  # fmt: skip
     function = ocp.expression_function([integrand], "integrand")
     model = ocp.model.unlimited(ocp.softened)
     first = 0 if before is None else before.first + before.N + 1
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)
     _parameters(ocp, horizon, before)
-    ocp.method.begin(horizon)
+    horizon.X = horizon.states(1 if isinstance(ocp.method, SingleShooting) else horizon.N + 1)
     _algebraic(ocp, horizon)
     _controls(horizon)
     _previous(ocp, horizon)
@@ -112,11 +126,9 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     if free is None:
         horizon.duration = kind(ocp.length)
     else:
-        horizon.duration = assembly.variable(
-            f"{horizon.prefix}duration", 1, [LAST], lower=free.lower, upper=free.upper,
-            start=float(ocp.guesses.get("duration", free.guess)),
-            scale=free.scale or free.guess, stride=0,
-        )  # fmt: skip
+        signal = Signal.of("duration", 1, free.lower, free.upper, free.scale or free.guess)
+        guess = ocp.guesses.get("duration", free.guess)
+        horizon.duration = horizon.unknown("duration", signal, [LAST], float(guess), 0)
     fractions = kind(ca.DM(ocp.fractions).T)
     horizon.T = start + horizon.duration * fractions
     horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
@@ -132,11 +144,8 @@ def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> Non
         label = horizon.prefix + name
         if name in ocp.freed:
             free = ocp.freed[name]
-            part = assembly.variable(
-                label, free.size, [LAST], lower=free.lower, upper=free.upper,
-                start=spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name),
-                scale=free.scale, stride=0,
-            )  # fmt: skip
+            guess = spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name)
+            part = horizon.unknown(name, free, [LAST], guess, 0)
         elif signal.varying:
             value = spread(values[name], signal.size, times, f"value of {name!r}")
             part = assembly.parameter(label, value, signal.size, points, 1)
@@ -165,17 +174,16 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
 
 
 def _controls(horizon: Horizon) -> None:
-    starts, ends, points = [], [], []
+    ends, points = [], []
     for name, signal in horizon.model.signals["control"].items():
         guess = horizon.guess[name][:, : horizon.N + signal.linear]
         U = horizon.unknown(name, signal, horizon.stages(points=signal.linear), guess)
-        starts.append(U[:, : horizon.N])
         ends.append(U[:, 1:] if signal.linear else U)
         points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
     none = horizon.assembly.kind
-    horizon.U = ca.vertcat(none(0, horizon.N), *starts)
     horizon.V = ca.vertcat(none(0, horizon.N), *ends)
     horizon.W = ca.vertcat(none(0, horizon.N + 1), *points)
+    horizon.U = horizon.W[:, :-1]
 
 
 def _previous(ocp: Statement, horizon: Horizon) -> None:
@@ -257,21 +265,18 @@ def _soften(
 def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
     """All costs, one below the other."""
     h, kind = horizon, horizon.assembly.kind
-    points = [h.X, h.Z, h.W, h.P, h.T]
-    rows, used = [], 0
+    rows, found = [], iter(ca.vertsplit(integrals))
     for cost in ocp.costs:
         value = kind(0)
         if not cost.integral.is_zero():
-            value = value + integrals[used]
-            used += 1
+            value = value + next(found)
         if not cost.sum.is_zero():
             function = ocp.expression_function([cost.sum], "cost")
-            (parts,) = each(function, kind, [h.X[:, : h.N], h.Z[:, : h.N], h.U,
-                                             h.P[:, : h.N], h.T[:, : h.N]])  # fmt: skip
+            (parts,) = each(function, kind, h.at(slice(h.N)))
             value = value + ca.sum2(parts)
         for k, part in ((0, cost.start), (h.N, cost.end)):
             if not part.is_zero():
                 function = ocp.expression_function([part], "cost")
-                value = value + function.call([column[:, k] for column in points], True, False)[0]
+                value = value + function.call(h.at(k), True, False)[0]
         rows.append(value)
     return ca.vertcat(kind(0, 1), *rows)

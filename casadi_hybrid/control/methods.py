@@ -1,8 +1,8 @@
 """How a horizon becomes unknowns and rows: multiple shooting, single shooting, collocation.
 
-A method is an immutable object with two calls: ``begin`` adds the unknown states, ``connect`` the
-rows of the dynamics, and returns the integrals of the costs. ``inner`` of any method is a number of
-equally spaced points inside of each interval at which limits and path constraints hold too.
+A method is an immutable object whose ``connect`` adds the rows of the dynamics and returns the
+integrals of the costs. ``inner`` of any method is a number of equally spaced points inside of each
+interval at which limits and path constraints hold too.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.horizon import Horizon, each
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, between, lagrange
-from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta, check_step, plain_step
-
-Step = RungeKutta | Integrator | DiscreteMap
+from casadi_hybrid.control.steps import Integrator, RungeKutta, check_step, plain_step, step_of
 
 
 class Method(Protocol):
@@ -28,10 +26,6 @@ class Method(Protocol):
 
     def graphs(self, model: Model) -> Any:
         """Return ``ca.SX``, or ``ca.MX`` where the method needs it."""
-        ...
-
-    def begin(self, horizon: Horizon) -> None:
-        """Add the unknown states."""
         ...
 
     def connect(self, horizon: Horizon) -> Any:
@@ -52,7 +46,26 @@ class _Shooting:
 
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
-        return _step(self.step, model).graphs
+        return step_of(model, self.step).graphs
+
+    def _hold_between(self, horizon: Horizon) -> None:
+        """Let limits and constraints hold at the inner points, to which the step leads."""
+        model = horizon.model
+        if not self.inner:
+            return
+        if model.discrete:
+            raise InputError(
+                f"{model.name} is discrete; there are no inner points between its steps"
+            )
+        taus, function = inner_points(self), plain_step(self.step, model)
+        z, u, v, p, t, dt = _columns(horizon)
+        x, own = horizon.X[:, :-1], p[: model.size("parameter"), :]
+        found = [
+            each(function, horizon.assembly.kind, [x, z, u, u + s * (v - u), own, t, s * dt])
+            for s in taus.tolist()
+        ]
+        X, _, Z = (ca.vertcat(*parts) for parts in zip(*found, strict=True))
+        _hold(horizon, taus, X, Z)
 
 
 @dataclass(frozen=True)
@@ -67,19 +80,15 @@ class MultipleShooting(_Shooting):
     control problems", IFAC World Congress 1984.
     """
 
-    def begin(self, horizon: Horizon) -> None:
-        """See :class:`Method`."""
-        horizon.X = horizon.states(range(horizon.N + 1))
-
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         ends, integrals = each(
-            _step(self.step, horizon.model).function(horizon.model, horizon.integrand),
+            step_of(horizon.model, self.step).function(horizon.model, horizon.integrand),
             horizon.assembly.kind,
             [horizon.X[:, :-1], *_columns(horizon)],
         )[:2]
         _move(horizon, "dynamics", horizon.X[:, 1:] - ends)
-        _limit_between(horizon, *_shot(self.step, horizon, self.inner))
+        self._hold_between(horizon)
         return ca.sum2(integrals)
 
 
@@ -98,23 +107,15 @@ class SingleShooting(_Shooting):
 
     unrolled: ClassVar[int] = 30
 
-    def begin(self, horizon: Horizon) -> None:
-        """See :class:`Method`."""
-        horizon.X = horizon.states([0])
-
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
-        step = _step(self.step, horizon.model).function(horizon.model, horizon.integrand)
-        states, integrals = [horizon.X], []
-        for k in range(horizon.N):
-            at = [states[-1], *(column[:, k] for column in _columns(horizon))]
-            after, integral = step.call(at, False, False)[:2]
-            states.append(after)
-            integrals.append(integral)
-        horizon.X = ca.horzcat(*states)
+        step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
+        shoot = step.mapaccum(horizon.N, {"base": -1})  # all in one graph: derivatives are faster
+        ends, integrals = shoot.call([horizon.X, *_columns(horizon)], True)[:2]
+        horizon.X = ca.horzcat(horizon.X, ends)
         horizon.limit("state", horizon.X[:, 1:], "", horizon.stages(points=True)[1:])
-        _limit_between(horizon, *_shot(self.step, horizon, self.inner))
-        return ca.sum2(ca.horzcat(*integrals))
+        self._hold_between(horizon)
+        return ca.sum2(integrals)
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,6 @@ class Collocation:
                              "MultipleShooting()")  # fmt: skip
         return ca.SX
 
-    def begin(self, horizon: Horizon) -> None:
-        """See :class:`Method`."""
-        horizon.X = horizon.states(range(horizon.N + 1))
-
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         model, N, degree = horizon.model, horizon.N, self.degree
@@ -166,13 +163,12 @@ class Collocation:
         X = _points(horizon, "state", at.reshape(N, degree)[:, :inner].ravel(), inner)
         Z = _points(horizon, "algebraic", at, degree)
         nx, nz = model.size("state"), model.size("algebraic")
-        inside = ca.reshape(X, nx * inner, N) if inner else horizon.assembly.kind(0, N)
+        inside, at_points = ca.reshape(X, nx * inner, N), ca.reshape(Z, nz * degree, N)
         defects, gaps, equations, integrals = each(
             self._interval(model, horizon.integrand, inner),
             horizon.assembly.kind,
-            [horizon.X[:, :-1], inside, ca.reshape(Z, nz * degree, N), horizon.X[:, 1:],
-             *_columns(horizon)[1:]],
-        )  # fmt: skip
+            [horizon.X[:, :-1], inside, at_points, horizon.X[:, 1:], *_columns(horizon)[1:]],
+        )
         if self.points == "legendre":
             _move(horizon, "continuity", gaps)
         _move(horizon, "dynamics", ca.reshape(defects, nx, N * degree), degree)
@@ -183,28 +179,21 @@ class Collocation:
                               scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
         if inner or nz:
             horizon.inside = X, Z
-        self._between(horizon, X, Z, inner)
+        if inner + self.inner:
+            self._hold_between(horizon, inside, at_points, inner)
         return ca.sum2(integrals)
 
-    def _between(self, horizon: Horizon, X: Any, Z: Any, inner: int) -> None:
-        """The values of the polynomials at the inner points, and where constraints hold."""
+    def _hold_between(self, horizon: Horizon, inside: Any, Z: Any, inner: int) -> None:
+        """Let constraints hold at the points and at the inner ones, and limits at these too."""
         taus = self.coefficients[0]
-        at_x = [horizon.X[:, :-1], *(X[:, j::inner] for j in range(inner)), horizon.X[:, 1:]]
-        at_z = [Z[:, j :: self.degree] for j in range(self.degree)]
-        own = (taus[:inner], at_x[1 : inner + 1], at_z[:inner])
-        z_taus = taus
+        at = np.append(taus[:inner], inner_points(self))
+        ends = [horizon.X[:, 1:]] if inner < self.degree else []
+        X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
+        of_z = taus
         if horizon.Z.shape[0]:
-            z_taus, at_z = np.append(0.0, taus), [horizon.Z[:, :-1], *at_z]
-        s = inner_points(self.inner)
-
-        def values(nodes: Array, at: list[Any]) -> list[Any]:
-            return [
-                sum((w * part for w, part in zip(row, at, strict=False)), horizon.assembly.kind(0))
-                for row in lagrange(nodes, s).tolist()
-            ]
-
-        added = (s, values(np.append(0.0, taus), at_x), values(z_taus, at_z))
-        _limit_between(horizon, *added, own)
+            of_z, Z = np.append(0.0, taus), ca.vertcat(horizon.Z[:, :-1], Z)
+        X = interpolated(np.append(0.0, taus), at, X)
+        _hold(horizon, at, X, interpolated(of_z, at, Z), inner)
 
     def _interval(self, model: Model, integrand: ca.Function, inner: int) -> ca.Function:
         taus, slopes, weights, ends = self.coefficients
@@ -232,16 +221,14 @@ class Collocation:
 
 
 def points_of(method: Method) -> Array:
-    """Where in an interval, from 0 to 1, a collocation has its points."""
-    assert isinstance(method, Collocation)
-    return method.coefficients[0]
+    """Where in an interval, from 0 to 1, a collocation has its points; of others there are none."""
+    return method.coefficients[0] if isinstance(method, Collocation) else np.zeros(0)
 
 
 def within(method: Method, *, algebraic: bool) -> dict[str, Array]:
     """Where in an interval what is called "… inside", of an algebraic state or else, stands, and
     what is called "… between"."""
-    own = points_of(method) if isinstance(method, Collocation) else np.zeros(0)
-    inner = inner_points(getattr(method, "inner", 0))
+    own, inner = points_of(method), inner_points(method)
     return {"inside": own if algebraic else np.append(own[own < 1.0], inner), "between": inner}
 
 
@@ -257,68 +244,37 @@ def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:
 def _columns(horizon: Horizon) -> list[Any]:
     """(z, u, v, p, t, dt) of each interval."""
     N = horizon.N
-    Z = horizon.Z if horizon.Z.shape[0] else horizon.assembly.kind(0, N + 1)
-    return [Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
+    return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
 
 
-def _step(step: Step, model: Model) -> Step:
-    return DiscreteMap() if model.discrete else step
-
-
-def inner_points(inner: int) -> Array:
-    """Fractions of an interval of that many equally spaced points inside of it."""
+def inner_points(method: Any) -> Array:
+    """Where in an interval its equally spaced inner points are."""
+    inner = getattr(method, "inner", 0)
     return np.arange(1, inner + 1) / (inner + 1)
 
 
-def _shot(step: Step, horizon: Horizon, inner: int) -> tuple[Array, list[Any], list[Any]]:
-    """Fractions, states and algebraic states at the inner points, each of all intervals."""
-    model, taus = horizon.model, inner_points(inner)
-    if inner and model.discrete:
-        raise InputError(f"{model.name} is discrete; there are no inner points between its steps")
-    function = plain_step(_step(step, model), model)
-    z, u, v, p, t, dt = _columns(horizon)
-    own = p[: model.size("parameter"), :]
-    found = [
-        each(function, horizon.assembly.kind,
-             [horizon.X[:, :-1], z, u, u + s * (v - u), own, t, s * dt])
-        for s in taus.tolist()
-    ]  # fmt: skip
-    return taus, [x for x, _, _ in found], [z for _, _, z in found]
+def interpolated(nodes: Array, s: Array, values: Any) -> Any:
+    """Return polynomials at s from their values at the nodes, both stacked in each column."""
+    size = values.shape[0] // nodes.size
+    return ca.kron(ca.sparsify(ca.DM(lagrange(nodes, s))), ca.DM.eye(size)) @ values
 
 
-def _limit_between(
-    horizon: Horizon,
-    taus: Array,
-    X: list[Any],
-    Z: list[Any],
-    points: tuple[Array, list[Any], list[Any]] | None = None,
-) -> None:
-    """Add the rows of the declared limits at inner points, and say where constraints hold.
+def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, own: int = 0) -> None:
+    """Say where constraints hold, and add rows of the declared limits there.
 
-    The fractions, and the states and algebraic states there of all intervals; ``points`` are the
-    same where the limits are those of unknowns.
+    Of states and algebraic states a column an interval has them at all fractions; at the first
+    ``own`` of these they are unknowns, which have their limits.
     """
-    model, several = horizon.model, taus.size
+    several = taus.size - own
     stages = np.repeat(horizon.stages(), several).tolist()
-    for kind, parts in (("state", X), ("algebraic", Z)) if several else ():
-        rows = _by_interval(parts, horizon, model.size(kind))
-        horizon.limit(kind, rows, " between", stages, several)
-    if points is not None:
-        taus, X, Z = np.append(points[0], taus), points[1] + X, points[2] + Z
-    if taus.size:
-        horizon.between = (
-            taus,
-            _by_interval(X, horizon, model.size("state")),
-            _by_interval(Z, horizon, model.size("algebraic")),
-        )
-
-
-def _by_interval(parts: list[Any], horizon: Horizon, size: int) -> Any:
-    """Columns of all intervals, one point after the other, as interval by interval."""
-    several, N = len(parts), horizon.N
-    if not size or not several:
-        return horizon.assembly.kind(size, several * N)
-    return ca.horzcat(*parts)[:, [j * N + k for k in range(N) for j in range(several)]]
+    found = []
+    for kind, stacked in (("state", X), ("algebraic", Z)):
+        size = horizon.model.size(kind)
+        if several:
+            rows = ca.reshape(stacked[own * size :, :], size, len(stages))
+            horizon.limit(kind, rows, " between", stages, several)
+        found.append(ca.reshape(stacked, size, horizon.N * taus.size))
+    horizon.between = (taus, *found)
 
 
 def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:

@@ -83,7 +83,6 @@ class Model:
         self._symbols: dict[str, Any] = {}
         self._rates: dict[str, Any] = {}
         self._equations: dict[str, Any] = {}
-        self._outputs: dict[str, Any] = {}
         self.discrete = self.closed = False
 
     def __repr__(self) -> str:
@@ -98,31 +97,29 @@ class Model:
         scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
     ) -> Any:  # fmt: skip
         """Declare a state; see :class:`Signal`, and :class:`Method` for where limits hold."""
-        return self._declare("state", self._signal(name, size, lower, upper, scale, guess, unit))
+        return self._limited("state", name, size, lower, upper, scale, guess, unit)
 
     def algebraic(
         self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
         scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
     ) -> Any:  # fmt: skip
         """Declare an algebraic state; as many rows of :meth:`equations` determine them."""
-        return self._declare(
-            "algebraic", self._signal(name, size, lower, upper, scale, guess, unit)
-        )
+        return self._limited("algebraic", name, size, lower, upper, scale, guess, unit)
 
     def control(
         self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
         scale: Any = 1.0, guess: Guess = 0.0, unit: str = "", linear: bool = False,
     ) -> Any:  # fmt: skip
         """Declare a control: held over an interval, or ``linear`` between the grid points."""
-        signal = self._signal(name, size, lower, upper, scale, guess, unit, linear=bool(linear))
-        return self._declare("control", signal)
+        own = name, size, lower, upper, scale, guess, unit
+        return self._limited("control", *own, linear=bool(linear))
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare a number, or a column of numbers, that may change between solves."""
         values = flat(value, f"value of {name!r}")
         signal = Signal.of(name, values.size, scale=scale, unit=unit)
-        self.values[name] = column(values, values.size, f"value of {name!r}")
-        return self._declare("parameter", signal)
+        numbers = column(values, values.size, f"value of {name!r}")
+        return self._declare("parameter", signal, numbers=numbers)
 
     def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Declare a parameter with a value for each grid point, held over the interval after it.
@@ -140,8 +137,7 @@ class Model:
                 above 1, which may be meant as the size.
         """
         signal = Signal.of_reference(name, value, size, unit)
-        self.values[name] = 0.0 if value is None else value
-        return self._declare("parameter", signal)
+        return self._declare("parameter", signal, numbers=0.0 if value is None else value)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say dx/dt of states by name; names that are no Python words come in a dictionary.
@@ -165,19 +161,15 @@ class Model:
     def output(self, name: str, value: Any, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare an output, what a sensor would show; return the expression."""
         value = ca.vec(self._expression(value, f"output {name!r}"))
-        self._new(name)
         signal = Signal.of(name, int(value.numel()), scale=scale, unit=unit)
-        self.signals["output"][name] = signal
-        self._outputs[name] = value
-        self.__dict__.pop("moves", None)
-        return value
+        return self._declare("output", signal, value)
 
     def size(self, kind: str) -> int:
         """Number of entries of all ``state``, ``control``, … together."""
         return sum(signal.size for signal in self.signals[kind].values())
 
     def stacked(self, kind: str) -> Any:
-        """Return the symbols of a kind, one below the other in the order of declaration."""
+        """Return the symbols of a kind, or the outputs, one below the other as declared."""
         return ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self.signals[kind]))
 
     def limits(self, kind: str, what: str) -> Any:
@@ -207,7 +199,7 @@ class Model:
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
-        return known(name, {**self._symbols, **self._outputs}, "quantity")
+        return known(name, self._symbols, "quantity")
 
     def limited(self, limits: Mapping[str, tuple[Any, Any]]) -> Model:
         """Return the same model, with the same symbols, with other limits (lower, upper)."""
@@ -232,10 +224,8 @@ class Model:
         other = copy.copy(self)
         controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
                     for name, s in self.signals["control"].items()}  # fmt: skip
-        other.signals = {kind: {name: replace(s, needed=False)
-                                for name, s in signals.items()}
-                         for kind, signals in self.signals.items()}  # fmt: skip
-        other.signals |= {"parameter": {**self.signals["parameter"], **controls}, "control": {}}
+        given = {name: replace(s, needed=False) for name, s in self.signals["parameter"].items()}
+        other.signals = {**self.signals, "parameter": given | controls, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
         other._symbols, other.discrete, other.closed = dict(self._symbols), False, False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
@@ -307,8 +297,7 @@ class Model:
                 f"{self.name} does not say how {', '.join(map(repr, missing)) or 'it'} moves; "
                 "call its rates(…), or next(…) of a discrete model"
             )
-        empty = ca.SX(0, 1)
-        equations = ca.vertcat(empty, *self._equations.values())
+        equations = ca.vertcat(ca.SX(0, 1), *self._equations.values())
         unknown = self.size("algebraic")
         if equations.numel() != unknown:
             raise InputError(
@@ -319,7 +308,7 @@ class Model:
         return Moves(
             ca.Function("rate", arguments, [ca.vertcat(*(self._rates[name] for name in states))]),
             ca.Function("equations", arguments, [equations]),
-            ca.Function("outputs", arguments, [ca.vertcat(empty, *self._outputs.values())]),
+            ca.Function("outputs", arguments, [self.stacked("output")]),
         )
 
     @property
@@ -328,19 +317,24 @@ class Model:
         kinds = ("state", "algebraic", "control", "parameter")
         return [*(self.stacked(kind) for kind in kinds), self.time]
 
-    def _declare(self, kind: str, signal: Signal) -> Any:
+    def _declare(self, kind: str, signal: Signal, value: Any = None, numbers: Any = None) -> Any:
         if kind == "parameter" and signal.name in ("x0", "guess"):
             raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
-        self._new(signal.name)
+        if signal.name in self._symbols or signal.name == "time":
+            raise InputError(f"{self.name} has {signal.name!r} already; give each its own name")
         self._forget(kind)
         self.signals[kind][signal.name] = signal
-        self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
-        return self._symbols[signal.name]
+        if kind == "parameter":
+            self.values[signal.name] = numbers
+        symbols = ca.SX.sym(signal.name, signal.size) if value is None else value
+        self._symbols[signal.name] = symbols
+        return symbols
 
-    def _signal(self, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any) -> Any:
-        """A signal; limits may be expressions of parameters, which are evaluated as declared."""
-        values: list[Any] = [lower, upper]
-        moved: list[Any] = [None, None]
+    def _limited(
+        self, kind: str, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any
+    ) -> Any:
+        """Declare what has limits, of which expressions are evaluated at declared parameters."""
+        values, moved = [lower, upper], [None, None]
         for k, (side, given) in enumerate((("lower", lower), ("upper", upper))):
             if isinstance(given, ca.SX) and not given.is_constant():
                 own = {n: s for n, s in self.signals["parameter"].items() if not s.varying}
@@ -352,12 +346,8 @@ class Model:
                 moved[k] = ca.vec(expression(given, f"{side} of {name!r}", [symbols], unknown))
                 p = np.concatenate([np.zeros(0), *(self.values[n] for n in own)])
                 values[k] = ca.Function("limit", [symbols], [ca.densify(moved[k])])(p).full()
-        signal = Signal.of(name, size, *values, *rest, **more)
-        return replace(signal, moved=(moved[0], moved[1]))
-
-    def _new(self, name: str) -> None:
-        if name in self._symbols or name in self._outputs or name == "time":
-            raise InputError(f"{self.name} has {name!r} already; give each its own name")
+        signal = Signal.of(name, size, *values, *rest, **more, moved=tuple(moved))
+        return self._declare(kind, signal)
 
     def _move(self, named: Mapping[str, Any], *, discrete: bool) -> None:
         self._forget()
@@ -378,7 +368,7 @@ class Model:
         return expression(value, what, self.arguments, unknown)
 
     def _forget(self, kind: str = "") -> None:
-        if self.closed and kind != "parameter":
+        if self.closed and kind not in ("parameter", "output"):
             raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
         self.__dict__.pop("moves", None)
         self.__dict__.pop("limiting", None)

@@ -11,13 +11,13 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.control.laying import Laid, lay_out
+from casadi_hybrid.control.laying import Laid, lay_out, lay_phase
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.storing import renumbered
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_of, start_values, with_numbers
+from casadi_hybrid.control.starting import refuse_guessed, start_of, start_values
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ class OptimalControl(Statement):
     @cached_property
     def laid(self) -> Laid:
         """The program with the functions that read it, made at the first use."""
-        laid = lay_out(self)
-        self.closed = self.model.closed = True
-        return laid
+        return lay_out(self.name, self.prefixed, lambda to: {"": lay_phase(self, to)})[""]
 
     @property
     def program(self) -> Program:
@@ -91,11 +89,13 @@ class OptimalControl(Statement):
                 :meth:`guess`'s by default.
             **parameters: of the model and of the problem, by name.
         """
-        return start_values(self, self.laid, x0, time, guess, parameters)
+        return self.with_numbers(x0, time, parameters, {} if guess is None else guess)
 
-    def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
-        """Return the program as :meth:`numbers` does, but with the start that it has."""
-        return with_numbers(self, self.laid, x0, time, parameters)[0]
+    def with_numbers(
+        self, x0: Any, time: float, parameters: Mapping[str, Any], guess: Any = None
+    ) -> Program:
+        """Return the program as :meth:`numbers` does; without a guess it keeps its start."""
+        return start_values(self, self.program, x0, time, guess, parameters)
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -170,7 +170,7 @@ class OptimalControl(Statement):
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        return Solution.of(self, self.laid, program, *point_of(found), dict(stats), explanation)
+        return Solution.of(self, self.laid, program, **ended(found, stats, explanation))
 
 
 def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
@@ -191,7 +191,7 @@ def solved(
     return found, stats, "" if stats["success"] else str(solver.explain())
 
 
-def point_of(found: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    """Return x, lam_x and lam_g of CasADi's outputs."""
-    x, lam_x, lam_g = (np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g"))
-    return x, lam_x, lam_g
+def ended(found: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, Any]:
+    """Return x, lam_x and lam_g of CasADi's outputs, with how a solver ended."""
+    point = {key: np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g")}
+    return {**point, "stats": dict(stats), "explanation": explanation}

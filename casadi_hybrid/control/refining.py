@@ -256,31 +256,31 @@ def _elsewhere(old: _Mesh, new: _Mesh) -> str:
     """
     at = np.union1d(old.ocp.fractions, new.ocp.fractions)
     before, after = (sampled(mesh.solution, at) for mesh in (old, new))
-    states, model = old.solution.values, old.ocp.model
-    compared = [
-        (name, np.abs(after[name] - before[name]), states[name], signal.scale, signal.unit)
+    states, model, free = old.solution.values, old.ocp.model, old.ocp.free_duration
+    compared = {
+        name: (after[name] - before[name], states[name], signal.scale, signal.unit)
         for name, signal in model.signals["state"].items()
-    ]
-    if old.ocp.free_duration is not None:
-        gap = np.full((1, at.size), abs(new.solution.duration - old.solution.duration))
-        times = old.solution.times[None]
-        scale = np.atleast_1d(old.ocp.free_duration.guess)
-        compared.append(("duration", gap, times, scale, model.time_unit))
-    worst, said = 1.0, ""
-    for name, gap, rows, scale, unit in compared:
+    }
+    if free is not None:
+        gap = np.full((1, at.size), new.solution.duration - old.solution.duration)
+        times, scale = old.solution.times[None], np.atleast_1d(free.guess)
+        compared["duration"] = (gap, times, scale, model.time_unit)
+    far = {}
+    for name, (gap, rows, scale, _) in compared.items():
         allowed = _APART * np.abs(np.diff(rows)).max() + 10.0 * old.round.error * scale[:, None]
-        far = gap / allowed
-        entry, k = np.unravel_index(int(np.argmax(far)), far.shape)
-        if far[entry, k] > worst:
-            worst = far[entry, k]
-            when = old.solution.times[0] + at[k] * old.solution.duration
-            said = (
-                f"the solver went to another trajectory: {entry_name(name, int(entry), gap)} is "
-                f"{in_unit(gap[entry, k], unit)} away at {in_unit(when, model.time_unit)}, the "
-                f"objective {new.round.objective:.6g} instead of {old.round.objective:.6g}. The "
-                "one before is kept; follow=True takes the other."
-            )
-    return said
+        far[name] = np.abs(gap) / allowed
+    name = max(far, key=lambda name: far[name].max())
+    entry, k = np.unravel_index(int(np.argmax(far[name])), far[name].shape)
+    if not far[name][entry, k] > 1.0:
+        return ""
+    gap, *_, unit = compared[name]
+    when = old.solution.times[0] + at[k] * old.solution.duration
+    return (
+        f"the solver went to another trajectory: {entry_name(name, int(entry), gap)} is "
+        f"{in_unit(abs(gap[entry, k]), unit)} away at {in_unit(when, model.time_unit)}, the "
+        f"objective {new.round.objective:.6g} instead of {old.round.objective:.6g}. The one "
+        "before is kept; follow=True takes the other."
+    )
 
 
 def _in_the_way(solution: Solution) -> str:

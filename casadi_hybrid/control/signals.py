@@ -252,15 +252,10 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     if np.isnan(values).any():
         raise NumberError(f"{what} has a NaN")
     shape = values.shape
-    flat = shape == (size * columns,) and 1 in (size, columns)
-    if shape == (size, columns) or flat:
-        return np.array(values).reshape(size, columns)
-    if values.ndim == 1:  # of one row of all columns it is flat
-        values = values[:, None]
+    if values.ndim < 2:  # of one row of all columns it is flat
+        values = values.reshape((1, columns) if size == 1 and shape == (columns,) else (-1, 1))
     if values.ndim == 2 and values.shape[0] in (1, size) and values.shape[1] in (1, columns):
-        return np.broadcast_to(values, (size, columns)).astype(float)
-    if values.ndim == 0:
-        return np.full((size, columns), float(values))
+        return np.broadcast_to(values, (size, columns)).copy()
     forms = ["a number"]
     if size > 1:
         forms.append(f"{size} numbers")

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
     from casadi_hybrid.control.reading.sensing import Slopes
 
 
+@dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a solve ended, as the solver's ``stats`` say, and its figure."""
+    """What a solver found and how it ended, as its ``stats`` say, and its figure."""
 
-    stats: Mapping[str, Any]
+    program: Program = field(repr=False)
+    x: Array = field(repr=False)
+    lam_x: Array = field(repr=False)
+    lam_g: Array = field(repr=False)
+    objective: float
+    stats: Mapping[str, Any] = field(repr=False)
+    explanation: str = ""
 
     @property
     def success(self) -> bool:
@@ -105,7 +112,7 @@ class Solution(Ended):
 
     Attributes:
         ocp: the problem.
-        laid: its functions.
+        laid, dense: its functions, and the trajectories as functions of time.
         program: with the numbers of the solve.
         x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
         objective: f, the sum of the costs.
@@ -118,16 +125,10 @@ class Solution(Ended):
 
     ocp: Statement = field(repr=False)
     laid: Laid = field(repr=False)
-    program: Program = field(repr=False)
-    x: Array = field(repr=False)
-    lam_x: Array = field(repr=False)
-    lam_g: Array = field(repr=False)
-    objective: float
+    dense: Dense = field(repr=False)
     times: Array = field(repr=False)
     values: Mapping[str, Array] = field(repr=False)
     costs: Mapping[str, float]
-    stats: Mapping[str, Any] = field(repr=False)
-    explanation: str = ""
 
     def __str__(self) -> str:
         """Whether it is a solution, what it costs, and what is wrong with it between grid points.
@@ -141,29 +142,26 @@ class Solution(Ended):
         free = [name for name in self.ocp.model.signals["state"] if name not in fixed]
         if self.ocp.fixed and free:  # perhaps forgotten in initial(…)
             said += f"\nfree at the start: {', '.join(free)}"
-        wrong = [measures.warning(self.exceeded, self.ocp.method)]
+        wrong = [self.cautions]
         if not self.success:
             wrong = [self.another_guess, self.explanation]
         return "\n".join(filter(None, (said, *wrong)))
 
+    __repr__ = __str__
+
     @classmethod
-    def of(
-        cls, ocp: Statement, laid: Laid, program: Program, x: Array, lam_x: Array, lam_g: Array,
-        stats: Mapping[str, Any], explanation: str = "",
-    ) -> Solution:  # fmt: skip
+    def of(cls, ocp: Statement, laid: Laid, program: Program, x: Array, **more: Any) -> Solution:
         """Read a point of the program."""
-        X, Z, U, _, P, T, costs, Y = (
-            np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)
-        )
         ocp = ocp.limited(program.limits)
-        values = by_names(ocp, X, Z, U, P, Y)
+        dense = Dense(ocp, laid, x, program.p)
+        values = by_names(ocp, dense.X, dense.Z, dense.U, dense.P, dense.Y)
         for name, signal in ocp.model.signals["control"].items():
             if signal.linear:
                 values[name] = program.variables[name].read(x)
         names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
-        found = dict(zip(names, costs.ravel().tolist(), strict=False))
-        return cls(ocp, laid, program, x, lam_x, lam_g, sum(found.values()), T.ravel(), values,
-                   Named(found, "cost"), stats, explanation)  # fmt: skip
+        found = dict(zip(names, dense.costs.ravel().tolist(), strict=False))
+        return cls(ocp, laid, dense, dense.times, values, Named(found, "cost"), program=program,
+                   x=x, objective=sum(found.values()), **more)  # fmt: skip
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
@@ -213,11 +211,6 @@ class Solution(Ended):
         """Of every quantity by name."""
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
-
-    @cached_property
-    def dense(self) -> Dense:
-        """The trajectories as functions of time."""
-        return Dense(self.ocp, self.laid, self.x, self.program.p)
 
     def at(self, times: Any) -> Samples:
         """Return every quantity by name at times of the horizon; see :class:`Dense`.
@@ -284,6 +277,12 @@ class Solution(Ended):
     def exceeded(self) -> tuple[measures.Excess, ...]:
         """The limits that are exceeded between grid points by over 1e-4 of the scale."""
         return measures.exceeded(self.violation())
+
+    @property
+    def cautions(self) -> str:
+        """What the grid points of a solution do not show, in sentences."""
+        beyond = measures.warning(self.exceeded, self.ocp.method)
+        return "\n".join(filter(None, (beyond, checking.coarse(self.dense))))
 
     @property
     def unmet(self) -> list[measures.Excess]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading.checking import targets
@@ -32,10 +31,24 @@ from casadi_hybrid.control.statement import Statement
 
 
 def start_values(
-    ocp: Statement, laid: Laid, x0: Any, time: float, guess: Any, parameters: Mapping[str, Any]
-) -> Program:
-    """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
-    program, initial = with_numbers(ocp, laid, x0, time, parameters)
+    ocp: Statement, program: Program, x0: Any, time: float, guess: Any,
+    parameters: Mapping[str, Any],
+) -> Program:  # fmt: skip
+    """Return the program with these numbers; without a guess it keeps its start."""
+    at = float(column(time, 1, "time")[0])
+    values = _parameters(ocp, parameters, at, program)
+    if "time" in program.parameters:
+        values["time"] = at
+    initial = {  # what is not given stays
+        name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
+    }
+    if x0 is not None:
+        initial |= _initial(ocp, x0)
+    for name, value in initial.items():
+        values[f"initial {name}"] = finite(value, value.size, f"initial {name!r}")
+    program = followed(program.with_parameters(values))
+    if guess is None:
+        return program
     if isinstance(guess, Solution):
         return program.with_x0(start_of(ocp, program, guess)["x0"])
     return program.with_start(_guess(ocp, program, initial, guess))
@@ -52,43 +65,16 @@ def refuse_guessed(ocp: Statement, x0: Any) -> None:
         )
 
 
-def with_numbers(
-    ocp: Statement, laid: Laid, x0: Any, time: float, parameters: Mapping[str, Any]
-) -> tuple[Program, dict[str, Array]]:
-    """Return the program with these numbers but its start, and the initial states by name."""
-    program = laid.program
-    at = float(column(time, 1, "time")[0])
-    values = _parameters(ocp, parameters, at, program)
-    if "time" in program.parameters:
-        values["time"] = at
-    initial: dict[str, Array] = {}
-    if x0 is None or isinstance(x0, Mapping):  # what is not given stays
-        initial = {
-            name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
-        }
-    if x0 is not None:
-        initial |= _initial(ocp, x0)
-    for name, value in initial.items():
-        values[f"initial {name}"] = finite(value, value.size, f"initial {name!r}")
-    return followed(program.with_parameters(values)), initial
-
-
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:
-    states = ocp.model.signals["state"]
-    if not isinstance(x0, Mapping):
-        full = ocp.model.vector("state", x0, "x0")
-        places = ocp.model.places("state")
-        return {name: full[places[name]] for name in ocp.fixed}
-    for name in x0:
-        known(name, states, "state")
-        if name not in ocp.fixed:
+    named = isinstance(x0, Mapping)
+    for name in x0 if named else ():
+        if name in ocp.model.signals["state"] and name not in ocp.fixed:
             raise InputError(
                 f"x0 has {name!r}, which {ocp.name} leaves free at the start; name it in initial(…)"
             )
-    return {
-        name: matrix(value, states[name].size, 1, f"x0[{name!r}]")[:, 0]
-        for name, value in x0.items()
-    }
+    default = np.zeros(ocp.model.size("state")) if named else None
+    full, places = ocp.model.vector("state", x0, "x0", default), ocp.model.places("state")
+    return {name: full[places[name]] for name in (x0 if named else ocp.fixed)}
 
 
 def _parameters(
@@ -96,18 +82,7 @@ def _parameters(
 ) -> dict[str, Any]:
     """The values by block; functions of time at the grid points, also those that were declared."""
     signals, declared, values = ocp.given, ocp.declared, {}
-    times = time + ocp.length * ocp.fractions
-    for name, signal in signals.items():
-        if signal.varying and callable(value := given.get(name, declared[name])):
-            if ocp.free_duration or np.isinf(time):
-                raise InputError(
-                    f"the duration of {ocp.name} or of a phase before it is free, so that the "
-                    f"times of its grid points are not known: the reference {name!r} cannot be a "
-                    "function of time; write it in the model with model.time, or give numbers"
-                )
-            if name not in given:
-                values[name] = spread(value, signal.size, times, f"value of {name!r}")
-    for name, value in given.items():
+    for name in given:
         if name in ("lbx", "ubx", "lbg", "ubg"):
             raise InputError(
                 f"{name!r} is of nlpsol; here limits belong to quantities (lower=, upper=) and to "
@@ -115,15 +90,25 @@ def _parameters(
             )
         if name in ocp.model.signals["state"]:
             raise InputError(f"{name!r} is a state; its initial value is x0={{{name!r}: …}}")
-        signal = known(name, signals, "parameter")
+        known(name, signals, "parameter")
         if name in ocp.lagged and name not in program.parameters:
             raise InputError(f"{name!r} is the last control of the phase before; give it the first")
         if name in ocp.freed:
             raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")
-        if signal.varying:
-            values[name] = spread(value, signal.size, times, f"value of {name!r}")
-        else:
-            values[name] = matrix(value, signal.size, 1, f"value of {name!r}")
+    times = time + ocp.length * ocp.fractions
+    for name, signal in signals.items():
+        value, what = given.get(name, declared[name]), f"value of {name!r}"
+        timed = signal.varying and callable(value)
+        if timed and (ocp.free_duration or np.isinf(time)):
+            raise InputError(
+                f"the duration of {ocp.name} or of a phase before it is free, so that the times of "
+                f"its grid points are not known: the reference {name!r} cannot be a function of "
+                "time; write it in the model with model.time, or give numbers"
+            )
+        if signal.varying and (timed or name in given):
+            values[name] = spread(value, signal.size, times, what)
+        elif name in given:
+            values[name] = matrix(value, signal.size, 1, what)
     for name in ocp.lacking(given):  # after the names that are not known: one may be misspelt
         raise LackingError(
             f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "
@@ -181,7 +166,8 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
     integral.
     """
     old = solution.program
-    alike = _shapes(old) == _shapes(program)
+    alike = all(_shapes(getattr(old, of)) == _shapes(getattr(program, of))
+                for of in ("variables", "constraints"))  # fmt: skip
     if alike and np.array_equal(solution.ocp.fractions, ocp.fractions):
         return {"x0": solution.x, "lam_x0": solution.lam_x, "lam_g0": solution.lam_g}
     had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
@@ -195,21 +181,16 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
     middles = (fractions[:-1] + fractions[1:]) / 2
     k = np.searchsorted(before, middles, side="right") - 1
     ratio = np.diff(fractions) / np.diff(before)[k]
+    k, ratio = np.append(k, before.size - 1), np.append(ratio, ratio[-1])  # and the last point
 
     def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
-        blocks: Mapping[str, Block] = getattr(program, of)
-        for name, block in blocks.items():
-            source = getattr(old, of).get(name)
-            if source is None or _shape(source) != _shape(block):
-                continue
+        blocks, sources = getattr(program, of), getattr(old, of)
+        for name, _ in _shapes(blocks).items() & _shapes(sources).items():
+            block, source = blocks[name], sources[name]
             rows = values[source.where].reshape(source.shape, order="F")
             if block.stride:
-                stride = block.stride
-                columns = np.arange(block.shape[1])
-                last = columns >= fractions[:-1].size * stride
-                at = np.minimum(columns // stride, k.size - 1)
-                of_old = np.where(last, source.shape[1] - 1, k[at] * stride + columns % stride)
-                rows = rows[:, np.minimum(of_old, source.shape[1] - 1)]
+                at, point = np.divmod(np.arange(block.shape[1]), block.stride)
+                rows = rows[:, np.minimum(k[at] * block.stride + point, source.shape[1] - 1)]
                 if dual and name not in ("dynamics", "continuity") and block.shape[1] > 1:
                     rows = rows * ratio[at]
             found[block.where] = rows.ravel(order="F")
@@ -234,13 +215,6 @@ def sampled(solution: Solution, fractions: Array) -> Mapping[str, Array]:
     return dense.samples(*dense.locate(np.clip(times, *solution.times[[0, -1]]))).rows
 
 
-def _shapes(program: Program) -> list[dict[str, tuple[int, int]]]:
+def _shapes(blocks: Mapping[str, Block]) -> dict[str, tuple[int, int]]:
     """What does not depend on the mesh: names, entries and points an interval of the blocks."""
-    return [
-        {name: _shape(block) for name, block in blocks.items()}
-        for blocks in (program.variables, program.constraints)
-    ]
-
-
-def _shape(block: Block) -> tuple[int, int]:
-    return block.shape[0], block.stride
+    return {name: (block.shape[0], block.stride) for name, block in blocks.items()}

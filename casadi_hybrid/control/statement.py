@@ -74,8 +74,7 @@ class Statement:
             self.length = positive(duration, "duration")
         self.intervals = count(intervals, "intervals", at_least=1)
         self.method: Method = MultipleShooting() if method is None else method
-        calls = (getattr(self.method, call, None) for call in ("begin", "connect"))
-        if isinstance(self.method, type) or not all(map(callable, calls)):
+        if isinstance(self.method, type) or not callable(getattr(self.method, "connect", None)):
             raise InputError(
                 "method must be MultipleShooting(), SingleShooting() or Collocation(), got "
                 f"{method!r}"
@@ -270,13 +269,11 @@ class Statement:
         parts = {"integral": integral, "sum": sum, "start": start, "end": end}
         if all(part is None for part in parts.values()):
             raise InputError(f"{name!r} costs nothing; give integral, sum, start or end")
-        parts = {
-            key: self.own_expression(0 if part is None else part, f"{key} of {name!r}")
-            for key, part in parts.items()
-        }
-        for key, part in parts.items():
+        for key, given in parts.items():
+            part = self.own_expression(0 if given is None else given, f"{key} of {name!r}")
             if part.numel() != 1:
                 raise InputError(f"{key} of {name!r} must be a scalar, it has {part.numel()}")
+            parts[key] = part
         self.costs.append(Cost(name, **parts))
 
     def path(

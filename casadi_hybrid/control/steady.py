@@ -91,18 +91,17 @@ def steady(
     signals = model.unknowns
     for name, value in by_name(guess, "guess").items():
         start[name] = column(value, known(name, signals, "quantity").size, f"guess of {name!r}")
-    lower, upper = ({name: getattr(signal, side).copy() for name, signal in signals.items()}
-                    for side in ("lower", "upper"))  # fmt: skip
-    for name, value in fixed.items():
-        given = np.broadcast_to(numbers(value, name).ravel(), known(name, signals, "quantity").size)
-        there = ~np.isnan(given)
-        for side in (lower, upper, start):
-            side[name] = np.where(there, given, side[name])
+    for name in fixed:
+        known(name, signals, "quantity")
     assembly, units = Assembly(model.name, ca.SX), {name: s.unit for name, s in signals.items()}
-    of = {
-        name: assembly.variable(name, s.size, [0], lower=lower[name], upper=upper[name],
-                                start=start[name], scale=s.scale) for name, s in signals.items()
-    }  # fmt: skip
+    of: dict[str, Any] = {}
+    for name, s in signals.items():
+        given = np.broadcast_to(numbers(fixed.get(name, np.nan), name).ravel(), s.size)
+        begin, lower, upper = (np.where(np.isnan(given), side, given)
+                               for side in (start[name], s.lower, s.upper))  # fmt: skip
+        of[name] = assembly.variable(name, s.size, [0], lower=lower, upper=upper, start=begin,
+                                     scale=s.scale)  # fmt: skip
+        assembly.cost += 0.5 * ca.sumsqr((of[name] - begin) / s.scale)
     x, a, u = (ca.vertcat(ca.SX(0, 1), *(of[name] for name in model.signals[k])) for k in KINDS)
     moved = model.moves.rate(x, a, u, p, time) - (x if model.discrete else 0)
     word, per = ("change", "") if model.discrete else ("rate", f"/{model.time_unit}")
@@ -113,8 +112,6 @@ def steady(
     if model.size("algebraic"):
         rows = model.moves.equations(x, a, u, p, time)
         assembly.constrain("equations", rows, [0], entries=model.equation_names)
-    away = ca.vertcat(*((of[name] - start[name]) / s.scale for name, s in signals.items()))
-    assembly.cost = 0.5 * ca.sumsqr(away)
     program = assembly.build()
     names = named(program, units)
     for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow

@@ -144,7 +144,7 @@ class DiscreteMap:
         return ca.Function("step", symbols, [after, ca.SX(0, 1), z])
 
 
-def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator) -> Any:
+def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator | None = None) -> Any:
     """Return the step of a model: a discrete one's own, the one given, IDAS of a DAE, another."""
     if step is None:
         step = Integrator("idas") if model.size("algebraic") else otherwise

@@ -87,7 +87,7 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
     begins, cores = range(0, len(rows), piece), list[Core]()
     try:
         for _ in range(min(threads, len(begins))):
-            core = engine.core(bounds, limits)
+            core = engine.core(bounds, limits, repeated=True)
             core.limit(limits)
             core.begin()
             cores.append(core)

@@ -21,6 +21,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     ARRIVED,
     COMPILED,
     INTERPRETED,
+    LISTED_AFTER,
     STAGED,
     Compiled,
     forms_of,
@@ -70,6 +71,8 @@ class Core:
         limits: tolerances and limits of the solves.
         evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
         alone: whether by composite steps alone.
+        repeated: whether many solves are to come; else a warm start shows it, or how often the
+            functions were evaluated.
 
     Attributes:
         plan, limits, alone: as given.
@@ -98,6 +101,7 @@ class Core:
         limits: Limits,
         evaluate: int | None,
         alone: bool = False,
+        repeated: bool = False,
     ) -> None:
         data = plan.data
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
@@ -123,7 +127,7 @@ class Core:
         self._evaluate, self.called = evaluate, (INTERPRETED, "")
         self.awaited: Compiled | None = None
         self._functions = C.hybrid_functions(now=ct.cast(library.hybrid_now, c_void_p))
-        self._bind(library, problem)
+        self._bind(library, problem, repeated)
         self._limited: Limits | None = None
         self.sided = self.busy = False
         self.raised: BaseException | None = None
@@ -158,7 +162,7 @@ class Core:
         self.data.inputs[:] = [*map(address, self.ordered)]
         self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
 
-    def _bind(self, library: Any, problem: Problem) -> None:
+    def _bind(self, library: Any, problem: Problem, repeated: bool) -> None:
         """Have C call the functions of the problem."""
         functions, data, lists = problem.functions, self.plan.data, None
         if self._evaluate is None:
@@ -166,7 +170,8 @@ class Core:
             self.python = PythonFunctions(functions, sizes, self._end)
             self._call_by(self.python.first, self.python.second)
         else:
-            lists, self.awaited = forms_of(problem)
+            lists, self.awaited = forms_of(problem, repeated)
+        self._unlisted, self._evaluations = self.python is None and not repeated, 0
         if lists is not None:
             self._serve(lists, STAGED)
         elif self._evaluate is not None:
@@ -210,7 +215,15 @@ class Core:
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the solves to come; called before each, so it is no part of one."""
-        awaited = self.awaited
+        awaited, problem = self.awaited, self._problem()
+        if self._unlisted and problem is not None:
+            self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
+            multipliers = self.inputs["lam_x0"].any() or self.inputs["lam_g0"].any()
+            warm = self.sided or multipliers or any(self.matrices[-2:])
+            self._unlisted = not warm and self._evaluations < LISTED_AFTER
+            lists, _ = forms_of(problem, repeated=not self._unlisted)
+            if lists is not None and self.called[0] == INTERPRETED:
+                self._serve(lists, STAGED)
         if awaited is not None and awaited.code is not None:
             self._serve(awaited.code, COMPILED)
             self.awaited = None
@@ -242,7 +255,7 @@ class Core:
         With ``matrices`` it is called by CasADi, which makes its matrices of the outputs and reads
         inputs from the ``ca.DM`` to which :attr:`matrices` points, where it does.
         """
-        if limits is not self._limited or self.awaited is not None:  # seldom
+        if limits is not self._limited or self._unlisted or self.awaited is not None:  # seldom
             self.limit(limits)
         self.begin(look)
         outputs: dict[str, ca.DM] = {}
@@ -392,7 +405,9 @@ class Engine:
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
-    def core(self, bounds: Bounds, limits: Limits, alone: bool = False) -> Core:
+    def core(
+        self, bounds: Bounds, limits: Limits, alone: bool = False, repeated: bool = False
+    ) -> Core:
         """The solver for bounds of these kinds; another one while that is in use."""
         problem = self._problem()
         assert problem is not None  # whoever asks has it
@@ -403,7 +418,7 @@ class Engine:
         ]  # fmt: skip
         found = next((one for one in fit if not one.busy), None)
         if found is None:
-            found = Core(self.library, problem, plan, limits, self.evaluate, alone)
+            found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
             self._made(found)
             others = [one for one in self.cores if one not in fit]
             self.cores = [found, *fit, *others[: _KINDS - 1]]

@@ -130,7 +130,7 @@ class Pool:
 
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
-        found = self._engines[k].core(bounds, self._limits)
+        found = self._engines[k].core(bounds, self._limits, repeated=True)
         found.limit(self._limits)
         slot, awaited = self._slots[k], found.awaited
         slot.adapter = ct.addressof(found.data)

@@ -153,7 +153,7 @@ def _sizes(problem: Problem) -> Vector:
     """
     if not problem.m:
         return np.zeros(0)
-    first, (lists, _) = problem.functions.first, forms_of(problem)
+    first, (lists, _) = problem.functions.first, forms_of(problem, repeated=False)
     point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
     values = np.zeros(first.nnz_out())
     with suppress(RuntimeError):  # of a function of the problem that raises

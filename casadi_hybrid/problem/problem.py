@@ -266,7 +266,9 @@ class Problem:
         functions = self.functions
         if functions.assemblies is not None:
             return not functions.assemblies[1].depends_on(1)
-        return bool(functions.first.jac_sparsity(3, 0).nnz() == 0)
+        inputs = functions.first.mx_in()
+        jacobian = functions.first.call(inputs, False, True)[3]  # the pattern may take a second
+        return not ca.depends_on(jacobian, inputs[0])
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:

@@ -157,13 +157,11 @@ class Answer(Ending):
 
     def worst(self) -> str:
         """The name of the bound that is violated most, empty where all hold exactly."""
-        of_x, of_g = map(np.abs, self.violations())
-        largest = max(of_x.max(initial=0.0), of_g.max(initial=0.0))
-        if not largest > 0.0:  # (false for NaN as well)
+        of_x, of_g = self.violations()
+        size = np.abs(np.append(of_g, of_x))
+        if not size.max(initial=0.0) > 0.0:  # (false for NaN as well)
             return ""
-        if of_g.max(initial=0.0) == largest:
-            return self.constraint_names[int(np.argmax(of_g))]
-        return self.variable_names[int(np.argmax(of_x))]
+        return (*self.constraint_names, *self.variable_names)[int(np.argmax(size))]
 
 
 def altered(result: Known, **others: Any) -> Known:

@@ -47,17 +47,13 @@ class Method(Protocol):
     @property
     def label(self) -> str:
         """Name for tables."""
-        ...
 
     @property
     def limits(self) -> Limits:
         """The defaults."""
-        ...
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
         """Why it cannot solve this problem within these bounds, in a sentence; empty if it can."""
-        ...
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Solve."""
-        ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -80,32 +80,23 @@ class Watch:
     _rows: list[tuple[Any, ...]] = field(default_factory=list)
     _times: list[float] = field(default_factory=list)
     _log: IterationLog | None = None
-    _shown: IterationRecord | None = None
+    _view: View | None = None
 
     @property
     def silent(self) -> bool:
         """Whether nobody is told of an iterate before the solve has ended."""
         return self.callback is None and not self.log
 
-    def see(self, view: View) -> None:
-        """Record an iterate, log it and ask the callback.
+    def see(self, view: View) -> bool:
+        """Record an iterate, log it and ask the callback; whether that wants the solve to end.
 
         Steps on an active set count, but only their end is an iterate, and where they lead nowhere
         none is: the iterate before is recorded again for each of them, with steps of length zero.
         """
         t, *numbers, elapsed = view.row
         self.hold(int(t) - 1, elapsed)
-        row: tuple[Any, ...] = (int(t), *numbers)
-        known = dict(zip(LISTED, row, strict=True))
-        self._shown = IterationRecord(
-            **known, restoration=view.restoring,
-            x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
-        )  # fmt: skip
-        self._show(row, elapsed)
-
-    def look(self, view: View) -> bool:
-        """The same; whether the callback has asked to end the solve."""
-        self.see(view)
+        self._view = view
+        self._show((int(t), *numbers), elapsed)
         return self.stop
 
     def hold(self, until: int, elapsed: float | None = None) -> None:
@@ -125,9 +116,11 @@ class Watch:
         """Keep the row; log and hand on the record with its numbers."""
         self._rows.append(row)
         self._times.append(elapsed)
-        if self._shown is None or self.silent:
+        if self._view is None or self.silent:
             return
-        record = replace(self._shown, **self._known, elapsed=elapsed)
+        _, *arrays, restoring = self._view
+        vectors: dict[str, Any] = dict(zip(("x", "g", "lam_x", "lam_g"), arrays, strict=True))
+        record = IterationRecord(**self._known, restoration=restoring, **vectors, elapsed=elapsed)
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)

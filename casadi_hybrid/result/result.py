@@ -38,12 +38,8 @@ class Result(Answer):
             f"Stopped after {self.iterations} iterations: {self.stop.value}.",
             f"The point: {self.point.value}.",
         ]
-        lines = [
-            f"The objective: f(x) = {self.f:.10g}."
-            if np.isfinite(self.f)
-            else "The objective is not known there.",
-            f"Residuals: {', '.join(kinds)}.",
-        ]
+        value = f": f(x) = {self.f:.10g}" if np.isfinite(self.f) else " is not known there"
+        lines = [f"The objective{value}.", f"Residuals: {', '.join(kinds)}."]
         if self.hessian != EXACT:
             lines.append(f"The Hessian: {MEANING[self.hessian]}.")
         undefined = self._undefined_start()

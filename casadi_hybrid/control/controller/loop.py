@@ -14,15 +14,13 @@ from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
-from casadi_hybrid.control.predictive.plan import Plan
+from casadi_hybrid.control.predictive.plan import SAME, Plan
 from casadi_hybrid.control.predictive.problem import Problem, prices, violations
 from casadi_hybrid.control.predictive.spare import Spare
 from casadi_hybrid.control.program import Program
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
-
-_EVEN = 1e-9
 
 
 def exported(
@@ -45,12 +43,12 @@ def exported(
     problem, limits = answers.search.problem, answers.limits
     ocp = problem.nominal
     lengths = ocp.length * np.diff(ocp.fractions)
-    if ocp.free_duration is not None or float(np.ptp(lengths)) > _EVEN * lengths[0]:
+    if ocp.free_duration is not None or float(np.ptp(lengths)) > SAME * lengths[0]:
         raise InputError(
             f"{problem.name} has a free duration or uneven intervals; the plan of an exported "
             "controller moves on by one interval a step. Export the problem itself: ocp.export(…)"
         )
-    if period is not None and abs(period - lengths[0]) > _EVEN * lengths[0]:
+    if period is not None and abs(period - lengths[0]) > SAME * lengths[0]:
         raise InputError(
             f"period is {period:g}, an interval {lengths[0]:g}; an exported controller makes a "
             "step an interval"

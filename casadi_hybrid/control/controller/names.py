@@ -32,34 +32,21 @@ class Quantity:
     name: str
     word: str
     at: int
-    rows: int
-    columns: int
+    count: int
     unit: str
     kind: str
 
-    @property
-    def count(self) -> int:
-        """How many numbers it has."""
-        return self.rows * self.columns
 
-    @property
-    def member(self) -> str:
-        """As a member of a structure."""
-        sizes = f"[{self.count}]" if self.count > 1 else ""
-        return f"    double {self.word}{sizes};" + (f" /* {self.unit} */" if self.unit else "")
-
-
-def quantities(rows: Sequence[tuple[str, int, int, str, str]], what: str) -> list[Quantity]:
-    """The rows (name, rows, columns, unit, kind) with names of C, one each, and places."""
+def quantities(rows: Sequence[tuple[str, int, str, str]], what: str) -> list[Quantity]:
+    """The rows (name, count, unit, kind) with names of C, one each, and places."""
     made: list[Quantity] = []
-    for name, size, columns, unit, kind in rows:
+    for name, count, unit, kind in rows:
         word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower()
         if not word or word[0].isdigit() or word in _KEYWORDS:
             word = f"{what}_{word}".rstrip("_")
         if same := [other.name for other in made if other.word == word]:
             raise InputError(f"{name!r} and {same[0]!r} are both {word!r} in C; rename one")
-        at = made[-1].at + made[-1].count if made else 0
-        made.append(Quantity(name, word, at, size, columns, unit, kind))
+        made.append(Quantity(name, word, total(made), count, unit, kind))
     return made
 
 
@@ -70,7 +57,9 @@ def total(of: Sequence[Quantity]) -> int:
 
 def members(of: Sequence[Quantity]) -> str:
     """The members of their structure."""
-    return "\n".join(quantity.member for quantity in of)
+    words = (f"{q.word}[{q.count}]" if q.count > 1 else q.word for q in of)
+    units = (f" /* {q.unit} */" if q.unit else "" for q in of)
+    return "\n".join(f"    double {word};{unit}" for word, unit in zip(words, units, strict=True))
 
 
 def enumeration(of: Sequence[Quantity], prefix: str) -> str:
@@ -115,7 +104,7 @@ class LimitsInC:
             for side, value in zip(_SIDES, limits.now(name), strict=True)
             if np.isfinite(getattr(declared, side)).any() and not getattr(declared, "less", False)
         }
-        rows = [(f"{name} {side}", value.size, 1, limits.declared[name].unit, "limit")
+        rows = [(f"{name} {side}", value.size, limits.declared[name].unit, "limit")
                 for (name, side), value in now.items()]  # fmt: skip
         self.members: list[Quantity] = quantities(rows, "limit")
         self.values: Array = np.concatenate([*now.values(), np.zeros(0)])

@@ -70,7 +70,7 @@ class Ahead:
             "ahead_p": table(of), "ahead_p_count": len(of),
             "ahead_places": max(1, len(of)),
             "ahead_values": table([float(v) for v in values]),
-            "ahead_scales": table([float(v) for v in scales]),
+            "ahead_scales": table(scales),
             **_work(self.function, "ahead"),
         }  # fmt: skip
 
@@ -124,8 +124,9 @@ class Softened:
             raise AssertionError("the softened problem has other parameters")
         x = common(program.variables, own.variables)
         g = common(program.constraints, own.constraints)
-        labels = dict.fromkeys(label for label, _ in self.amounts)
-        names = quantities([(label, 1, 1, "", "") for label in labels], "limit")
+        of, blocks = zip(*self.amounts, strict=True)
+        sizes = [block.where.size for block in blocks]
+        names = quantities([(label, 1, "", "") for label in dict.fromkeys(of)], "limit")
         at = {quantity.name: quantity.at for quantity in names}
         return {
             "common_x": x.shape[1], "hard_x": table(x[0]), "soft_x": table(x[1]),
@@ -136,11 +137,8 @@ class Softened:
             "violations": len(names), "violated_names": [q.name for q in names],
             "violated_words": [q.word.upper() for q in names],
             "was_soft": table(quantity.name in self.before for quantity in names),
-            "amounts": sum(block.where.size for _, block in self.amounts),
-            "amount_x": table(np.concatenate([block.where for _, block in self.amounts])),
-            "amount_scale": table(
-                np.concatenate([block.scale.ravel(order="F") for _, block in self.amounts]).tolist()
-            ),
-            "amount_of": table(np.repeat([at[label] for label, _ in self.amounts],
-                                         [block.where.size for _, block in self.amounts])),
+            "amounts": sum(sizes),
+            "amount_x": table(np.concatenate([b.where for b in blocks])),
+            "amount_scale": table(np.concatenate([b.scale.ravel(order="F") for b in blocks])),
+            "amount_of": table(np.repeat([at[label] for label in of], sizes)),
         }  # fmt: skip

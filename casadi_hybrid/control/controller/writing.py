@@ -131,7 +131,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     states, controls = ocp.model.signals["state"], ocp.model.signals["control"]
     inputs = _inputs(law)
     outputs = quantities(
-        [(name, s.size, 1, s.unit, "control") for name, s in controls.items()], "control"
+        [(name, s.size, s.unit, "control") for name, s in controls.items()], "control"
     )
     limits = LimitsInC(law.limits)
     place = {quantity.name: quantity for quantity in inputs}
@@ -149,12 +149,11 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     by_interval = [block.where.reshape(block.shape, order="F") for block in blocks]
     control_x = np.concatenate([np.concatenate([w[:, k] for w in by_interval]) for k in range(N)])
     shown = list(program.variables.items())
-    readable = quantities([(name, *b.shape, "", "") for name, b in shown], "variable")
+    readable = quantities([(name, b.where.size, "", "") for name, b in shown], "variable")
     values = np.zeros(total(inputs))
     places = _from(law, place, values.size, outputs)
-    for i, source in enumerate(places):
-        if 0 <= source < values.size:
-            values[source] = program.p[i]
+    known = (places >= 0) & (places < values.size)
+    values[places[known]] = program.p[known]
     later = after(program.variables, program.n), after(program.constraints, program.m)
     if not law.shifted:
         later = np.arange(program.n), np.arange(program.m)
@@ -187,21 +186,19 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         ),
         "max_time": number(law.deadline), "timed": "time" in place,
         "time_at": place["time"].at if "time" in place else -1,
-        "from": table(places or [-1]),
+        "from": table(places if places.size else [-1]),
         "start_x": table([s[0] for s in starts]), "start_of": table([s[1] for s in starts]),
-        "start_scale": table([float(s[2]) for s in starts]),
+        "start_scale": table([s[2] for s in starts]),
         "start_violated": table(exceeded),
-        "control_x": table(control_x), "control_scale": table(scales.tolist()),
+        "control_x": table(control_x), "control_scale": table(scales),
         **{f"control_{side}": table(limits.of_controls(controls, side))
            for side in ("lower", "upper")},
-        "default": table(law.default.tolist()), "after_x": table(later[0]),
+        "default": table(law.default), "after_x": table(later[0]),
         "after_g": table(later[1]),
         "read_begin": table(np.cumsum([0, *(q.count for q in readable)])),
         "read_places": program.n, "read_x": table(np.concatenate([b.where for _, b in shown])),
-        "read_scale": table(
-            np.concatenate([b.scale.ravel(order="F") for _, b in shown]).tolist()
-        ),
-        "written": structure(by_word(inputs, values)), "applied": table(law.applied.tolist()),
+        "read_scale": table(np.concatenate([b.scale.ravel(order="F") for _, b in shown])),
+        "written": structure(by_word(inputs, values)), "applied": table(law.applied),
         "tolerance": number(law.tolerance),
         "first_input": inputs[0].word, "first_unit": inputs[0].unit or "its unit",
         "first_output": outputs[0].word, "first_output_unit": outputs[0].unit or "its unit",
@@ -226,9 +223,8 @@ def _memory(
     law: Law, written: Export, relaxed: Export | None, words: Mapping[str, Any]
 ) -> list[tuple[str, int]]:
     """Of a controller on this machine: doubles, and whole numbers rounded up to eight bytes."""
-    memories, numbers = [written.memory], words["plan_places"] + words["outputs"] + 1
-    numbers += words["limit_count"]
-    integers = 2
+    numbers = words["plan_places"] + words["outputs"] + words["limit_count"] + 1
+    memories, integers = [written.memory], 2
     rows = [("input and output of the solver", written.input + written.output)]
     if relaxed is not None:
         memories.append(relaxed.memory)
@@ -247,14 +243,14 @@ def _memory(
 def _inputs(law: Law) -> list[Quantity]:
     """The measured state, time where the problem depends on it, parameters and references."""
     ocp = law.ocp
-    rows = [(name, s.size, 1, s.unit, "state") for name, s in ocp.model.signals["state"].items()]
-    rows += [("time", 1, 1, "", "time")] * _timed(law)
+    rows = [(name, s.size, s.unit, "state") for name, s in ocp.model.signals["state"].items()]
+    rows += [("time", 1, "", "time")] * _timed(law)
     for name, signal in _given(ocp).items():
         columns = ocp.intervals + 1 if signal.varying else 1
         own = [set(fixed) for fixed in law.parts.values()]
         if not all(name in fixed for fixed in own):
             kind = "reference" if signal.varying else "parameter"
-            rows.append((name, signal.size, columns, signal.unit, kind))
+            rows.append((name, signal.size * columns, signal.unit, kind))
     return quantities(rows, "input")
 
 
@@ -273,24 +269,16 @@ def _given(ocp: Statement) -> dict[str, Signal]:
     return {name: signal for name, signal in ocp.given.items() if name not in unknown}
 
 
-def _from(
-    law: Law, place: Mapping[str, Quantity], total: int, outputs: Sequence[Quantity]
-) -> list[int]:
+def _from(law: Law, place: Mapping[str, Quantity], total: int, outputs: Sequence[Quantity]) -> Any:
     """For each parameter of the program where it is from."""
     found = np.full(law.program.p.size, -1)
-    controls = {quantity.name: quantity for quantity in outputs}
+    controls = {quantity.name: total + quantity.at for quantity in outputs}
+    at = {name: place[name].at for name in (*_given(law.ocp), "time") if name in place}
+    applied = {name: controls[control] for name, control in law.ocp.lagged.items()}
+    applied |= {f"initial {name}": place[name].at for name in law.ocp.fixed}
     for prefix, fixed in law.parts.items():
-
-        def put(name: str, at: int, prefix: str = prefix) -> None:
-            block = law.program.parameters.get(prefix + name)
-            if block is not None:
-                found[block.where] = at + np.arange(block.where.size)
-
-        for name in law.ocp.fixed:
-            put(f"initial {name}", place[name].at)
-        for name in (*_given(law.ocp), "time"):
-            if name in place and name not in fixed:
-                put(name, place[name].at)
-        for name, control in law.ocp.lagged.items():
-            put(name, total + controls[control].at)
-    return [int(source) for source in found]
+        own = {name: begin for name, begin in at.items() if name not in fixed}
+        for name, begin in {**own, **applied}.items():
+            if (block := law.program.parameters.get(prefix + name)) is not None:
+                found[block.where] = begin + np.arange(block.where.size)
+    return found

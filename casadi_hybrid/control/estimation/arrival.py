@@ -24,10 +24,13 @@ import numpy as np
 from casadi_hybrid.control.loop.plant import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import plain_step
+from casadi_hybrid.control.steps import nothing, plain_step, symbols_of
 
 LEAST = 1e-6
 """The least deviation of a direction as a part of its entries' own, of their scales without any."""
+RESOLVED = 5e-7
+"""The gradient of the term of a state m with the deviation σ is known to ε |m| scale/σ²; σ is made
+so large that this, where a solver has to come below 1e-6, is no more."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,13 @@ class Gaussian:
     covariance: Array
 
     def whitening(self, scale: Array) -> Array:
-        """Return S with SᵀS = P⁻¹; of P that is nearly singular with its least directions up."""
-        own = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))
+        """Return S with SᵀS = P⁻¹, of P with what rounding makes of it and least directions up."""
+        rounding = np.finfo(float).eps * np.abs(self.mean) * scale / RESOLVED
+        lacking = rounding - self.covariance.diagonal()
+        P = self.covariance + np.diag(np.maximum(lacking, 0.0))
+        own = np.sqrt(np.maximum(P.diagonal(), 0.0))
         own = np.where(own > LEAST**2 * scale, own, scale)  # else it is none, but for rounding
-        values, vectors = np.linalg.eigh(self.covariance / np.outer(own, own))
+        values, vectors = np.linalg.eigh(P / np.outer(own, own))
         return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / own)
 
 
@@ -62,36 +68,28 @@ class Place:
     y: Array
 
 
+@dataclass(frozen=True)
 class Filter:
     """The recursion of the module's docstring for one model.
 
-    ``free`` are places of the free parameters in the model's, ``noise`` is R, ``process`` Q.
+    ``free`` are places of the free parameters in the model's, ``noise`` is R, ``process`` Q;
+    :func:`linear_step` and :func:`linear_sensors` make the others.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        sensors: Sensors,
-        step: Any,
-        period: float,
-        free: list[int],
-        noise: Array,
-        process: Array,
-    ) -> None:
-        self.free = free
-        self._noise = noise
-        self._process = process
-        self._move = _linear_step(model, step, period)
-        self._see = _linear_sensors(model, sensors)
+    free: list[int]
+    noise: Array
+    process: Array
+    move: ca.Function
+    see: ca.Function
 
     def measured(self, at: Place, now: Gaussian) -> Gaussian:
         """Return the distribution given the measurement at a point."""
         there = np.flatnonzero(np.isfinite(at.y))
         if not there.size:
             return now
-        seen, by_x, by_p = (part.full() for part in self._see(at.x, at.z, at.before, at.p, at.time))
+        seen, by_x, by_p = (part.full() for part in self.see(at.x, at.z, at.before, at.p, at.time))
         H = np.hstack((by_x, by_p[:, self.free]))[there]
-        R = self._noise[np.ix_(there, there)]
+        R = self.noise[np.ix_(there, there)]
         P, m = now.covariance, now.mean
         gain = np.linalg.solve(H @ P @ H.T + R, H @ P).T
         rest = np.eye(m.size) - gain @ H
@@ -100,18 +98,18 @@ class Filter:
 
     def moved(self, at: Place, now: Gaussian) -> Gaussian:
         """Return the distribution one period later."""
-        after, by_x, by_p = (part.full() for part in self._move(at.x, at.z, at.held, at.p, at.time))
+        after, by_x, by_p = (part.full() for part in self.move(at.x, at.z, at.held, at.p, at.time))
         n, free = at.x.size, len(self.free)
         A = np.eye(n + free)
         A[:n, :n], A[:n, n:] = by_x, by_p[:, self.free]
         here = self.estimate(at)
         moved = np.concatenate((after.ravel(), here[n:]))
         mean = moved + A @ (now.mean - here)
-        return Gaussian(mean, _even(A @ now.covariance @ A.T + self._process))
+        return Gaussian(mean, _even(A @ now.covariance @ A.T + self.process))
 
     def step(self, at: Place) -> Array:
         """Return ξ one period after a point."""
-        after = self._move(at.x, at.z, at.held, at.p, at.time)[0].full().ravel()
+        after = self.move(at.x, at.z, at.held, at.p, at.time)[0].full().ravel()
         return np.concatenate((after, self.estimate(at)[at.x.size :]))
 
     def estimate(self, at: Place) -> Array:
@@ -123,19 +121,16 @@ def _even(matrix: Array) -> Array:
     return np.asarray((matrix + matrix.T) / 2.0)
 
 
-def _linear_step(model: Model, step: Any, period: float) -> ca.Function:
-    """(x, z, u, p, t) → x one period later and its derivatives by x and p."""
-    kind = step.graphs
-    sizes = [model.size(key) for key in ("state", "algebraic", "control", "parameter")]
-    x, z, u, p, t = symbols = [
-        kind.sym(name, size) for name, size in zip("xzupt", [*sizes, 1], strict=True)
-    ]
-    after = plain_step(step, model).call([x, z, u, u, p, t, kind(period)])[0]
-    return ca.Function("move", symbols, [after, ca.jacobian(after, x), ca.jacobian(after, p)])
+def linear_step(model: Model, step: Any, period: float) -> ca.Function:
+    """Return (x, z, u, p, t) → x one period later and its derivatives by x and p."""
+    x, z, u, _, p, t, _ = symbols_of(model, nothing(model), step.graphs)
+    after = plain_step(step, model).call([x, z, u, u, p, t, step.graphs(period)])[0]
+    outputs = [after, ca.jacobian(after, x), ca.jacobian(after, p)]
+    return ca.Function("move", [x, z, u, p, t], outputs)
 
 
-def _linear_sensors(model: Model, sensors: Sensors) -> ca.Function:
-    """(x, z, u, p, t) → y and its derivatives by x and p, z following the model's equations."""
+def linear_sensors(model: Model, sensors: Sensors) -> ca.Function:
+    """Return (x, z, u, p, t) → y and its derivatives by x and p, of z by the model's equations."""
     x, z, _, p, _ = symbols = model.arguments
     seen = sensors.function(*symbols)
     by_x, by_p = ca.jacobian(seen, x), ca.jacobian(seen, p)

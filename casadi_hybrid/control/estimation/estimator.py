@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
-from casadi_hybrid.control.estimation.arrival import Filter
+from casadi_hybrid.control.estimation.arrival import Filter, linear_sensors, linear_step
 from casadi_hybrid.control.loop.noise import covariance
 from casadi_hybrid.control.loop.plant import Sensors, first_guess
 from casadi_hybrid.control.model import Model
@@ -105,7 +105,8 @@ class Estimator:
         self._step = step_of(model, step, RungeKutta())
         places = model.places("parameter")
         at = [i for name in self._unknowns for i in range(places[name].start, places[name].stop)]
-        self._filter = Filter(model, self.sensors, self._step, self.period, at, self._noise, drift)
+        move, see = linear_step(model, self._step, self.period), linear_sensors(model, self.sensors)
+        self._filter = Filter(at, self._noise, drift, move, see)
         self.reset(x0)
 
     def __repr__(self) -> str:

@@ -199,14 +199,11 @@ class MHE(Estimator):
             guess = {name: self._start[where] for name, where in places.items()}
             return self.ocp.numbers(time=start, guess=guess, **numbers), {}
         program = self.ocp.numbers(time=start, **numbers)
-        shifted = program.shifted(*self._last)
-        program = program.with_x0(shifted["x0"])
+        moved = program.shifted(*self._last)
         # The trajectories are still those of the window before, the controls those of this one:
         # its last point and the control after that are what this prediction begins with.
         after = self._filter.step(memory.place(self.N, self.model))
-        columns = {}
         for name, where in places.items():
-            columns[name] = program.variables[name].read(program.x0)
-            columns[name][:, -1] = after[where]
-        multipliers = {key: shifted[key] for key in ("lam_x0", "lam_g0")}
-        return program.with_start(columns), multipliers
+            block = program.variables[name]
+            moved["x0"][block.where[-block.shape[0] :]] = after[where] / block.scale[:, -1]
+        return program.with_x0(moved.pop("x0")), moved

@@ -43,7 +43,6 @@ class Memory:
         self.steps = 0
         self.time = 0.0
         self._read: tuple[Array, ...] = ()
-        self._weights: dict[bytes, Array] = {}
 
     @property
     def active(self) -> int:
@@ -80,7 +79,12 @@ class Memory:
             found[name], found[name + HELD] = self.before[where], after[where]
         found[ACTIVE] = (np.arange(self.N + 1) >= self.N - self.active).astype(float)[None, :]
         found[MEASURED] = np.nan_to_num(self.y)
-        found[WHITENING] = np.array([self._whitening(there) for there in np.isfinite(self.y).T]).T
+        # W, WᵀW being the inverse covariance of what is there, zeros for the rest, by columns.
+        there = np.isfinite(self.y).T
+        both = there[:, :, None] & there[:, None, :]
+        covariances = np.where(both, self._noise, np.eye(len(self.y)))
+        weights = np.where(both, np.linalg.inv(np.linalg.cholesky(covariances)), 0.0)
+        found[WHITENING] = weights.swapaxes(1, 2).reshape(self.N + 1, -1).T
         return found
 
     def keep(self, ocp: OptimalControl, x: Array, p: Array) -> None:
@@ -95,20 +99,6 @@ class Memory:
         own = P[: model.size("parameter"), j]
         after = self.before[:, min(j + 1, self.N)]
         return Place(X[:, j], z, own, self.before[:, j], after, float(T[j]), self.y[:, j])
-
-    def _whitening(self, there: Any) -> Array:
-        """W, WᵀW being the inverse covariance of what is there, zeros for the rest, by columns.
-
-        The same few sensors are there again and again.
-        """
-        key = there.tobytes()
-        if key not in self._weights:
-            weight = np.zeros((there.size, there.size))
-            at = np.ix_(there, there)
-            if there.any():
-                weight[at] = np.linalg.inv(np.linalg.cholesky(self._noise[at]))
-            self._weights[key] = weight.ravel(order="F")
-        return self._weights[key]
 
 
 @dataclass(frozen=True)

@@ -63,19 +63,15 @@ class FeedbackLaw(Protocol):
     @property
     def sensitivity(self) -> Matrix:
         """B, m×n: the sensitivity that the law was designed with."""
-        ...
 
     def start(self, u0: Matrix) -> Any:
         """The state before the first measurement; ``u0`` is (n,) or has one column a run, n×k."""
-        ...
 
     def advance(self, state: Any, measured: Matrix) -> Any:
         """The state after one measurement, (m,) or m×k."""
-        ...
 
     def closed_loop(self, sensitivity: Matrix) -> ClosedLoop:
         """The law around a plant of the given sensitivity."""
-        ...
 
 
 @checked_call

@@ -80,8 +80,7 @@ class FeedbackDesign:
     @cached_property
     def projected(self) -> Matrix:
         """C_opt P_n: zero in the designed split."""
-        product: Matrix = self.correction.C_opt @ self.noisy
-        return product
+        return np.asarray(self.correction.C_opt @ self.noisy)
 
     def with_split(self, split: SplitName | Matrix) -> FeedbackDesign:
         """Return the same M and steps with another split.
@@ -100,9 +99,8 @@ class FeedbackDesign:
         else:
             share = np.diag(as_vector(split, len(one), "split"))
         memory = self.M @ share
-        return replace(
-            self, correction=replace(self.correction, C_aug=self.M - memory, C_opt=memory)
-        )
+        made = replace(self.correction, C_aug=self.M - memory, C_opt=memory)
+        return replace(self, correction=made)
 
 
 @checked_call

@@ -45,7 +45,7 @@ class Geometry:
     @property
     def least_norm(self) -> Matrix:
         """B†, n×m: the lift of the least norm."""
-        return _least_norm(self.B)
+        return np.asarray(np.linalg.pinv(self.B), dtype=np.float64)
 
     def moved(self, sensitivity: Matrix) -> Matrix:
         """T, m×m: the optimal inputs move by −E T w where a plant of that sensitivity moves by w.
@@ -79,7 +79,7 @@ def geometry(sensitivity: Any, hessian: Any) -> Geometry:
             f"hessian has the curvature {least:.3g} along inputs that do not move the constraints; "
             "it must be positive there: add a cost on these inputs"
         )
-    pinv = _least_norm(B)
+    pinv: Any = np.linalg.pinv(B)
     lift = pinv - N @ np.linalg.solve(inside, N.T @ H @ pinv) if n > m else pinv
     return Geometry(B, H, N, lift, inside)
 
@@ -118,13 +118,8 @@ def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
     return array
 
 
-def _least_norm(B: Matrix) -> Matrix:
-    return np.asarray(B.T @ np.linalg.inv(B @ B.T))
-
-
 def root(cov: Matrix) -> Matrix:
     """Return L with LLᵀ = the covariance, which may be singular."""
     values, vectors = np.linalg.eigh(cov)
     kept = np.where(values > ROUNDING * values[-1], values, 0.0)
-    scaled: Matrix = vectors * np.sqrt(kept)
-    return scaled
+    return np.asarray(vectors * np.sqrt(kept))

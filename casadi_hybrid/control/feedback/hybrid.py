@@ -87,12 +87,9 @@ class HybridFeedback:
                 is_callable(getattr(self, name), name)
         if self.preferred is not None and self.gradient is not None:
             raise InputError("preferred and gradient both state the objective; give one of them")
-        if self.preferred is not None:
-            n = self.sensitivity.shape[1]
-            object.__setattr__(self, "preferred", as_vector(self.preferred, n, "preferred"))
-        if self.first is not None:
-            m = len(self.sensitivity)
-            object.__setattr__(self, "first", as_vector(self.first, m, "first"))
+        for name, size in zip(("first", "preferred"), self.sensitivity.shape, strict=True):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, as_vector(getattr(self, name), size, name))
 
     @property
     def sensitivity(self) -> Matrix:
@@ -116,10 +113,11 @@ class HybridFeedback:
     def advance(self, state: HybridState, measured: Vector) -> HybridState:
         """Take one step of the law with a measurement ĥ_t, (m,) or m×k."""
         B, u = self.sensitivity, state.u
-        offset = state.offset
-        exact = measured
+        exact, offset = measured, state.offset
         if self.reads == "model":
-            modelled = self._modelled(u)
+            modelled = B @ u
+            if self.model is not None:
+                modelled = as_columns(self.model(u), len(B), "what model returned", u.shape[1:])
             if offset is None:
                 known = measured if self.first is None else _column(self.first, u)
                 offset = known - modelled
@@ -127,12 +125,6 @@ class HybridFeedback:
         at = Evaluation(u, np.nan, self.slope(u), exact, B, None, measured)
         law = advance(state.law, at, self.design.correction, state.law.memory)
         return HybridState(law, offset)
-
-    def _modelled(self, u: Vector) -> Vector:
-        B = self.sensitivity
-        if self.model is None:
-            return np.asarray(B @ u, dtype=np.float64)
-        return as_columns(self.model(u), len(B), "what model returned", u.shape[1:])
 
     def closed_loop(self, sensitivity: Matrix) -> ClosedLoop:
         """Return the law around a plant of the given sensitivity; z = (u − u*, π − π*).
@@ -149,12 +141,8 @@ class HybridFeedback:
         computed = made.C_aug @ B
         if self.reads == "sensors":
             heard, computed = heard + made.C_aug, np.zeros_like(B)
-        A = np.block(
-            [
-                [np.eye(n) - primal @ (H + B.T @ (heard @ sensitivity + computed)), -primal @ B.T],
-                [drive @ sensitivity, np.eye(m)],
-            ]
-        )
+        bent = H + B.T @ (heard @ sensitivity + computed)
+        A = np.block([[np.eye(n) - primal @ bent, -primal @ B.T], [drive @ sensitivity, np.eye(m)]])
         G = np.vstack((-primal @ B.T @ heard, drive))
         # The augmented channel's h̃ at the fixed point moves with it where it is the model's.
         E, moved = self.design.geometry.lift, self.design.geometry.moved(sensitivity)
@@ -171,8 +159,7 @@ def objective_gradient(
         return as_columns(gradient(u), len(u), "what gradient returned", u.shape[1:])
     if preferred is not None:
         u = u - _column(preferred, u)
-    slope: Vector = H @ u
-    return slope
+    return np.asarray(H @ u)
 
 
 def _column(vector: Vector, like: Vector) -> Vector:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.assembly import Assembly
-from casadi_hybrid.control.following import followed, following
+from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.horizon import Horizon
-from casadi_hybrid.control.laying import Laid, read
-from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
+from casadi_hybrid.control.laying import Laid, lay_out
+from casadi_hybrid.control.ocp import OptimalControl, ended, solved, solver_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading import storing
 from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_values, with_numbers
+from casadi_hybrid.control.starting import refuse_guessed, start_values
 
 
 @dataclass(frozen=True)
@@ -40,25 +39,19 @@ class JointSolution(Ended):
     """
 
     parts: Mapping[str, Solution]
-    program: Program = field(repr=False)
-    x: Array = field(repr=False)
-    lam_x: Array = field(repr=False)
-    lam_g: Array = field(repr=False)
-    objective: float
-    stats: Mapping[str, Any] = field(repr=False)
-    explanation: str = ""
 
     def __str__(self) -> str:
         """Whether it is a solution, what each part costs, and what is wrong where it is none."""
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
         said = f"{self._ending}: objective {self.objective:.6g} ({parts})"
         noted = {
-            name: measures.warning(part.exceeded, part.ocp.method)
-            if self.success else part.another_guess
+            name: part.cautions if self.success else part.another_guess
             for name, part in self.parts.items()
-        }  # fmt: skip
+        }
         wrong = [f"{name}: {text}" for name, text in noted.items() if text]
         return "\n".join(filter(None, (said, *wrong, self.explanation)))
+
+    __repr__ = __str__
 
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")
@@ -156,18 +149,8 @@ class Joint:
 
     @cached_property
     def laid(self) -> dict[str, Laid]:
-        """The program and the functions that read each part, made at the first use."""
-        kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in self.parts.values()]
-        assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
-        horizons = self._lay(assembly)
-        models = {prefix: part.model for prefix, part in self.prefixed.items()}
-        program = following(assembly.build(), models)
-        for part in self.parts.values():
-            part.closed = part.model.closed = True
-        return {
-            label: read(self.parts[label], assembly, program, horizon, costs)
-            for label, (horizon, costs) in horizons.items()
-        }
+        """The program and the functions that read parts by prefix, made at the first use."""
+        return lay_out(self.name, self.prefixed, self._lay)
 
     @property
     def program(self) -> Program:
@@ -193,11 +176,24 @@ class Joint:
         """
         if isinstance(guess, JointSolution):
             return self.with_numbers(x0, time, parameters).with_x0(guess.x)
-        return self._numbered(x0, time, parameters, by_name(guess, "guess"))
+        return self.with_numbers(x0, time, parameters, by_name(guess, "guess"))
 
-    def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
-        """Return the program as :meth:`numbers` does, but with the start that it has."""
-        return self._numbered(x0, time, parameters, None)
+    def with_numbers(
+        self, x0: Any, time: float, parameters: Mapping[str, Any],
+        guess: Mapping[str, Any] | None = None,
+    ) -> Program:  # fmt: skip
+        """Return the program as :meth:`numbers` does; without guesses it keeps its start."""
+        program = self.program
+        for label, part in self.parts.items():
+            own = replace(program.part(f"{label}/"), following=None)
+            begin = x0 if self._begins(label) else None
+            values = self.parameters_of(label, parameters)
+            start = None if guess is None else guess.get(label) or {}
+            found = start_values(part, own, begin, time, start, values)
+            program = replace(program, **found.arguments)
+            if self.in_turn:  # after a free duration no time is known
+                time = time + (part.length if part.free_duration is None else np.inf)
+        return followed(program)  # after all: parts may have unknowns in common
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -214,42 +210,19 @@ class Joint:
     def to_verify(self, answer: Any) -> Any:
         """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
         program = answer.program if isinstance(answer, JointSolution) else self.program
-        parts = {f"{label}/": (part.limited(program.part(f"{label}/").limits), self.laid[label])
-                 for label, part in self.parts.items()}  # fmt: skip
+        parts = {prefix: (part.limited(program.part(prefix).limits), self.laid[prefix])
+                 for prefix, part in self.prefixed.items()}  # fmt: skip
         return stated(program, parts)
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> JointSolution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        x, lam_x, lam_g = point_of(found)
-        parts = {
-            label: Solution.of(part, self.laid[label],
-                               replace(program.part(f"{label}/"), together=self._together[label]),
-                               x, lam_x, lam_g, dict(stats), explanation)
-            for label, part in self.parts.items()
-        }  # fmt: skip
-        objective = float(found["f"])
-        return JointSolution(parts, program, x, lam_x, lam_g, objective, dict(stats), explanation)
-
-    def _numbered(self, x0: Any, time: float, parameters: Any, guess: Any) -> Program:
-        """The program after the numbers of every part were written into it, one by one.
-
-        Without guesses it keeps its start. Its limits follow all of them, for parts may have
-        unknowns in common.
-        """
-        program = self.program
+        known, parts = ended(found, stats, explanation), {}
         for label, part in self.parts.items():
-            own = replace(program.part(f"{label}/"), following=None)
-            laid = replace(self.laid[label], program=own)
-            at = part, laid, x0 if self._begins(label) else None, time
-            values = self.parameters_of(label, parameters)
-            found = (with_numbers(*at, values)[0] if guess is None
-                     else start_values(*at, guess.get(label), values))  # fmt: skip
-            program = replace(program, **found.arguments)
-            if self.in_turn:  # after a free duration no time is known
-                time = time + (part.length if part.free_duration is None else np.inf)
-        return followed(program)
+            own = replace(program.part(f"{label}/"), together=self._together[label])
+            parts[label] = Solution.of(part, self.laid[f"{label}/"], own, **known)
+        return JointSolution(parts, program=program, objective=float(found["f"]), **known)
 
     @cached_property
     def _together(self) -> dict[str, dict[str, Array]]:
@@ -268,6 +241,7 @@ class Joint:
         }  # fmt: skip
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
+        """Add the parts to a program; return their horizons and costs by prefix."""
         raise NotImplementedError
 
     def _begins(self, label: str) -> bool:

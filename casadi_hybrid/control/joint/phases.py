@@ -74,47 +74,39 @@ class Phases(Joint):
         what = f"at the start of {phase!r}, in symbols of {before!r},"
         for name, value in {**by_name(values, "jump"), **named}.items():
             known(name, part.model.signals["state"], "state")
-            own = self.parts[before].own_expression
-            self.jumps[phase][name] = None if value is None else own(value, f"{name!r} {what}")
+            read = self.parts[before].own_expression
+            own = None if value is None else ca.vec(read(value, f"{name!r} {what}"))
+            self.jumps[phase][name] = own
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         laid: dict[str, tuple[Horizon, Any]] = {}
         before = None
-        for label, part in self.parts.items():
-            laid[label] = lay_phase(part, assembly, prefix=f"{label}/", before=before)
-            before = laid[label][0]
-        for one, other in pairwise(laid):
-            self._link(assembly, one, laid[one][0], other, laid[other][0])
+        for prefix, part in self.prefixed.items():
+            laid[prefix] = lay_phase(part, assembly, prefix=prefix, before=before)
+            before = laid[prefix][0]
+        for one, other in pairwise(self.parts):
+            self._link(assembly, one, laid[f"{one}/"][0], other, laid[f"{other}/"][0])
         return laid
 
     def _link(self, assembly: Assembly, one: str, h: Horizon, other: str, g: Horizon) -> None:
         source, target = self.parts[one], self.parts[other]
-        places = target.model.places("state")
-        linked = 0
-        for name, signal in target.model.signals["state"].items():
-            if name in self.jumps[other]:
-                value = self.jumps[other][name]
-                if value is None:
-                    continue
-            elif name in source.model.signals["state"]:
-                value = source.model.symbol(name)
-            else:
-                continue
-            value = ca.vec(value)
+        places, states = target.model.places("state"), target.model.signals["state"]
+        shared = states.keys() & source.model.signals["state"].keys()
+        begins = {name: source.model.symbol(name) for name in shared} | self.jumps[other]
+        begins = {name: begins[name] for name in states if begins.get(name) is not None}
+        if not begins:
+            raise InputError(
+                f"no state connects {one!r} and {other!r}; give states the same name, or use "
+                f"jump({other!r}, …)"
+            )
+        for name, value in begins.items():
+            signal = states[name]
             if value.numel() != signal.size:
                 raise InputError(
                     f"{name!r} of {other!r} has {signal.size} entries; what it begins with has "
                     f"{value.numel()}"
                 )
-            end = source.expression_function([value], "jump").call(
-                [column[:, h.N] for column in (h.X, h.Z, h.W, h.P, h.T)], True, False
-            )[0]
+            end = source.expression_function([value], "jump").call(h.at(h.N), True, False)[0]
             gap = g.X[places[name], 0] - end
             label = f"{name} from {one} to {other}"
             assembly.constrain(label, gap, [g.first - 1], scale=signal.scale)
-            linked += 1
-        if not linked:
-            raise InputError(
-                f"no state connects {one!r} and {other!r}; give states the same name, or use "
-                f"jump({other!r}, …)"
-            )

@@ -59,6 +59,11 @@ class Scenarios(Joint):
     ) -> None:
         if not isinstance(ocp, OptimalControl):
             raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
+        if ocp.free_duration is not None:
+            raise InputError(
+                f"the duration of {ocp.name} is free, so that intervals whose control is common "
+                "would be as long as each scenario likes; give the problem a fixed duration"
+            )
         options = ocp.options if solver is None else solver
         given = {label: by_name(values, f"scenario {label!r}") for label, values in
                  by_name(scenarios, "scenarios").items()}  # fmt: skip
@@ -84,23 +89,22 @@ class Scenarios(Joint):
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         laid = {
-            label: lay_phase(part, assembly, prefix=f"{label}/", weight=self.weights[label])
+            f"{label}/": lay_phase(part, assembly, prefix=f"{label}/", weight=self.weights[label])
             for label, part in self.parts.items()
         }
-        horizons = {label: horizon for label, (horizon, _) in laid.items()}
-        labels = list(horizons)
+        labels = list(self.parts)
         for j, label in enumerate(labels[1:], start=1):
             for k in range(self.ocp.intervals):
                 twin = next((other for other in labels[:j] if self._alike(other, label, k)), None)
                 if twin is None:
                     break
-                self._join(assembly, horizons, twin, label, k)
+                self._join(assembly, laid, twin, label, k)
         return laid
 
     def _join(
-        self, assembly: Assembly, horizons: Mapping[str, Horizon], one: str, other: str, k: int
+        self, assembly: Assembly, laid: Mapping[str, Any], one: str, other: str, k: int
     ) -> None:
-        h, g = horizons[one], horizons[other]
+        h, g = (laid[f"{label}/"][0] for label in (one, other))
         for name, where in self.ocp.model.places("control").items():
             signal = self.ocp.model.signals["control"][name]
             # One that runs linearly is the same over the interval where it is so at both ends.
@@ -155,13 +159,12 @@ def branches(
     """
     if not isinstance(depth, int) or not 1 <= depth <= intervals:
         raise InputError(f"depth must be an integer from 1 to {intervals}, got {depth!r}")
-    names = list(values)
-    at_once = list(product(*(values[name] for name in names)))
+    at_once = [dict(zip(values, leaf, strict=True)) for leaf in product(*values.values())]
     found = {}
     for number, course in enumerate(product(at_once, repeat=depth)):
         columns = [course[min(k, depth - 1)] for k in range(intervals + 1)]
         found["nominal" if number == 0 else f"branch {number}"] = {
-            name: columns[0][i] if depth == 1 else np.array([[c[i] for c in columns]])
-            for i, name in enumerate(names)
+            name: course[0][name] if depth == 1 else np.array([[c[name] for c in columns]])
+            for name in values
         }
     return found

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.basics.record.cells import Columns
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
@@ -21,9 +20,6 @@ from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.signals import Array, ByName, known
 
 QUANTILES = (0.05, 0.5, 0.95)
-_COLUMNS: Columns = {
-    "seed": int, "cost": float, "violation": float, "failed": float, "steps": int, "error": str,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class Statistic:
     count: int
     mean: float
     std: float
-    quantiles: tuple[float, float, float]
+    quantiles: tuple[float, ...]
     worst: float
     seed: int | None
 
@@ -96,9 +92,9 @@ class Summary(ByName):
             return Statistic(0, np.nan, np.nan, (np.nan,) * 3, np.nan, None)
         kept = values[there]
         worst = int(there[np.argmax(kept)])
-        low, middle, high = (float(q) for q in np.quantile(kept, QUANTILES))
+        quantiles = tuple(np.quantile(kept, QUANTILES).tolist())
         std = float(kept.std(ddof=1)) if kept.size > 1 else 0.0
-        return Statistic(kept.size, float(kept.mean()), std, (low, middle, high),
+        return Statistic(kept.size, float(kept.mean()), std, quantiles,
                          float(values[worst]), self.trials[worst].seed)  # fmt: skip
 
     @property
@@ -130,11 +126,10 @@ class Summary(ByName):
         # matplotlib only when drawing
         from casadi_hybrid.control.loop.drawing import draw_shares  # noqa: PLC0415
 
-        columns = {
-            "cost": self.column("cost"), "largest violation / scale": self.column("violation")
-        }  # fmt: skip
+        cost, most = self.column("cost"), self.column("violation")
         ended = f"{len(self.errors)} of {len(self.trials)} runs came to no end"
-        return draw_shares(columns, title or (ended if self.errors else ""))
+        shown = {"cost": cost, "largest violation / scale": most}
+        return draw_shares(shown, title or (ended if self.errors else ""))
 
 
 @checked_call
@@ -194,7 +189,7 @@ def monte_carlo(
     if folder is not None:
         about = {"run_one": function_digest(run_one)}
         keeping = Keeping[int, Trial](
-            Path(folder), "Monte Carlo", about, _COLUMNS, lambda seed: (seed,),
+            Path(folder), "Monte Carlo", about, get_type_hints(Trial), lambda seed: (seed,),
             lambda seed, trial: [asdict(trial)], lambda rows: Trial(**rows[0]),
             size=1, table=table, fresh=fresh,
         )  # fmt: skip

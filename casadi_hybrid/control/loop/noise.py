@@ -1,15 +1,13 @@
-"""Covariances as users give them, random numbers that have them, and what comes of measurements."""
+"""Covariances as users give them, and random numbers that have them."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import count, share
 from casadi_hybrid.control.feedback.geometry import covariance as matrix
 from casadi_hybrid.control.loop.table import Places, size_of
 from casadi_hybrid.control.signals import Array, column, known
@@ -52,26 +50,3 @@ def factor(matrix: Array) -> Array:
 def draw(rng: np.random.Generator, root: Array) -> Array:
     """Return a normal sample with the covariance root rootᵀ."""
     return np.asarray(root @ rng.standard_normal(root.shape[1]))
-
-
-class Channel:
-    """Adds noise to measurements, loses some and hands the others on some steps late.
-
-    There is a seed of the noise and one of the losses, so that neither changes the other.
-    """
-
-    def __init__(
-        self, places: Places, noise: Any, dropout: float, delay: int, seeds: list[Any]
-    ) -> None:
-        self._root = factor(covariance(noise, places, "noise"))
-        self._dropout = share(dropout, "dropout")
-        self._late: deque[Array | None] = deque([None] * count(delay, "measurement_delay"))
-        self._noise, self._losses = (np.random.default_rng(seed) for seed in seeds)
-
-    def send(self, shown: Array) -> Array | None:
-        """Take what the sensors show now; return what arrives now, or None."""
-        # Both are drawn at every step: a loss does not move the noise of later steps.
-        seen = shown + draw(self._noise, self._root)
-        lost = self._losses.random() < self._dropout
-        self._late.append(None if lost else seen)
-        return self._late.popleft()

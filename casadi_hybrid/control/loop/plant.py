@@ -45,7 +45,7 @@ class Sensors:
 
     def column(self, y: Any, what: str = "y") -> Array:
         """Return a measurement (a column, by name, or None) as a column; NaN for what was lost."""
-        if y is not None and not isinstance(y, dict):
+        if y is not None and not isinstance(y, Mapping):
             return _numbers(y, self.size, what)
         values = np.full(self.size, np.nan)
         for name, value in by_name(y, what).items():
@@ -187,9 +187,7 @@ def first_guess(model: Model, kind: str) -> Array:
     parts = [np.zeros(0)]
     for name, signal in model.signals[kind].items():
         value = np.asarray(signal.guess(0.0) if callable(signal.guess) else signal.guess)
-        if value.ndim == 2:
-            value = value[:, 0]
-        elif value.size not in (1, signal.size):
-            value = value[:1]
+        if value.ndim == 2 or value.size not in (1, signal.size):
+            value = value[..., :1]
         parts.append(column(value, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)

@@ -6,7 +6,7 @@ A :class:`Plant` and a plain function look the same to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,80 +27,70 @@ from casadi_hybrid.control.signals import Array, Signal, column, expression, kno
 Move = Callable[[Array, Array, float], Array]
 
 
-@dataclass(frozen=True)
-class Wiring:
-    """The names and the functions (x, u, time) of a plant.
+class OfPlant:
+    """What a loop needs of a :class:`Plant`.
 
     Attributes:
+        model: of the plant; None of a function.
         states, outputs, measured: rows of each name.
         controls: the same; None of a function until the first control tells its size.
-        move, show, measure: the state one period later, all outputs, what the sensors show.
-        control, state: a control, a change of the state, as columns, also from names.
-        u0: the control before any was computed; None where it is not known.
-        model: of a :class:`Plant`.
+        move, show, measure: functions (x, u, time): the state one period later, all outputs, what
+            the sensors show.
+        control, state: functions (value, what): a control, a change of the state, as columns, also
+            from names.
+        x0, u0: the state at the start, the control before any was computed; None if not known.
     """
 
-    period: float
-    states: Places
-    outputs: Places
-    measured: Places
-    controls: Places | None
-    move: Move
-    show: Move
-    measure: Move
-    control: Callable[[Any, str], Array]
-    state: Callable[[Any, str], Array]
-    x0: Array
-    u0: Array | None
-    model: Any = None
-
-
-def wire(plant: Any, period: float | None, x0: Any, u0: Any) -> Wiring:
-    """Return the wiring of a plant."""
-    if isinstance(plant, Plant):
-        model, own = plant.model, plant.period
+    def __init__(self, plant: Plant, period: float | None, x0: Any, u0: Any) -> None:
+        self.model, self.period = model, own = plant.model, plant.period
         if period is not None and not np.isclose(period, own, rtol=1e-12, atol=0.0):
             raise InputError(f"period is {period:g}, the plant's is {own:g}; leave it out")
-        return Wiring(
-            period=own, states=model.places("state"), outputs=model.places("output"),
-            measured=plant.sensors.places, controls=model.places("control"), move=plant.step,
-            show=plant.outputs, measure=plant.measure,
-            control=partial(model.vector, "control"),
-            state=partial(model.vector, "state", default=np.zeros(model.size("state"))),
-            x0=np.asarray(model.vector("state", x0, "x0")),
-            u0=plant.start() if u0 is None else np.asarray(model.vector("control", u0, "u0")),
-            model=model,
-        )  # fmt: skip
-    called_as(plant, "plant", "a Plant or a function (x, u) → next x", (x0, u0))
-    if period is None:
-        raise InputError("period is needed where the plant is a function")
-    start = column(x0, np.size(x0), "x0")
-    rows = {"x": slice(0, start.size)}
-    before = None if u0 is None else column(u0, np.size(u0), "u0")
+        self.states, self.outputs, self.controls = map(model.places, ("state", "output", "control"))
+        self.measured = plant.sensors.places
+        self.move, self.show, self.measure = plant.step, plant.outputs, plant.measure
+        self.control = partial(model.vector, "control")
+        self.state = partial(model.vector, "state", default=np.zeros(model.size("state")))
+        self.x0: Array = np.asarray(model.vector("state", x0, "x0"))
+        self.u0 = plant.start() if u0 is None else np.asarray(self.control(u0, "u0"))
 
-    def state(value: Any, what: str) -> Array:
-        found = real_array(value, what).flatten()
-        if found.size != start.size:
-            raise InputError(f"{what} has {found.size} entries; the state has {start.size}, as x0")
+
+class OfFunction:
+    """The same of a function (x, u) → next x, whose state is called ``x``, its control ``u``."""
+
+    model: Any = None
+
+    def __init__(self, plant: Any, period: float | None, x0: Any, u0: Any) -> None:
+        called_as(plant, "plant", "a Plant or a function (x, u) → next x", (x0, u0))
+        if period is None:
+            raise InputError("period is needed where the plant is a function")
+        self.period = positive(period, "period")
+        self.control: Any = lambda value, what: column(value, np.size(value), what)
+        self.x0: Array = self.control(x0, "x0")
+        self.u0: Array | None = None if u0 is None else self.control(u0, "u0")
+        self.states = self.measured = {"x": slice(0, self.x0.size)}
+        self.controls = None if self.u0 is None else {"u": slice(0, self.u0.size)}
+        self.outputs: Places = {}
+        self.move: Move = lambda x, u, time: self.state(plant(x, u), "what the plant returned")
+        self.show: Move = lambda x, u, time: np.zeros(0)
+        self.measure: Move = lambda x, u, time: x
+
+    def state(self, value: Any, what: str) -> Array:
+        """Return a state as a column."""
+        found, size = real_array(value, what).flatten(), self.x0.size
+        if found.size != size:
+            raise InputError(f"{what} has {found.size} entries; the state has {size}, as x0")
         return found
 
-    return Wiring(
-        period=positive(period, "period"), states=rows, outputs={}, measured=rows,
-        controls=None if before is None else {"u": slice(0, before.size)},
-        move=lambda x, u, time: state(plant(x, u), "what the plant returned"), state=state,
-        show=lambda x, u, time: np.zeros(0), measure=lambda x, u, time: x,
-        control=lambda value, what: column(value, np.size(value), what), x0=start, u0=before,
-    )  # fmt: skip
+
+Wiring = OfPlant | OfFunction
 
 
-def limits_of(plant: Any, given: Mapping[str, Any] | None) -> dict[str, Signal]:
+def limits_of(model: Model | None, given: Mapping[str, Any] | None) -> dict[str, Signal]:
     """Return the limits of states, controls and outputs by name: those given, else the model's."""
-    found: dict[str, Signal] = {}
-    if isinstance(plant, Plant):
-        for kind in ("state", "control", "output"):
-            found |= plant.model.signals[kind]
-    elif given:
+    if given and model is None:
         raise InputError("limits are for a Plant; a plain function has no names")
+    signals = {} if model is None else model.signals
+    found = {**signals.get("state", {}), **signals.get("control", {}), **signals.get("output", {})}
     for name, pair in dict(given or {}).items():
         old = known(name, found, "state, control or output")
         lower, upper = pair_of(name, old.size, pair)
@@ -167,7 +157,7 @@ class Recorder:
 
     def __init__(self, plant: Any, wiring: Wiring, limits: Any, cost: Any, estimator: Any) -> None:
         self.wiring, self.estimator, self.costs = wiring, estimator, costs_of(plant, cost)
-        self.limits, self.fixed = limits_of(plant, limits), limits or {}
+        self.limits, self.fixed = limits_of(wiring.model, limits), limits or {}
         self.plant = plant
         found, model = getattr(estimator, "parameters", ()), getattr(estimator, "model", None)
         theirs = model.signals["parameter"] if isinstance(model, Model) else {}
@@ -184,6 +174,7 @@ class Recorder:
         """Note one step, ``before`` being the control that held until then."""
         shown = self.wiring.show(x, before, time)
         found = [self.estimator.parameters[name] for name in self.free]
+        rest["estimated"] = bool(getattr(self.estimator, "success", True))
         rest["estimate"] = None if self.estimator is None else np.hstack([heard, *found])
         costs = {name: sized(cost(x, applied, time), 1, f"cost {name!r} at time {time:g}")[0]
                  for name, cost in self.costs.items()}  # fmt: skip
@@ -199,9 +190,9 @@ class Recorder:
         rows["outputs"].append(None if self.stopped else wiring.show(x, applied[-1], end))
         begins = np.array(rows["time"])
         times = np.append(begins, end)
-        controls = wiring.controls or {"u": slice(0, applied[-1].size)}
-        states = Table(wiring.states, _matrix(rows["x"], K + 1), times)
-        estimates = _matrix(rows["estimate"], K)
+        controls = {"u": slice(0, applied[-1].size)} if wiring.controls is None else wiring.controls
+        states = Table(wiring.states, _matrix(rows["x"]), times)
+        estimates = _matrix(rows["estimate"])
         free = places(self.free)
         n = estimates.shape[0] - size_of(free)
         found = dict(wiring.states) if n == x.size else {"estimate": slice(0, n)} if n else {}
@@ -221,31 +212,30 @@ class Recorder:
             changed = [a | b for a, b in zip(own, changed or [{}] * times.size, strict=True)]
         return Run(
             states=states,
-            outputs=Table(wiring.outputs, _matrix(rows["outputs"], K + 1), times),
-            controls=Table(controls, _matrix(applied, K), begins),
-            commanded=Table(controls, _matrix(rows["command"], K, applied[-1].size), begins),
-            measured=Table(wiring.measured, _matrix(rows["arrived"], K, size_of(wiring.measured)),
+            outputs=Table(wiring.outputs, _matrix(rows["outputs"]), times),
+            controls=Table(controls, _matrix(applied), begins),
+            commanded=Table(controls, _matrix(rows["command"], applied[-1].size), begins),
+            measured=Table(wiring.measured, _matrix(rows["arrived"], size_of(wiring.measured)),
                            begins),
             estimates=Table(found, estimates, begins),
             constraints=Table.of(paths, times),
-            parameters=Table.of({name: self._true(name, begins) for name in self.true}, begins),
+            parameters=Table.of({
+                name: np.array([column(true(t) if callable(true) else true, self.free[name].size,
+                                       name) for t in begins]).T
+                for name, true in self.true.items()
+            }, begins),
             costs={name: np.array([costs[name] for costs in rows["costs"]]) for name in self.costs},
             limits={name: self._limit(name, limit, changed) for name, limit in
                     {**self.free, **self.limits, **constraints}.items()},
             unchecked=tuple(dict.fromkeys([*unseen, *unchecked])),
             status=tuple(map(_status, rows["answer"])),
-            success=np.array([_succeeded(answer) for answer in rows["answer"]]),
+            success=np.array([bool(getattr(answer, "success", _status(answer) not in WITHOUT_PLAN))
+                              for answer in rows["answer"]]) & rows["estimated"],
             seconds=np.array(rows["seconds"]),
             steps=tuple(rows["answer"]),
             stopped=self.stopped,
             time_unit="" if wiring.model is None else wiring.model.time_unit,
         )  # fmt: skip
-
-    def _true(self, name: str, times: Array) -> Array:
-        """A parameter of the plant, which may be a function of time, a column a time."""
-        true, size = self.true[name], self.free[name].size
-        values = [column(true(t) if callable(true) else true, size, name) for t in times]
-        return np.array(values).T
 
     def _limit(self, name: str, limit: Any, changed: Sequence[Mapping[str, Any]]) -> Limits:
         """The limits of a quantity, with a column a time where the controller's have changed."""
@@ -256,18 +246,12 @@ class Recorder:
         return Limits(lower, upper, limit.scale, limit.unit)
 
 
-def _matrix(columns: list[Any], count: int, size: int | None = None) -> Array:
-    """The columns side by side, NaN for None; without any but None no rows, or ``size`` of NaN."""
-    there = [column.size for column in columns if column is not None]
-    rows = there[0] if there else size or 0
-    lost = np.full(rows, np.nan)
-    full = [lost if column is None else column for column in columns]
-    return np.array(full, dtype=float).T.reshape(rows, count)
+def _matrix(columns: list[Any], size: int = 0) -> Array:
+    """The columns side by side, NaN for None; without any but None ``size`` rows of NaN."""
+    rows = next((column.size for column in columns if column is not None), size)
+    full = [np.full(rows, np.nan) if column is None else column for column in columns]
+    return np.array(full, dtype=float).T.reshape(rows, len(columns))
 
 
 def _status(answer: Any) -> str:
     return "no measurement yet" if answer is None else str(getattr(answer, "status", "computed"))
-
-
-def _succeeded(answer: Any) -> bool:
-    return bool(getattr(answer, "success", _status(answer) not in WITHOUT_PLAN))

@@ -22,6 +22,7 @@ from casadi_hybrid.control.signals import Array, ByName
 FORMAT = "casadi_hybrid run 3"
 TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints",
           "parameters")  # fmt: skip
+UNSOLVED = "the estimator did not solve its window, or the controller gave no reason"
 WORDS = ("status", "stopped", "time_unit", "unchecked", "deadline")
 
 
@@ -51,7 +52,8 @@ class Run(ByName):
             does not have.
         status: what the controller said of each step; a plain function says "computed".
         success: whether its solver found what to act on: ``success`` of what it returned; without
-            that, a status that is none of "last plan", "fallback" and "default".
+            that, a status that is none of "last plan", "fallback" and "default"; and whether the
+            estimator solved its window.
         seconds: that controller and estimator took, by step.
         steps: what the controller returned; empty in a run that was loaded.
         stopped: a sentence where the run ended early.
@@ -88,17 +90,20 @@ class Run(ByName):
         late, longest = (self.seconds > (self.deadline or np.inf)).sum(), 1e3 * self.seconds.max()
         timed = f"longest step {longest:.1f} ms, estimator included; over the deadline: {late}"
         lost = (step for step, good in zip(self.steps, self.success, strict=False) if not good)
-        reasons = Counter(filter(None, (getattr(step, "reason", "") for step in lost)))
+        reasons = Counter(getattr(step, "reason", "") or UNSOLVED for step in lost)
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
-            *(f"{count} without success: {why}" for why, count in reasons.most_common(1)),
+            *(f"{self.failed} without success{f', {n} of them' if len(reasons) > 1 else ''}: {why}"
+              for why, n in reasons.most_common(1)),
             f"states: {self._ranges(self.states)}",
-            f"controls: {self._ranges(self.controls)}",
+            f"controls: {self._ranges(self.controls)}" if len(self.controls) else "",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),
             said, rest if self.unchecked else "", timed if self.deadline else "", self.stopped,
         ]  # fmt: skip
         return "\n".join(filter(None, lines))
+
+    __repr__ = __str__
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -12,10 +12,11 @@ import numpy as np
 
 from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, warn
-from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.basics.inputs import count, share
 from casadi_hybrid.basics.parallel import Progress
-from casadi_hybrid.control.loop.noise import Channel, covariance, draw, factor
-from casadi_hybrid.control.loop.record import Recorder, Wiring, check_links, wire
+from casadi_hybrid.control.loop.noise import covariance, draw, factor
+from casadi_hybrid.control.loop.plant import Plant
+from casadi_hybrid.control.loop.record import OfFunction, OfPlant, Recorder, Wiring, check_links
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, by_name
 
@@ -89,7 +90,7 @@ def simulate(
         [1.    0.1   0.01  0.001 0.   ]
     """
     steps = count(steps, "steps", at_least=1)
-    wiring = wire(plant, period, x0, u0)
+    wiring = (OfPlant if isinstance(plant, Plant) else OfFunction)(plant, period, x0, u0)
     deadline, model = getattr(controller, "deadline", None), wiring.model
     if deadline and deadline > wiring.period and (model is None or model.time_unit == "s"):
         warn(
@@ -97,10 +98,12 @@ def simulate(
             f"{wiring.period:g} s: a step may take longer than a period. It is in seconds"
         )
     check_links(wiring, controller, estimator)
-    of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
-    channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
+    seeds = np.random.SeedSequence(count(seed, "seed")).spawn(3)
+    of_noise, of_process, of_losses = map(np.random.default_rng, seeds)
+    seen_root = factor(covariance(noise, wiring.measured, "noise"))
     root = factor(covariance(process_noise, wiring.states, "process_noise"))
-    rng = np.random.default_rng(of_process)
+    dropout = share(dropout, "dropout")
+    late: deque[Array | None] = deque([None] * count(measurement_delay, "measurement_delay"))
     pushed = _pusher(push, wiring, steps)
     numbers = {} if callable(parameters) else by_name(parameters, "parameters")
     ask = _asker(controller, parameters, numbers)
@@ -118,26 +121,26 @@ def simulate(
         t = time + k * wiring.period
         x = pushed(k, t, x)
         shown = wiring.measure(x, np.zeros(0) if before is None else before, t)
-        arrived = channel.send(shown)
+        # Both are drawn at every step: a loss does not move the noise of later steps.
+        shown, lost = shown + draw(of_noise, seen_root), of_losses.random() < dropout
+        late.append(None if lost else shown)
+        arrived = late.popleft()
         began = clock.perf_counter()
         if estimator is None:
             heard = heard if arrived is None else arrived
         else:
-            heard = estimator.step(arrived, applied, time=t, **known)
-            heard = np.array(heard, dtype=float).ravel()
+            heard = np.ravel(estimator.step(arrived, applied, time=t, **known)).astype(float)
         answer, command = None, None
         if heard is not None:
             answer = ask(heard, t)
-            said = getattr(answer, "control", answer)
-            command = wiring.control(said, f"the control of step {k}")
-        seconds = clock.perf_counter() - began
+            command = wiring.control(getattr(answer, "control", answer), f"the control of step {k}")
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
         record.step(
             t, x, applied, applied if before is None else before, heard, command=command,
-            arrived=arrived, answer=answer, seconds=seconds,
+            arrived=arrived, answer=answer, seconds=clock.perf_counter() - began,
         )  # fmt: skip
-        after = wiring.move(x, applied, t) + draw(rng, root)
+        after = wiring.move(x, applied, t) + draw(of_process, root)
         before = applied
         line.advance()
         if not np.isfinite(after).all():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, KeysView, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """A matrix whose rows have names and whose columns have times.
 
@@ -44,8 +44,8 @@ class Table:
     """
 
     places: Places
-    values: Array = field(repr=False)
-    times: Array = field(repr=False)
+    values: Array
+    times: Array
 
     @classmethod
     def of(cls, rows: Mapping[str, Array], times: Array) -> Table:
@@ -54,6 +54,9 @@ class Table:
                 for part in rows.values()]  # fmt: skip
         places = places_of({name: part.shape[0] for name, part in rows.items()})
         return cls(places, np.vstack([np.zeros((0, times.size)), *full]), times)
+
+    def __repr__(self) -> str:
+        return f"{', '.join(self.labels) or 'nothing'} at {self.times.size} times"
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, str):

@@ -81,8 +81,7 @@ class Delay:
         A control is sent every interval, the oldest first. What has no Runge–Kutta steps of its own
         takes as many as agree with the integrator, near the program's state and the control u.
         """
-        assert self._plant is not None
-        if (model := self._plant.model).size("algebraic"):
+        if (model := self._know(program).model).size("algebraic"):
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
@@ -102,8 +101,7 @@ class Delay:
         if model.discrete or self._finer:
             return plain_step(step_of(model, self._finer, RungeKutta()), model)
         scale = model.limits("state", "scale")
-        x = np.concatenate([program.parameters[f"initial {name}"].read(program.p)[:, 0]
-                            for name in model.signals["state"]])  # fmt: skip
+        x = program.stacked({f"initial {n}": s for n, s in model.signals["state"].items()}, 0)
         by, *sides = (model.limits("control", what) for what in ("scale", "lower", "upper"))
         for sign in (0, 1, -1):
             y, v = x + sign * _PART * scale, np.clip(u + sign * by, *sides)

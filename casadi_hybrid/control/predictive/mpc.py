@@ -16,7 +16,7 @@ from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.answer import Answer, Answers
+from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import limited, measured
@@ -24,7 +24,7 @@ from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, refuse
 from casadi_hybrid.control.predictive.search import Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
-from casadi_hybrid.control.predictive.step import Gain, Gains, Record, Step, arrays, table
+from casadi_hybrid.control.predictive.step import Gain, Record, Step, arrays, gain_at, table
 from casadi_hybrid.control.signals import NumberError, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
@@ -129,10 +129,9 @@ class MPC:
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
-        self._places = ocp.model.places("control")
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
-        self._gains = Gains()
+        self._sensitivities: dict[Any, Any] = {}
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
@@ -154,7 +153,6 @@ class MPC:
         """
         self.records = []
         self._plan: Plan | None = None
-        self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
         self._left, self._waited = np.inf, 0
         self._keep(self._prepared)
@@ -187,7 +185,7 @@ class MPC:
         if aid is not None:  # what it makes at its first solve is there then
             softened = aid.numbers(question.state, question.at, parameters)
             aid.run(replace(question, program=softened))
-        return None if found.plan is None else found.plan.solution(found.stats)
+        return None if found.plan is None else found.plan.solution()
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
         """Return what to apply at a measured state.
@@ -211,33 +209,32 @@ class MPC:
         if self.applied is not None:  # for a delay, and for a problem that asks for it
             applied = self._one.model.vector("control", self.applied, "applied")
             self._delay.begin(applied)
-            before = {name: applied[self._places[of]] for name, of in self._one.lagged.items()}
+            places = self._one.model.places("control")
+            before = {name: applied[places[of]] for name, of in self._one.lagged.items()}
             parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
-        answer = Answer(reason=flaw)
+        solves = [Found(reason=flaw, report={"warm": False, "iterations": 0})]
         if not flaw:
             # From a point that was no plan a few steps a time need not come to one, ever.
             few = self.iterations if self._latest is self._plan else None
-            answer = self._answers.to(
+            solves = self._answers.to(
                 replace(question, before=self._latest, until=until, reserve=self._reserve,
                         iterations=few)
             )  # fmt: skip
         solver_done = clock.perf_counter()
-        for found in answer.all_found:
+        for found in solves:
             self._keep(found)
-        status, reason = answer.status, answer.reason
-        control = None if not status or self._plan is None else self._plan.control(acts)
+        answer = solves[-1]
+        status, reason = answer.status or words.LAST_PLAN, answer.reason
+        plan = self._plan
+        control = None if plan is None else plan.control(acts)
         if control is None:
-            control = None if self._plan is None else self._plan.control(acts)
-            status = words.LAST_PLAN
-        if control is None:
+            plan = None
             known = np.full(question.state.size, np.nan) if flaw else question.state
             if not self._spare.settled:
-                start = None if flaw else known
-                self._spare.settle(
-                    self._plan or beginning(self.ocp, start, acts, question.parameters)
-                )
+                given = None if flaw else known, acts, question.parameters
+                self._spare.settle(self._plan or beginning(self.ocp, *given))
             control, status, said = self._spare.control(known, acts)
             reason += f"; {said}" if said else ""
         sides = self._answers.limits.of("control", question.program)
@@ -245,14 +242,11 @@ class MPC:
         self._delay.note(at, control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
-        record = Record(time=at, status=status, reason=reason, seconds=now - began,
-                        **answer.report)  # fmt: skip
+        report = {**answer.report, "iterations": sum(one.report["iterations"] for one in solves)}
+        record = Record(time=at, status=status, reason=reason, seconds=now - began, **report)
         self.records.append(record)
-        planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
-        plan, stats = (self._plan, self._stats) if planned else (None, {})
         asked = self.ocp, question.program, self._courses(question.parameters)
-        return Step(control, status, reason, answer.violated, record, asked, plan, stats,
-                    self._places)  # fmt: skip
+        return Step(control, status, reason, answer.violated, record, asked, plan)
 
     def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Change limits for the steps from now on, without rebuilding: they are numbers.
@@ -286,7 +280,7 @@ class MPC:
         last = self.records[-1].status if self.records else "not made"
         if last not in (words.SOLVED, words.FEASIBLE, words.SOFTENED) or self._plan is None:
             raise InputError(f"gain() is that of a step with a plan; the last step was {last}")
-        return self._gains.at(self._plan)
+        return gain_at(self._plan, self._sensitivities)
 
     def export(
         self,
@@ -385,16 +379,16 @@ class MPC:
 
     def _keep(self, found: Found) -> None:
         if found.usable:
-            self._latest, self._left, self._waited = found.plan, np.inf, 0
-            self._plan, self._stats = found.plan, found.stats
-        elif found.lasting:
+            self._plan = self._latest = found.plan
+            self._left, self._waited = np.inf, 0
+        elif found.lasting and found.plan is not None:
             # The residuals of an interior-point method also rise. Where some unfinished solves in
             # a row come no nearer, the next begins elsewhere.
             nearer = found.left < _NEARER * self._left
             self._waited = 0 if nearer else self._waited + 1
             self._left = found.left if nearer else self._left
-            self._latest = found.plan
-            if self._waited and found.stuck and found.plan is not None:
+            self._latest, stats = found.plan, found.plan.stats
+            if self._waited and stats["iter_count"] == 0 and not stats["success"]:
                 # SQP is in vain. Without multipliers the interior-point method begins at once.
                 none = np.zeros_like(found.plan.lam_x), np.zeros_like(found.plan.lam_g)
                 self._latest = replace(found.plan, lam_x=none[0], lam_g=none[1])

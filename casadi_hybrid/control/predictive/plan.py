@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.solution import Solution
 
-_SAME = 1e-9
+SAME = 1e-9
 """Part of an interval by which times may differ and still be the same."""
 
 
@@ -25,7 +25,7 @@ _SAME = 1e-9
 class Plan:
     """A point for one measurement, in the program's scaled unknowns.
 
-    ``time`` is at its start, ``objective`` NaN where nothing was solved.
+    ``time`` is at its start, ``objective`` NaN where nothing was solved, ``stats`` the solver's.
     """
 
     problem: Problem
@@ -35,6 +35,7 @@ class Plan:
     lam_g: Array
     time: float
     objective: float = np.nan
+    stats: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ocp(self) -> OptimalControl:
@@ -54,19 +55,18 @@ class Plan:
 
     @cached_property
     def _slack(self) -> float:
-        return _SAME * float(self.times[1] - self.times[0])
+        return SAME * float(self.times[1] - self.times[0])
 
-    def solution(self, stats: Mapping[str, Any]) -> Solution | JointSolution:
+    def solution(self) -> Solution | JointSolution:
         """Return the plan by name."""
         found = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
-        return self.problem.solution(self.program, found, stats)
+        return self.problem.solution(self.program, found, self.stats)
 
     def begun(self, x: Array, state: Array) -> Array:
         """Return a point of the program with these states at the start of every part."""
         begin = x.copy()
-        places = self.ocp.model.places("state")
         for prefix in self.problem.prefixed:
-            for name, where in places.items():
+            for name, where in self.ocp.model.places("state").items():
                 block = self.program.variables[prefix + name]
                 begin[block.where[: block.shape[0]]] = state[where] / block.scale[:, 0]
         return begin
@@ -111,11 +111,11 @@ class Plan:
         gone = time - self.time
         start = {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
         dt = self.duration * np.diff(self.ocp.fractions)
-        if abs(gone) <= _SAME * dt[0]:
+        if abs(gone) <= SAME * dt[0]:
             return start
         whole = round(gone / dt[0])
-        even = self.ocp.free_duration is None and float(np.ptp(dt)) <= _SAME * dt[0]
-        if even and whole >= 1 and abs(gone - whole * dt[0]) <= _SAME * dt[0]:
+        even = self.ocp.free_duration is None and float(np.ptp(dt)) <= SAME * dt[0]
+        if even and whole >= 1 and abs(gone - whole * dt[0]) <= SAME * dt[0]:
             return self.program.shifted(self.x, self.lam_x, self.lam_g, min(whole, dt.size))
         return self._resampled(time)
 

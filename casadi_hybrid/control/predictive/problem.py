@@ -39,11 +39,6 @@ def refuse(problem: Problem) -> None:
         raise InputError(
             f"{problem.name} leaves {', '.join(loose)} free at the start; call its initial()"
         )
-    if ocp is not problem and ocp.free_duration is not None:
-        raise InputError(
-            f"the duration of {problem.name} is free, so that the first interval, whose control is "
-            "applied, would be as long as each scenario likes; give the problem a fixed duration"
-        )
 
 
 def softened(problem: Problem, soft: Soft) -> Problem:

@@ -21,7 +21,7 @@ from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.result.result import Result
 
-_LIMITS = (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
+_RESIDUALS = ("feasibility", "stationarity", "complementarity")
 _WORDS = {
     StopReason.TIME_LIMIT: "the deadline came before the solution",
     StopReason.ITERATION_LIMIT: "the iterations were used up before the solution",
@@ -56,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Found:
-    """What a solve has come to.
+    """What a solve has come to, or what a step does by it.
 
     Attributes:
         plan: the point; None where there is none.
@@ -66,7 +66,7 @@ class Found:
         lasting: whether the next solve should begin there.
         reason: what is wrong with it, in words.
         report: fields of the record.
-        stats: of the solution.
+        status, violated: of the step that it is the answer to, see :class:`Step`; else empty.
     """
 
     plan: Plan | None = None
@@ -76,18 +76,13 @@ class Found:
     lasting: bool = False
     reason: str = ""
     report: Mapping[str, Any] = field(default_factory=dict)
-    stats: Mapping[str, Any] = field(default_factory=dict)
+    status: str = ""
+    violated: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def left(self) -> float:
         """The largest residual of the KKT conditions at the point."""
-        residuals = ("feasibility", "stationarity", "complementarity")
-        return max(float(self.report[name]) for name in residuals)
-
-    @property
-    def stuck(self) -> bool:
-        """Whether time has ended it before a step."""
-        return self.stats.get("iter_count") == 0 and not self.stats["success"]
+        return max(float(self.report[name]) for name in _RESIDUALS)
 
 
 class Search:
@@ -154,16 +149,19 @@ class Search:
     def _judged(self, asked: Question, result: Result, report: dict[str, Any]) -> Found:
         residuals, x = result.residuals, np.array(result.x)
         said = {name: getattr(result, name) for name in ("iterations", "engine", "kernel")}
-        report |= {
-            **said, "objective": float(result.f), "feasibility": residuals.feasibility,
-            "stationarity": residuals.stationarity, "complementarity": residuals.complementarity,
-        }  # fmt: skip
+        said |= {name: getattr(residuals, name) for name in _RESIDUALS}
+        report |= {**said, "objective": float(result.f)}
         reasons = [] if result.success else [_why(result)]
         if not _finite(x, result.lam_x, result.lam_g):
             reason = "; ".join([*reasons, "its point is not finite"])
             return Found(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
-        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f))
+        stats = {
+            "success": result.success, "iter_count": result.iterations,
+            "return_status": return_status(result), "stop_reason": result.stop.name,
+            "point_status": result.point.name, "engine": result.engine, "kernel": result.kernel,
+        }  # fmt: skip
+        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f), stats)
         usable = False
         if clock.perf_counter() < asked.until - asked.reserve / 2:  # for what comes after it
             try:
@@ -179,15 +177,9 @@ class Search:
                 reasons.append(f"its point violates the problem by {report['violation']:.1e}")
         else:
             reasons.append("no time was left to check its point")
-        stats = {
-            "success": result.success, "iter_count": result.iterations,
-            "return_status": return_status(result), "stop_reason": result.stop.name,
-            "point_status": result.point.name, "engine": result.engine, "kernel": result.kernel,
-        }  # fmt: skip
-        return Found(
-            plan, usable, usable and result.success, result.infeasible,
-            usable or result.success or result.stop in _LIMITS, "; ".join(reasons), report, stats,
-        )  # fmt: skip
+        lasting = usable or result.success or result.stop in _WORDS
+        return Found(plan, usable, usable and result.success, result.infeasible, lasting,
+                     "; ".join(reasons), report)  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
         """The largest violation in scaled units (NaN for NaN), and which limits are active."""

@@ -86,11 +86,9 @@ class Spare:
 
     def _words(self) -> str:
         places, signals = self._model.places("control"), self._model.signals["control"]
-        numbers = {
-            name: ", ".join(f"{v:.4g}" for v in self.default[at]) for name, at in places.items()
-        }
-        return ", ".join(f"{name} = {said} {signals[name].unit}".rstrip()
-                         for name, said in numbers.items())  # fmt: skip
+        parts = ((name, signals[name].unit, self.default[at]) for name, at in places.items())
+        return ", ".join(f"{name} = {', '.join(f'{v:.4g}' for v in own)} {unit}".rstrip()
+                         for name, unit, own in parts)  # fmt: skip
 
     def _chosen(self, default: Any) -> Array:
         """The controls that the user chose, which must be within their limits."""
@@ -116,9 +114,8 @@ def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
     plan.
     """
     until = clock.perf_counter() + _FIRST_USE
-    first, *_ = [
-        search.used_once(until) for search in (answers.search, answers.aid) if search is not None
-    ]
+    searches = filter(None, (answers.search, answers.aid))
+    first, *_ = [search.used_once(until) for search in searches]
     flaws = []
     if not np.isfinite(first.report.get("feasibility", np.nan)):
         flaws.append(

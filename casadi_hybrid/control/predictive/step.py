@@ -15,6 +15,7 @@ from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.measures import quotient
 from casadi_hybrid.control.reading.sensing import of_unknowns
 from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
@@ -49,36 +50,31 @@ class Gain:
             for state, column in self.model.places("state").items():
                 part = self.matrix[row, column]
                 numbers = "; ".join(", ".join(f"{value:.4g}" for value in line) for line in part)
-                units = controls[control].unit or "1", states[state].unit or "1"
-                lines.append(f"d {control} / d {state} = {numbers} {units[0]} / ({units[1]})")
+                unit = quotient(controls[control].unit, states[state].unit)
+                lines.append(f"d {control} / d {state} = {numbers} {unit}")
         return "\n".join(lines)
 
 
-class Gains:
-    """Gains of plans; what they take is made once for each problem."""
+def gain_at(plan: Plan, made: dict[Any, Sensitivities]) -> Gain:
+    """Return how the first controls of a solved plan change with the state it begins at.
 
-    _problem: Any = None
-
-    def at(self, plan: Plan) -> Gain:
-        """Return how the first controls of a solved plan change with the state it begins at.
-
-        By the implicit function theorem at the KKT point with the limits that are active there,
-        see :mod:`casadi_hybrid.casadi_api.sensitivity`: a control at its limit has zeros.
-        """
-        program, model = plan.program, plan.ocp.model
-        if plan.problem is not self._problem:
-            self._sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)))
-            self._problem = plan.problem
-        prefixes = list(plan.problem.prefixed)
-        begins = [program.parameters[f"{prefix}initial {name}"].where
-                  for prefix in prefixes for name in model.signals["state"]]  # fmt: skip
-        dx, _ = of_unknowns(self._sensitivities, plan, np.concatenate(begins))
-        rows = []
-        for name, signal in model.signals["control"].items():
-            block = program.variables[prefixes[0] + name]
-            rows.append(block.scale[:, :1] * dx[block.where[: signal.size]])
-        du = np.vstack(rows)  # a measurement is the start of every scenario
-        return Gain(du.reshape(du.shape[0], len(prefixes), -1).sum(axis=1), model)
+    By the implicit function theorem at the KKT point with the limits that are active there,
+    see :mod:`casadi_hybrid.casadi_api.sensitivity`: a control at its limit has zeros. What it
+    takes is ``made`` once for each problem.
+    """
+    program, model = plan.program, plan.ocp.model
+    if plan.problem not in made:
+        made[plan.problem] = Sensitivities(Problem.from_nlp(dict(program.nlp)))
+    prefixes = list(plan.problem.prefixed)
+    begins = [program.parameters[f"{prefix}initial {name}"].where
+              for prefix in prefixes for name in model.signals["state"]]  # fmt: skip
+    dx, _ = of_unknowns(made[plan.problem], plan, np.concatenate(begins))
+    rows = []
+    for name, signal in model.signals["control"].items():
+        block = program.variables[prefixes[0] + name]
+        rows.append(block.scale[:, :1] * dx[block.where[: signal.size]])
+    du = np.vstack(rows)  # a measurement is the start of every scenario
+    return Gain(du.reshape(du.shape[0], len(prefixes), -1).sum(axis=1), model)
 
 
 SOLVED = "solved"
@@ -158,12 +154,11 @@ class Step:
     record: Record
     asked: tuple[Any, Program, Mapping[str, Any]] = field(repr=False)
     _plan: Plan | None = field(repr=False)
-    _stats: Mapping[str, Any] = field(repr=False)
-    _places: Mapping[str, slice] = field(repr=False)
 
     def __getitem__(self, name: str) -> Any:
         """Return a control by name: a number, or a vector where it has several entries."""
-        return number(self.control[known(name, self._places, "control")])
+        places = self.asked[0].model.places("control")
+        return number(self.control[known(name, places, "control")])
 
     @cached_property
     def plan(self) -> Solution | JointSolution | None:
@@ -172,7 +167,7 @@ class Step:
         Of the status ``"last plan"`` it is an earlier step's, with that step's times. Of scenarios
         it has all of them by name.
         """
-        return None if self._plan is None else self._plan.solution(self._stats)
+        return None if self._plan is None else self._plan.solution()
 
 
 _COLUMNS = (
@@ -184,14 +179,9 @@ _COLUMNS = (
 
 def arrays(records: Sequence[Record]) -> dict[str, Any]:
     """Return one array for each field of the records, one entry a step."""
-    found: dict[str, Any] = {
-        part.name: np.array([getattr(record, part.name) for record in records])
-        for part in fields(Record)
-        if part.name != "active_names"
-    }
-    names = np.empty(len(records), dtype=object)
-    names[:] = [record.active_names for record in records]
-    return {**found, "active_names": names}
+    values = {part.name: [getattr(r, part.name) for r in records] for part in fields(Record)}
+    names = np.fromiter(values.pop("active_names"), dtype=object)
+    return {name: np.array(column) for name, column in values.items()} | {"active_names": names}
 
 
 def table(records: Sequence[Record]) -> str:

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.matrices import Buffered
-from casadi_hybrid.control.methods import Collocation, inner_points, points_of
+from casadi_hybrid.control.methods import inner_points, points_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import (
@@ -33,6 +33,9 @@ TOLERANCE = 1e-11
 
 FEASIBLE = 1e-6
 """Violation of a row or a bound, in units of the scale, that counts as none."""
+
+COARSE = 1e-2
+"""An error of a state, in units of the scale, that is told beside a solution."""
 
 POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""
@@ -63,18 +66,38 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
         raise InputError(f"{model.name} has algebraic states; its integrator is 'idas'")
     scale = model.limits("state", "scale")
     fractions = np.append((np.arange(n) + 0.5) / n, 1.0)
-    flow = _explicit(dense, fractions) if integrator == "DOP853" else _casadi(
-        dense, fractions, integrator)  # fmt: skip
+    flow = (_explicit if integrator == "DOP853" else _casadi)(dense, fractions, integrator)
     gaps = np.empty((scale.size, dense.N, n + 1))
     start = dense.X[:, 0]
     for k in range(dense.N):
-        found = flow(k, start if whole else dense.X[:, k])
+        try:
+            found = flow(k, start if whole else dense.X[:, k])
+        except RuntimeError:  # it broke down
+            found = np.full((scale.size, n + 1), np.nan)
         here = np.full(n, k)
         shown = np.hstack((dense.columns(here, fractions[:-1]).x, dense.X[:, k + 1 : k + 2]))
         gaps[:, k] = np.abs(found - shown)
         start = found[:, -1]
     gaps = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf)
-    ends, between = gaps[:, :, -1], gaps[:, :, :-1].max(axis=2, initial=0.0)
+    return _errors(dense, gaps[:, :, -1], gaps[:, :, :-1].max(axis=2, initial=0.0))
+
+
+def coarse(dense: Dense) -> str:
+    """Return a sentence where half the step of Runge and Kutta ends elsewhere; else nothing."""
+    gaps = np.nan_to_num(np.abs(dense.halved() - dense.X[:, 1:]), nan=np.inf)
+    found = _errors(dense, gaps, gaps)
+    if found.largest <= COARSE:
+        return ""
+    return (
+        f"But half the step of Runge and Kutta ends elsewhere, {found}: take more steps, "
+        f"RungeKutta({4 * dense.ocp.method.step.steps}), or Collocation() where the model is stiff."  # type: ignore[attr-defined]
+    )
+
+
+def _errors(dense: Dense, ends: Array, between: Array) -> Errors:
+    """Of the distances by state and interval."""
+    model = dense.ocp.model
+    scale = model.limits("state", "scale")
     rows = np.maximum(ends, between)
     by_name = {name: rows[where] for name, where in model.places("state").items()}
     units = {name: signal.unit for name, signal in model.signals["state"].items()}
@@ -86,30 +109,27 @@ def violation(dense: Dense, n: int) -> Violations:
     """Return by how much hard limits are exceeded: at the midpoints of n equal parts of each
     interval, and thrice in each gap between the points at which its method holds limits."""
     ocp, model = dense.ocp, dense.ocp.model
-    own: Any = points_of(ocp.method) if isinstance(ocp.method, Collocation) else []
-    nodes = np.unique([0.0, *inner_points(getattr(ocp.method, "inner", 0)), *own, 1.0])
+    nodes = np.unique([0.0, *inner_points(ocp.method), *points_of(ocp.method), 1.0])
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))
     soft = {c.name.removeprefix("limits of ") for c in ocp.constraints if c.soft is not None}
+    limits: list[tuple[str, Array, Signal | Constraint]] = [
+        (name, rows[where], model.signals[kind][name])
+        for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u))
+        for name, where in model.places(kind).items() if name not in soft
+    ]  # fmt: skip
+    limits += [(c.name, dense.expression(c.expression, at), c)
+               for c in ocp.constraints if c.place == "path" and c.soft is None]  # fmt: skip
     found: dict[str, Array] = {}
     worst: list[Excess] = []
-
-    def note(name: str, rows: Array, limited: Signal | Constraint) -> None:
+    for name, rows, limited in limits:
         if np.isfinite([limited.lower, limited.upper]).any():
             beyond, most = worst_excess(name, rows, limited, at.t, model.time_unit)
             found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, -1).max(axis=1)
             worst.append(most)
-
-    for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
-        for name, where in model.places(kind).items():
-            if name not in soft:
-                note(name, rows[where], model.signals[kind][name])
-    for c in ocp.constraints:
-        if c.place == "path" and c.soft is None:
-            note(c.name, dense.expression(c.expression, at), c)
-    beyond = [excess for excess in worst if excess.scaled > 0.0]
-    return Violations(found, tuple(sorted(beyond, key=lambda excess: -excess.scaled)))
+    exceeded = [excess for excess in worst if excess.scaled > 0.0]
+    return Violations(found, tuple(sorted(exceeded, key=lambda excess: -excess.scaled)))
 
 
 def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) -> list[Excess]:
@@ -207,7 +227,7 @@ def _continuous(dense: Dense, what: str) -> None:
         raise InputError(f"{dense.ocp.model.name} is discrete; {what} is for models with rates")
 
 
-def _explicit(dense: Dense, fractions: Array) -> Any:
+def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
     rate = Buffered(model.moves.rate)
@@ -218,31 +238,25 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
         t0, dt = dense.times[k], dense.times[k + 1] - dense.times[k]
         u, v = dense.U[:, k], dense.V[:, k]
         p = np.ascontiguousarray(dense.P[:own, k])
-        left = [_EVALUATIONS]
+        left = iter(range(_EVALUATIONS))
 
         def f(s: float, y: Array) -> Array:
-            left[0] -= 1
-            if not left[0]:
-                raise _StuckError
+            if next(left, None) is None:
+                raise RuntimeError("too many evaluations of the rates")
             w = u + s * (v - u)
             slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
             return np.asarray(dt * slope)
 
-        nothing = np.full((start.size, fractions.size), np.nan)
         if not np.isfinite(start).all():
-            return nothing
-        try:
-            found = solve_ivp(f, (0.0, 1.0), start, "DOP853", fractions, rtol=TOLERANCE,
-                              atol=TOLERANCE * scale)  # fmt: skip
-        except _StuckError:
-            return nothing
-        return np.asarray(found.y) if found.success else nothing
+            raise RuntimeError("the interval before has no end")
+        found = solve_ivp(
+            f, (0.0, 1.0), start, method, fractions, rtol=TOLERANCE, atol=TOLERANCE * scale
+        )
+        if not found.success:
+            raise RuntimeError(found.message)
+        return np.asarray(found.y)
 
     return flow
-
-
-class _StuckError(Exception):
-    """Too many evaluations of the rates."""
 
 
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
@@ -258,10 +272,7 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
         own = dense.P[: model.size("parameter"), k]
         near = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
         numbers = np.concatenate((dense.U[:, k], dense.V[:, k], own, interval))
-        try:
-            found = solve(x0=start / of_x, z0=near / of_z, p=numbers)
-        except RuntimeError:
-            return np.full((start.size, fractions.size), np.nan)
+        found = solve(x0=start / of_x, z0=near / of_z, p=numbers)
         return np.asarray(found["xf"].full() * of_x.full(), dtype=float)
 
     return flow

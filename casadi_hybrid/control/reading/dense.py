@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
+from scipy.interpolate import KroghInterpolator
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
@@ -78,11 +79,10 @@ class Dense:
     """
 
     def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
-        parts = [np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, p)]
-        self.X, self.Z, self.U, self.V, self.P, T, *_ = parts
-        self.times: Array = T.ravel()
-        self.ocp = ocp
-        self._points = [np.asarray(part.full(), dtype=float) for part in laid.points(x, p)]
+        parts: list[Array] = [part.full() for part in laid.trajectories(x, p)]
+        self.X, self.Z, self.U, self.V, self.P, T, self.costs, self.Y = parts
+        self.times = T.ravel()
+        self.ocp, self._inside = ocp, (laid.points, x, p)
 
     @property
     def N(self) -> int:
@@ -116,6 +116,17 @@ class Dense:
         p = self._parameters(k, s)
         x = self._states(k, s)
         return Columns(x, self._algebraic(k, s, x, u, p, t), u, p, t)
+
+    def halved(self) -> Array:
+        """Return the ends of all intervals by twice as many Runge–Kutta steps.
+
+        Of other methods the states that are there.
+        """
+        step = getattr(self.ocp.method, "step", None)
+        if self.ocp.model.discrete or not isinstance(step, RungeKutta):
+            return self.X[:, 1:]
+        twice = plain_step(RungeKutta(2 * step.steps), self.ocp.model)
+        return self._shot(twice, self.V, np.arange(self.N), np.diff(self.times))
 
     def slopes(self, k: Whole, s: Array) -> Array:
         """Return dx/dt of the trajectory, one column a point; at a kink that from the left.
@@ -191,8 +202,9 @@ class Dense:
         """The states and the algebraic states as (interval, row, node), the beginning first."""
         taus, N = points_of(self.ocp.method), self.N
         found = []
-        for grid, inside in zip((self.X, self.Z), self._points, strict=True):
-            own = inside.T.reshape(N, inside.shape[1] // N, len(grid))
+        points, *at = self._inside
+        for grid, inside in zip((self.X, self.Z), points(*at), strict=True):
+            own = inside.full().T.reshape(N, inside.shape[1] // N, len(grid))
             parts = [grid[:, :-1].T[:, None], own, grid[:, 1:].T[:, None]]
             if own.shape[1] == taus.size:  # else the last of Radau's points is the end
                 del parts[2]
@@ -227,9 +239,4 @@ class Dense:
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:
     """Return the derivatives of the Lagrange polynomials on the nodes at s, one row a point."""
-    rows = np.zeros((s.size, nodes.size))
-    for i in range(nodes.size):
-        others = np.delete(nodes, i)
-        parts = [np.prod(s[:, None] - np.delete(others, m), axis=1) for m in range(others.size)]
-        rows[:, i] = sum(parts) / np.prod(nodes[i] - others)
-    return rows
+    return np.asarray(KroghInterpolator(nodes, np.eye(nodes.size)).derivative(s))

@@ -18,7 +18,6 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import within
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
-from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
 from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
@@ -40,10 +39,9 @@ class Panel:
 
     Attributes:
         limited: the signal or constraint, with limits and unit.
-        times, rows: the curve between the grid points.
-        grid_times, grid: the grid points, or for what is held the edges and a value an interval.
-        touched: of the grid's values, which are at a limit.
-        inside: times, values and whether they are at a limit, of points between the grid points.
+        times, rows: the curve between the grid points, or the edges of what is held and its values.
+        grid_times, grid: the grid points, or for what is held the middles of the intervals.
+        marked: times, values and whether they are at a limit, of the grid and points between.
         held, joined: whether it is drawn as stairs, whether there is a curve between grid points.
     """
 
@@ -53,10 +51,9 @@ class Panel:
     rows: Array
     grid_times: Array
     grid: Array
-    touched: NDArray[np.bool_]
     held: bool
     joined: bool
-    inside: tuple[Array, Array, NDArray[np.bool_]]
+    marked: tuple[Array, Array, NDArray[np.bool_]]
 
 
 def draw(
@@ -67,9 +64,11 @@ def draw(
     path: str | Path | None,
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
-    asked = listed(names) or list(
-        dict.fromkeys(name for part in parts.values() for name in _all(part.ocp))
-    )
+    chosen: dict[str, Any] = {}  # by default: all unknowns, and path constraints that are none
+    for part in parts.values():
+        paths = (c.name for c in part.ocp.constraints if c.place == "path")
+        chosen |= dict.fromkeys((*part.ocp.model.unknowns, *paths))
+    asked = listed(names) or chosen
     panels = [_panels(parts, name, tol) for name in asked]
     several = len(parts) > 1
     unit = next(iter(parts.values())).ocp.model.time_unit
@@ -143,12 +142,6 @@ def stacked_axes(
     return fig, flat[:count]
 
 
-def _all(ocp: Statement) -> list[str]:
-    """Everything the solver chose, and the path constraints that are not such a quantity."""
-    paths = (c.name for c in ocp.constraints if c.place == "path")
-    return list(dict.fromkeys([*ocp.model.unknowns, *paths]))
-
-
 def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
     """What a panel shows of each part that has the quantity, by the part's number."""
     found: dict[int, Panel] = {}
@@ -164,69 +157,62 @@ def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]
 def _panel(solution: Any, name: str, tol: float) -> Panel:
     dense: Dense = solution.dense
     ocp, model, N = dense.ocp, dense.ocp.model, dense.N
-    constraints = {c.name: c for c in ocp.constraints if c.place == "path"}
-    outputs = {key: y for key, y in model.signals["output"].items() if key not in constraints}
-    quantities: dict[str, Signal] = {**model.unknowns, **ocp.given, **outputs}
-    held, limited = False, quantities.get(name)
-    if limited is not None:
-        held = (name in model.signals["control"] and not limited.linear) or limited.varying
-    else:
-        limited = known(name, {**constraints, **dict.fromkeys(quantities)}, "quantity")
+    paths = {c.name: c for c in ocp.constraints if c.place == "path"}
+    shown = {**model.signals["output"], **paths, **model.unknowns, **ocp.given}
+    limited = known(name, shown, "quantity")
+    of_signal = isinstance(limited, Signal)
+    held = of_signal and (
+        limited.varying or (name in model.signals["control"] and not limited.linear)
+    )
 
-    def read(k: Any, s: Array) -> Array:
-        if name in quantities:
-            return dense.samples(k, s).rows[name]
-        return dense.expression(constraints[name].expression, dense.columns(k, s))
+    def read(k: Any, s: Array) -> tuple[Array, Array]:
+        if of_signal:
+            samples = dense.samples(k, s)
+            return samples.times, samples.rows[name]
+        at = dense.columns(k, s)
+        return at.t, dense.expression(limited.expression, at)
 
     if held:
-        times, rows = dense.times, read(np.arange(N), np.zeros(N))
-        dots = rows
+        grid_times, dots = read(*dense.each(np.array([0.5])))
+        times, rows = dense.times, dots
     else:
-        k, s = dense.each(np.linspace(0, 1, _BETWEEN + 1))
-        times, rows = dense.times[k] + s * np.diff(dense.times)[k], read(k, s)
+        grid_times, dots = read(*dense.each(np.zeros(1), end=True))
+        times, rows = read(*dense.each(np.linspace(0, 1, _BETWEEN + 1)))
         if name not in model.signals["state"]:  # a held control may let it jump: a gap there
             ends = np.arange(_BETWEEN + 1, times.size, _BETWEEN + 1)
             times, rows = np.insert(times, ends, np.nan), np.insert(rows, ends, np.nan, axis=1)
-        dots = read(*dense.each(np.zeros(1), end=True))
     scale, lower, upper = (part[:, None] for part in (limited.scale, limited.lower, limited.upper))
     lam = np.atleast_2d(solution.multipliers.get(name, 0.0)) * scale
     if lam.shape != dots.shape:  # of what holds elsewhere too: the distance alone tells
         lam = np.zeros(dots.shape)
-    at = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)
-    touched, algebraic = np.isin(at, (LOWER, UPPER)), name in model.signals["algebraic"]
+    sides = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)
+    touched, algebraic = np.isin(sides, (LOWER, UPPER)), name in model.signals["algebraic"]
     if algebraic and name not in solution.program.variables:  # no limit holds at the grid points
         touched[:] = False
-    k, s, on = np.zeros(0, int), np.zeros(0), np.zeros((len(dots), 0), bool)
-    active = solution.active(tol)
+    active, marked = solution.active(tol), [(grid_times[None], dots, touched)]
     for word, taus in within(ocp.method, algebraic=algebraic).items():
         if f"{name} {word}" in active:
             more = np.atleast_2d(active[f"{name} {word}"])
-            places = dense.each(taus[: more.shape[1] // N])
-            k, s, on = np.append(k, places[0]), np.append(s, places[1]), np.hstack((on, more))
-    inside = dense.times[k] + s * np.diff(dense.times)[k], read(k, s), on
-    return Panel(
-        name, limited, times, rows, dense.times, dots, touched, held, not model.discrete, inside
-    )
+            at, values = read(*dense.each(taus[: more.shape[1] // N]))
+            marked.append((at[None], values, more))
+    when, *found = (np.hstack(parts) for parts in zip(*marked, strict=True))
+    return Panel(name, limited, times, rows, grid_times, dots, held, not model.discrete,
+                 (when[0], *found))  # fmt: skip
 
 
 def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) -> None:
     """Draw a panel, its entries in colours, or all in that of a part with dashes of their own."""
     curves: list[Any] = []
-    for i, (row, dots, touched) in enumerate(
-        zip(panel.rows, panel.grid, panel.touched, strict=True)
-    ):
+    at, *marked = panel.marked
+    for i, (row, dots, values, on) in enumerate(zip(panel.rows, panel.grid, *marked, strict=True)):
         style = entry_style(i, colour)
         if panel.held:
-            curves.append(ax.stairs(row, panel.grid_times, baseline=None, **style))
-            at = (panel.grid_times[:-1] + panel.grid_times[1:]) / 2
+            curves.append(ax.stairs(row, panel.times, baseline=None, **style))
         else:
-            at = panel.grid_times
             if panel.joined:
                 curves += ax.plot(panel.times, row, **style)
-            curves += ax.plot(at, dots, **style | _POINTS)[: not panel.joined]
-        ax.plot(at[touched], dots[touched], **_ACTIVE)
-        spots, values, at_limit = panel.inside
-        ax.plot(spots[at_limit[i]], values[i][at_limit[i]], **_ACTIVE)
+            curves += ax.plot(panel.grid_times, dots, **style | _POINTS)[: not panel.joined]
+        ax.plot(at[on], values[on], **_ACTIVE)
     number_entries(ax, curves if colour is None else ())
     pairs = np.stack((panel.limited.lower, panel.limited.upper), axis=1)
     for limit in np.unique(pairs[np.isfinite(pairs)]):
@@ -244,5 +230,5 @@ def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
         ax.plot([], [], label="grid points", color=GREY, **_POINTS)
     if any(np.isfinite((panel.limited.lower, panel.limited.upper)).any() for panel in panels):
         ax.plot([], [], label="limit", **LIMIT)
-    if any(panel.touched.any() or panel.inside[2].any() for panel in panels):
+    if any(panel.marked[2].any() for panel in panels):
         ax.plot([], [], label="limit active", **_ACTIVE)

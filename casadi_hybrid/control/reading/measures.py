@@ -193,6 +193,12 @@ def in_unit(value: float, unit: str) -> str:
     return f"{value:.3g} {unit}".rstrip()
 
 
+def quotient(unit: str, per: str) -> str:
+    """Return the unit of a slope."""
+    below = f"({per})" if set(per) & set("/ *") else per
+    return f"{unit or 1}/{below}" if per else unit or "1"
+
+
 def entry_name(name: str, i: int, rows: Array) -> str:
     """Return the name of an entry of a quantity."""
     return f"{name}[{i}]" if rows.shape[0] > 1 else name

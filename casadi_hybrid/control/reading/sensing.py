@@ -11,6 +11,8 @@ import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.control.following import slopes
+from casadi_hybrid.control.reading.dense import by_names
+from casadi_hybrid.control.reading.measures import quotient
 from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.problem import Problem
 
@@ -78,16 +80,15 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
         dp = np.isin(np.arange(program.p.size), at).astype(float)
         moved = ahead.call([solution.x, program.p, *values, dx, dp])
         found.append([np.asarray(part.full()) for part in moved])
-    X, Z, U, V, _, times, costs, Y = (
+    X, Z, U, V, P, times, costs, Y = (
         np.stack(parts, axis=-1) for parts in zip(*found, strict=True)
     )
     W = np.concatenate((U, V[:, -1:]), axis=1)
-    rows: dict[str, Array] = {}
-    for kind, part in (("state", X), ("algebraic", Z), ("control", W), ("output", Y)):
-        for label, where in model.places(kind).items():
-            rows[label] = part[where, : solution[label].shape[-1]]
+    named, given = by_names(solution.ocp, X, Z, W, P, Y), solution.ocp.given
+    rows = {label: part[:, : solution[label].shape[-1]]
+            for label, part in named.items() if label not in given}  # fmt: skip
     per = {**solution.units, "time": model.time_unit}.get(name.removeprefix("initial "), "")
-    units = {label: f"{solution.units[label] or 1}/{per or 1}".removesuffix("/1") for label in rows}
+    units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
     joint = sum(block.where.size for block in program.variables.values()) < program.n
     totals = [by_x if joint else of_f, duration_by_x]  # multipliers are exact where x is not

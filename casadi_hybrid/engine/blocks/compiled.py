@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.element import Elements
 
 _SMALL = 2_000  # instructions below which nothing is looked for
+LISTED_AFTER = 500
+"""Evaluations by CasADi's interpreter that take about as long as to find what repeats in functions
+that are not made of elements: 360 to 940 on the problems of ``benchmarks/first_call.py``."""
 INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"
 """What runs call: CasADi's interpreter, lists for many stages at once, or machine code."""
 ARRIVED = "they were being compiled"
@@ -106,7 +109,7 @@ def compile_functions(problem: Problem, background: bool) -> Compiled:
     return found
 
 
-def forms_of(problem: Problem) -> tuple[Lists | None, Compiled | None]:
+def forms_of(problem: Problem, repeated: bool) -> tuple[Lists | None, Compiled | None]:
     """The functions of a problem as lists, and what :func:`compile_functions` has made of them.
 
     None for lists where CasADi's interpreter is as fast, and for machine code where nobody has
@@ -114,11 +117,12 @@ def forms_of(problem: Problem) -> tuple[Lists | None, Compiled | None]:
 
     Args:
         problem: one whose functions are in scalar operations.
+        repeated: whether it is solved again and again, see :data:`LISTED_AFTER`.
     """
     with _lock.held:
-        if problem not in _listed:
+        if problem not in _listed and (repeated or problem.functions.assemblies is not None):
             _listed[problem] = _lists(problem.functions)
-        return _listed[problem], _compiled.get(problem)
+        return _listed.get(problem), _compiled.get(problem)
 
 
 def _lists(functions: Functions) -> Lists | None:

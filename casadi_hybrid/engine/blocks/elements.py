@@ -4,7 +4,8 @@ Values that no two rows or terms of the objective share keep these apart. What i
 constants, parameters and variables alone that nearly all read (a final time) joins nothing: each
 element has a copy of its own. Where elements found so are not alike, rows are sums of terms too (a
 right side that two intervals of the trapezoidal rule share is a term of two rows), and last, what
-takes few operations (a difference quotient that two triangles share) is copied as well.
+takes few operations (a difference quotient that two triangles share, a right side times a final
+time that is free) is copied as well.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ REPEATED, _OFTEN = 2, 20
 """So many times the operations of all kinds have all elements, where elements are worth it, and
 where no other way to cut is tried."""
 _MOST_KINDS = 200
-WAYS = (False, 0), (True, 0), (True, 8)
+WAYS = (False, 0), (True, 0), (True, 32)
 """Whether rows are taken apart, and up to how many operations values are copied."""
 _TERM = 1 << 16  # marks in ``shape`` that a value is a term, beside the rows that it is
 _LEAF = -1, -2  # op of an input and of a constant

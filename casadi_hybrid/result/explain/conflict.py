@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
+from scipy.sparse.linalg import norm
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
@@ -124,10 +125,9 @@ class _System:
         J = sp.csr_array(general(at.J))
         if J.nnz + J.shape[1] > _LARGEST:
             return None
-        size = np.sqrt(np.asarray(J.multiply(J).sum(axis=1)).ravel())
+        size = norm(J, axis=1)
         if start is not None:
-            first = sp.csr_array(general(start.J))
-            size = np.maximum(size, np.sqrt(np.asarray(first.multiply(first).sum(axis=1)).ravel()))
+            size = np.maximum(size, norm(sp.csr_array(general(start.J)), axis=1))
         size = np.where(size > 0.0, size, 1.0)
         J = sp.csr_array(sp.diags_array(1.0 / size) @ J)
         touched = np.asarray((abs(J) > 1e-12).sum(axis=1)).ravel()

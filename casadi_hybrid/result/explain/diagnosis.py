@@ -123,12 +123,6 @@ def fall(result: Answer) -> float | None:
     return float(f[0] if low[0] else f[low].min())
 
 
-def fixed_variables(result: Answer) -> tuple[str, ...]:
-    """Names of the variables whose bounds are equal."""
-    fixed = np.flatnonzero(result.bounds.lbx == result.bounds.ubx)
-    return tuple(result.variable_names[i] for i in fixed)
-
-
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Sizes that lie too far apart, by name; zeros do not count."""
@@ -155,7 +149,7 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
     b = result.bounds
     free = np.flatnonzero(b.lbx < b.ubx)
     bounded = np.flatnonzero(np.isfinite(b.lbg) | np.isfinite(b.ubg))
-    blocks = [abs(general(at.J))[bounded][:, free] for at in points]
+    blocks = [abs(sp.csr_array(general(at.J)))[bounded][:, free] for at in points]
     of_f = np.max([np.abs(at.gradient[free]) for at in points], axis=0)
     of_rows = np.max([_maxima(J, 1) for J in blocks], axis=0)
     of_columns = np.max([of_f, *(_maxima(J, 0) for J in blocks)], axis=0)
@@ -174,18 +168,14 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
         # (entries near zero are zeros found to rounding)
         advice = "measure them in units in which they are near one"
         kinds.append(("the entries of x", np.where(size > 1e-9, size, 0.0), columns, advice))
-    made = (_spread(what, size, names, advice) for what, size, names, advice in kinds)
-    return tuple(one for one in made if one is not None)
-
-
-def _spread(what: str, size: Vector, names: Sequence[str], advice: str) -> Spread | None:
-    seen = np.flatnonzero(size > 0.0)
-    if not seen.size:
-        return None
-    low, high = seen[np.argmin(size[seen])], seen[np.argmax(size[seen])]
-    if size[high] <= _SPREAD * size[low]:
-        return None
-    return Spread(what, (names[low], float(size[low])), (names[high], float(size[high])), advice)
+    found = []
+    for what, sizes, names, advice in kinds:
+        seen = np.flatnonzero(sizes > 0.0)
+        if seen.size and sizes[seen].max() > _SPREAD * sizes[seen].min():
+            ends = (seen[pick(sizes[seen])] for pick in (np.argmin, np.argmax))
+            low, high = ((names[i], float(sizes[i])) for i in ends)
+            found.append(Spread(what, low, high, advice))
+    return tuple(found)
 
 
 def constant_constraints(result: Answer) -> tuple[str, ...]:
@@ -194,18 +184,16 @@ def constant_constraints(result: Answer) -> tuple[str, ...]:
     constant = np.isfinite(b.lbg) | np.isfinite(b.ubg)
     for at in (result.start, result.end):
         if at is not None:
-            constant &= _maxima(abs(general(at.J))[:, np.flatnonzero(b.lbx < b.ubx)], 1) == 0.0
+            J = sp.csr_array(general(at.J))[:, np.flatnonzero(b.lbx < b.ubx)]
+            constant &= _maxima(abs(J), 1) == 0.0
     return tuple(result.constraint_names[i] for i in np.flatnonzero(constant))
 
 
 def _maxima(A: Any, axis: int) -> Vector:
-    """Largest entries of a nonnegative matrix by row (axis 1) or by column (axis 0)."""
-    if sp.issparse(A):
-        rows, columns = A.shape
-        if not (rows and columns):
-            return np.zeros(rows if axis == 1 else columns)
-        return np.asarray(A.max(axis=axis).toarray()).ravel()
-    return np.asarray(np.asarray(A).max(axis=axis, initial=0.0))
+    """Largest entries of a nonnegative sparse matrix by row (axis 1) or by column (axis 0)."""
+    if not all(A.shape):
+        return np.zeros(A.shape[1 - axis])
+    return np.asarray(A.max(axis=axis).toarray()).ravel()
 
 
 def listed(names: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from casadi_hybrid.result.explain.diagnosis import (
     bad_scales,
     constant_constraints,
     fall,
-    fixed_variables,
     last_direction,
     listed,
     worst_violations,
@@ -42,10 +41,12 @@ def findings(result: Answer) -> tuple[str, ...]:
     if result.end is not None and not conflict:
         said += _dependence(result)
     if not result.success and not conflict and result.stop not in _RUNAWAY:
-        said += _scaling(result)
-    fixed = fixed_variables(result)
-    if fixed:
-        said.append(f"Fixed by equal bounds: {listed(fixed)}.")
+        spreads = bad_scales(result)
+        said += ["Badly scaled:", *(f"  {one}" for one in spreads)] if spreads else []
+    fixed = np.flatnonzero(result.bounds.lbx == result.bounds.ubx)
+    if fixed.size:
+        names = [result.variable_names[i] for i in fixed]
+        said.append(f"Fixed by equal bounds: {listed(names)}.")
     return tuple(said)
 
 
@@ -154,11 +155,6 @@ def _dependence(result: Answer) -> list[str]:
         i = int(np.argmax(np.abs(np.concatenate((result.lam_g, result.lam_x)))))
         said.append(f"The largest multiplier is {largest:.2e}, of {names[i]}.")
     return said
-
-
-def _scaling(result: Answer) -> list[str]:
-    spreads = bad_scales(result)
-    return ["Badly scaled:", *(f"  {one}" for one in spreads)] if spreads else []
 
 
 @dataclass(frozen=True, slots=True)

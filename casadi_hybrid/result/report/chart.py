@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,47 +23,55 @@ _DECADES = 7
 _HIGHEST = 1e300
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One curve: its name in the legend, and its values, one an iterate."""
-
-    label: str
-    values: Array
-
-
 def chart(
-    title: str, t: NDArray[np.intp], curves: Sequence[Curve], limits: Sequence[tuple[str, float]]
+    title: str, t: NDArray[np.intp], curves: Mapping[str, Array], limits: Mapping[str, float]
 ) -> str:
-    """Up to four curves over the steps taken and lines across, by name, as an SVG element.
+    """Up to three curves over the steps taken and lines across, by name, as an SVG element.
 
     It is text where no value is finite and positive.
     """
-    drawn = [np.concatenate([_positive(c.values) for c in curves])]
-    drawn.append(np.array([value for _, value in limits if 0 < value < _HIGHEST]))
-    known = np.concatenate(drawn)
-    if not drawn[0].size:
+    values, across = np.concatenate([*curves.values()]), np.array([*limits.values()], float)
+    values, across = values[_drawable(values)], across[_drawable(across)]
+    if not values.size:
         return f"<p>{safe(title)}: nothing to draw, no value is positive and finite.</p>"
-    low, high = math.floor(math.log10(known.min())), math.ceil(math.log10(known.max()))
-    low -= low == high or drawn[1].min(initial=np.inf) <= 10.0**low  # a line needs room
-    keys, top = _legend([c.label for c in curves])
+    known = np.log10(np.append(values, across))
+    low, high = math.floor(known.min()), math.ceil(known.max())
+    low -= low == high or across.min(initial=np.inf) <= 10.0**low  # a line needs room
+    keys, top = _legend(curves)
     first, last = int(t[0]), max(int(t[-1]), int(t[0]) + 1)
-    frame = _Frame(first, last, float(low), float(high), top)
-    parts = [frame.axes(), *(frame.limit(name, value) for name, value in limits)]
-    for k, curve in enumerate(curves):
-        parts.append(frame.curve(t, curve.values, k))
-    return svg(top + _HEIGHT + _BELOW, safe(title), keys, *parts)
+    right, bottom = WIDTH - RIGHT, top + _HEIGHT
+
+    def height(exponents: Any) -> Any:
+        return bottom - _HEIGHT * np.clip((exponents - low) / (high - low), 0.0, 1.0)
+
+    parts = [keys]
+    for exponent in range(low, high + 1, max(1, math.ceil((high - low) / _DECADES))):
+        y, label = height(exponent), f"1e{exponent}"
+        label = number(10.0**exponent, "g") if -3 < exponent < 4 else label.replace("-", "−")
+        parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
+        parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
+    parts.append(axis(first, last, _LEFT, bottom))
+    for name, value in limits.items():
+        if 0 < value < _HIGHEST:
+            y = height(math.log10(value))
+            parts.append(f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>')
+            parts.append(f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>')
+    for k, curve in enumerate(curves.values()):
+        shown = thinned(curve)
+        x = _LEFT + (right - _LEFT) * (t[shown] - first) / (last - first)
+        values, there = curve[shown], _drawable(curve[shown])
+        parts.append(_drawn(k, x, height(np.log10(np.where(there, values, 1.0))), there))
+        zero = f'cy="{bottom:.1f}" r="{3 if shown.size <= _MARKED else 1.6:g}"'
+        parts += [f'<circle class="dot hollow solid s{k}" cx="{at:.1f}" {zero}/>'
+                  for at in x[values == 0.0]]  # fmt: skip
+    return svg(bottom + _BELOW, safe(title), *parts)
 
 
-def has_zero(curves: Sequence[Curve]) -> bool:
-    """Whether some value is zero, which is drawn on the lower edge."""
-    return any(bool((curve.values == 0.0).any()) for curve in curves)
+def _drawable(values: Array) -> NDArray[np.bool_]:
+    return np.asarray((values > 0) & (values < _HIGHEST))
 
 
-def _positive(values: Array) -> Array:
-    return np.asarray(values[(values > 0) & (values < _HIGHEST)])
-
-
-def _legend(labels: Sequence[str]) -> tuple[str, float]:
+def _legend(labels: Iterable[str]) -> tuple[str, float]:
     """The legend in rows above the frame, and the height it takes."""
     parts, x, y = [], _LEFT, 14.0
     for k, label in enumerate(labels):
@@ -76,66 +84,16 @@ def _legend(labels: Sequence[str]) -> tuple[str, float]:
     return "".join(parts), y + 10.0
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Where numbers lie in the picture: steps across, decades upwards."""
-
-    first: int
-    last: int
-    low: float
-    high: float
-    top: float
-
-    def x(self, t: float) -> float:
-        inside = WIDTH - _LEFT - RIGHT
-        return _LEFT + inside * (t - self.first) / (self.last - self.first)
-
-    def y(self, exponent: float) -> float:
-        share = (exponent - self.low) / (self.high - self.low)
-        return self.top + _HEIGHT * (1.0 - min(max(share, 0.0), 1.0))
-
-    def axes(self) -> str:
-        bottom, parts = self.top + _HEIGHT, []
-        step = max(1, math.ceil((self.high - self.low) / _DECADES))
-        for exponent in range(int(self.low), int(self.high) + 1, step):
-            y = self.y(exponent)
-            parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>')
-            label = number(10.0**exponent, "g") if -3 < exponent < 4 else f"1e{exponent}"
-            label = label.replace("-", "−")
-            parts.append(f'<text class="dim end" x="{_LEFT - 6:g}" y="{y + 4:.1f}">{label}</text>')
-        return "".join(parts) + axis(self.first, self.last, _LEFT, bottom)
-
-    def limit(self, name: str, value: float) -> str:
-        if not 0 < value < _HIGHEST:
-            return ""
-        y = self.y(math.log10(value))
-        right = WIDTH - RIGHT
-        return (
-            f'<path class="limit" d="M{_LEFT:g} {y:.1f}H{right:g}"/>'
-            f'<text class="dim" x="{_LEFT + 5:g}" y="{y - 4:.1f}">{safe(name)}</text>'
-        )
-
-    def curve(self, t: NDArray[np.intp], values: Array, k: int) -> str:
-        """Unbroken parts as lines, with markers where there are few; zeros as hollow markers."""
-        shown = thinned(values)
-        marked, parts, dots, begun = shown.size <= _MARKED, [], [], False
-        drawable = [0 < float(values[i]) < _HIGHEST for i in shown]
-        for place, i in enumerate(shown):
-            value, x = float(values[i]), self.x(float(t[i]))
-            if not drawable[place]:
-                begun = False
-                if value == 0.0:
-                    dots.append(
-                        f'<circle class="dot hollow solid s{k}" cx="{x:.1f}" '
-                        f'cy="{self.y(self.low):.1f}" r="{3 if marked else 1.6:g}"/>'
-                    )
-                continue
-            y = self.y(math.log10(value))
-            parts.append(f"{'L' if begun else 'M'}{x:.1f} {y:.1f}")
-            if marked or not (begun or any(drawable[place + 1 : place + 2])):  # alone: no line
-                dots.append(f'<circle class="f{k}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>')
-            begun = True
-        return f'<path class="curve s{k}" d="{"".join(parts)}"/>{"".join(dots)}'
+def _drawn(k: int, x: Array, y: Array, there: NDArray[np.bool_]) -> str:
+    """A curve: unbroken parts as lines, with markers where there are few points."""
+    lines, dots = [], []
+    for begin, end in stretches(there):
+        points = [f"{x[i]:.1f} {y[i]:.1f}" for i in range(begin, end)]
+        lines.append("M" + "L".join(points))
+        if there.size <= _MARKED or len(points) == 1:  # alone: no line
+            dots += [f'<circle class="f{k}" cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="2.6"/>'
+                     for i in range(begin, end)]  # fmt: skip
+    return f'<path class="curve s{k}" d="{"".join(lines)}"/>{"".join(dots)}'
 
 
 def thinned(values: Array) -> NDArray[np.intp]:

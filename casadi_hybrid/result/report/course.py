@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.history import Course, History
-from casadi_hybrid.result.report.chart import Curve, chart, has_zero
-from casadi_hybrid.result.report.sets import ROWS, counts, picture, sets_of
+from casadi_hybrid.result.report.chart import chart
+from casadi_hybrid.result.report.sets import ROWS, active_bounds, counts, picture
 from casadi_hybrid.result.report.text import count, missing
 
 _WHOLE = "<code>Solver(problem).solve(x0, history=True)</code>"
@@ -49,19 +51,20 @@ def of_active_set(answer: Answer) -> str:
             f"kept. To have it, solve with {_WHOLE}. <code>nlpsol</code> and <code>Opti</code> do "
             "not keep iterates; <code>Solver</code> takes the same dictionary or problem."
         )
-    sets = sets_of(answer, history)
-    if not sets.names:
+    names, sides = active_bounds(answer, history)
+    if not names:
         return said + "<p>No bound was active at any iterate.</p>"
-    many, shown = len(sets.names), min(len(sets.names), ROWS)
+    many, shown = len(names), min(len(names), ROWS)
     which = f"the {shown} that changed last of {many:,}" if shown < many else count(many, "bound")
-    active = (sets.sides != 0).sum(axis=0)
-    return (
-        f'{said}<div class="figures"><figure>{picture(sets)}<figcaption>Active bounds over the '
-        f"iterations: {which}. A bound counts as active where its multiplier exceeds the distance "
-        "to it, so far from a solution this is a guess. Equations and fixed variables are left "
-        f"out. Active at the first iterate: {active[0]:,}; at most {active.max():,}; at the last: "
-        f"{active[-1]:,}.</figcaption></figure></div>"
+    active = (sides != 0).sum(axis=0)
+    caption = (
+        f"Active bounds over the iterations: {which}. A bound counts as active where its "
+        "multiplier exceeds the distance to it, so far from a solution this is a guess. Equations "
+        "and fixed variables are left out. Active at the first iterate: "
+        f"{active[0]:,}; at most {active.max():,}; at the last: {active[-1]:,}"
     )
+    drawn = _figure(picture(names, sides, history.t), caption)
+    return f'{said}<div class="figures">{drawn}</div>'
 
 
 def _undefined(answer: Answer) -> bool:
@@ -69,14 +72,14 @@ def _undefined(answer: Answer) -> bool:
 
 
 def _residuals(answer: Answer, course: Course) -> str:
-    curves = [Curve("feasibility", course.feasibility), Curve("stationarity", course.stationarity)]
+    curves = {"feasibility": course.feasibility, "stationarity": course.stationarity}
     inner = course.complementarity
     if inner is not None and bool((inner != 0.0).any()):
-        curves.append(Curve("complementarity", inner))
-    asked = {c.label: float(getattr(answer.tolerances, c.label)) for c in curves}
-    limits = [(f"tolerance {value:g} ({name})", value) for name, value in asked.items()]
+        curves["complementarity"] = inner
+    asked = {name: float(getattr(answer.tolerances, name)) for name in curves}
+    limits = {f"tolerance {value:g} ({name})": value for name, value in asked.items()}
     if len(set(asked.values())) == 1:
-        limits = [(f"tolerance {limits[0][1]:g}", limits[0][1])]
+        limits = {f"tolerance {value:g}": value for value in asked.values()}
     drawn = chart("residuals over the iterations", course.t, curves, limits)
     return _figure(drawn, "Residuals of the iterates, unscaled, largest entry" + _zeros(curves))
 
@@ -87,28 +90,22 @@ def _barrier(t: np.ndarray, nu: np.ndarray, shift: np.ndarray) -> str:
             "<figure><p>No iterate had a barrier parameter: the steps were composite ones, or on "
             "an active set.</p></figure>"
         )
-    curves = [Curve("barrier parameter ν", nu), Curve("shift σ", shift)]
-    if not (shift > 0).any():
-        curves.pop()
-        said = "Barrier parameter ν of the scaled problem. The Hessian was never shifted"
-    else:
-        said = (
-            "Barrier parameter ν of the scaled problem, and the shift σ of the Hessian, "
-            "∇²L + σI, that was last needed"
-        )
-    drawn = chart("barrier parameter and shift over the iterations", t, curves, ())
-    return _figure(drawn, said + _zeros(curves))
+    curves = {"barrier parameter ν": nu}
+    said, rest = "Barrier parameter ν of the scaled problem", ". The Hessian was never shifted"
+    if (shift > 0).any():
+        curves["shift σ"] = shift
+        rest = ", and the shift σ of the Hessian, ∇²L + σI, that was last needed"
+    drawn = chart("barrier parameter and shift over the iterations", t, curves, {})
+    return _figure(drawn, said + rest + _zeros(curves))
 
 
 def _corrections(history: History) -> list[str]:
     """Steps and strength of the paper's corrections, where a rule has designed them."""
     if not any(np.isfinite(history.design("alpha"))):
         return []
-    curves = [
-        Curve(label, history.design(name))
-        for label, name in (("step η_x", "eta_x"), ("step η_d", "eta_d"), ("‖M‖₂", "norm_M"))
-    ]
-    drawn = chart("steps and corrections over the iterations", history.t[:-1], curves, ())
+    names = {"step η_x": "eta_x", "step η_d": "eta_d", "‖M‖₂": "norm_M"}
+    curves = {label: history.design(name) for label, name in names.items()}
+    drawn = chart("steps and corrections over the iterations", history.t[:-1], curves, {})
     return [_figure(drawn, "What the rule chose at each iterate" + _zeros(curves))]
 
 
@@ -116,5 +113,6 @@ def _figure(drawn: str, caption: str) -> str:
     return f"<figure>{drawn}<figcaption>{caption}.</figcaption></figure>"
 
 
-def _zeros(curves: list[Curve]) -> str:
-    return "; hollow marks on the lower edge are zeros" if has_zero(curves) else ""
+def _zeros(curves: Mapping[str, np.ndarray]) -> str:
+    zero = any((values == 0.0).any() for values in curves.values())
+    return "; hollow marks on the lower edge are zeros" if zero else ""

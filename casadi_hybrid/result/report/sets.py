@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +21,16 @@ _LEFT, _TOP, _ROW = 170.0, 26.0, 16.0
 _LETTERS = 21
 
 
-@dataclass(frozen=True)
-class Sets:
-    """The sides at which bounds are active: one row a name, one column an iterate t."""
+def active_bounds(answer: Answer, history: History) -> tuple[list[str], Sides]:
+    """The bounds that were active at some iterate, by name, and at which sides; no equations.
 
-    names: tuple[str, ...]
-    sides: Sides
-    t: NDArray[np.intp]
-
-
-def sets_of(answer: Answer, history: History) -> Sets:
-    """The bounds that were active at some iterate; equations are left out.
-
-    Those whose side changed last come first, then those that never changed.
+    The sides have a row a name and a column an iterate. Those whose side changed last come first,
+    then those that never changed.
     """
     b, near = answer.bounds, answer.tolerances.feasibility
     lam_x = np.zeros_like(history.x) if history.lam_x is None else history.lam_x
     names: list[str] = []
-    sides: list[NDArray[np.int8]] = []
+    sides = [np.zeros((0, history.t.size), np.int8)]
     for values, lower, upper, lam, labels in (
         (history.h, b.lbg, b.ubg, history.multipliers, answer.constraint_names),
         (history.x, b.lbx, b.ubx, lam_x, answer.variable_names),
@@ -48,20 +40,18 @@ def sets_of(answer: Answer, history: History) -> Sets:
         )
         inner = np.flatnonzero(((found == LOWER) | (found == UPPER)).any(axis=0))
         names += [labels[i] for i in inner]
-        sides += [found[:, i] for i in inner]
-    if not sides:
-        return Sets((), np.zeros((0, history.t.size), np.int8), history.t)
-    table = np.array(sides)
+        sides.append(found[:, inner].T)
+    table = np.concatenate(sides)
     changed = [int(np.flatnonzero(np.diff(row)).max(initial=-1)) for row in table]
     order = sorted(range(len(names)), key=lambda i: -changed[i])
-    return Sets(tuple(names[i] for i in order), table[order], history.t)
+    return [names[i] for i in order], table[order]
 
 
-def picture(course: Sets) -> str:
+def picture(names: Sequence[str], sides: Sides, t: NDArray[np.intp]) -> str:
     """Bars over the iterations: where a bound is active, by side."""
-    names, table = course.names[:ROWS], course.sides[:ROWS]
-    every = np.unique(np.linspace(0, course.t.size - 1, min(course.t.size, COLUMNS)).astype(int))
-    t = course.t[every]
+    names, table = names[:ROWS], sides[:ROWS]
+    every = np.unique(np.linspace(0, t.size - 1, min(t.size, COLUMNS)).astype(int))
+    t = t[every]
     # An iterate lasts until the next one, and the last for a step.
     first, last = int(t[0]), int(t[-1]) + 1
     edges = _LEFT + (WIDTH - _LEFT - RIGHT) * (np.append(t, last) - first) / (last - first)

@@ -4,11 +4,11 @@ CSS = """
 :root { color-scheme: light dark;
   --ground: #ffffff; --card: #f5f6f8; --ink: #1b1d21; --dim: #5a606b; --line: #d5d9e0;
   --good: #00694b; --bad: #a8380a;
-  --c0: #0072b2; --c1: #c24e00; --c2: #00805c; --c3: #a8508a; --c4: #6b6f76; }
+  --c0: #0072b2; --c1: #c24e00; --c2: #00805c; }
 @media (prefers-color-scheme: dark) { :root {
   --ground: #15171b; --card: #1f2228; --ink: #e6e8ec; --dim: #a3aab6; --line: #3a3f49;
   --good: #4fd0a5; --bad: #ff9d6b;
-  --c0: #56b4e9; --c1: #f0904a; --c2: #3ecfa0; --c3: #e39ac6; --c4: #a9adb5; } }
+  --c0: #56b4e9; --c1: #f0904a; --c2: #3ecfa0; } }
 @media print { :root { --card: #ffffff; } section { break-inside: avoid; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
@@ -63,6 +63,5 @@ svg .limit { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 2 3; fill: n
 svg .s0 { stroke: var(--c0); } svg .f0 { fill: var(--c0); }
 svg .s1 { stroke: var(--c1); stroke-dasharray: 7 4; } svg .f1 { fill: var(--c1); }
 svg .s2 { stroke: var(--c2); stroke-dasharray: 9 3 2 3; } svg .f2 { fill: var(--c2); }
-svg .s3 { stroke: var(--c3); stroke-dasharray: 2 3; } svg .f3 { fill: var(--c3); }
 svg .solid { stroke-dasharray: none; }
 """

@@ -124,12 +124,7 @@ def of_options(answer: Answer) -> str:
 
 def of_versions() -> str:
     """Of the software that wrote the page."""
-    rows = [
-        ("casadi_hybrid", casadi_hybrid.__version__),
-        ("CasADi", ca.__version__),
-        ("NumPy", np.__version__),
-        ("SciPy", scipy.__version__),
-        ("Python", platform.python_version()),
-        ("system", f"{platform.system()} {platform.machine()}"),
-    ]
-    return pairs([(name, safe(version)) for name, version in rows])
+    rows = {module.__name__: module.__version__ for module in (casadi_hybrid, ca, np, scipy)}
+    rows |= {"python": platform.python_version()}
+    rows |= {"system": f"{platform.system()} {platform.machine()}"}
+    return pairs([(name, safe(version)) for name, version in rows.items()])

@@ -65,18 +65,14 @@ def column(values: NDArray[np.float64]) -> list[str]:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = (0,)) -> str:
     """A table of cells in HTML: numbers to the right, the columns ``texts`` to the left."""
     kinds = ["" if k in texts else ' class="n"' for k in range(len(heads))]
-    head = "".join(
-        f'<th scope="col"{kind}>{one}</th>' for one, kind in zip(heads, kinds, strict=True)
-    )
-    body = "\n".join(
-        "<tr>"
-        + "".join(f"<td{kind}>{c}</td>" for c, kind in zip(row, kinds, strict=True))
-        + "</tr>"
-        for row in rows
-    )
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        made = (f"<{tag}{kind}>{one}</{tag[:2]}>" for one, kind in zip(cells, kinds, strict=True))
+        return f"<tr>{''.join(made)}</tr>"
+
+    head, body = line(heads, 'th scope="col"'), "\n".join(line(row, "td") for row in rows)
     return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
+        f'<div class="scroll"><table><thead>{head}</thead>\n<tbody>\n{body}\n</tbody></table></div>'
     )
 
 
