@@ -19,7 +19,7 @@ from engine_ldl_kernel import Fixed, factored, random_problem, whole
 
 from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.engine import library
-from casadi_hybrid.engine.batch import Rows, Workers
+from casadi_hybrid.engine.batch import Rows, solve_rows
 from casadi_hybrid.engine.core import Core, engine_of
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
@@ -114,7 +114,7 @@ def solve_in_batches(problem: Problem, core: Core, known: Known, count: int, dra
     sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
     with_sides = draws.integers(0, 2, count).astype(np.int8)
     rows = Rows(numbers, sides, with_sides, core.places)
-    Workers(engine_of(problem), problem.numbers(**known).bounds, LIMITS).solve(rows, 3)
+    solve_rows(engine_of(problem).for_rows, problem.numbers(**known).bounds, LIMITS, rows, 3)
     return int(rows.success().sum())
 
 

@@ -156,7 +156,7 @@ class Fixed:
         curved = np.diag(W) != 0
         partner = ldl.partners(library, K, self._values(problem, K))
         group = ldl.eliminations(K, partner, curved)[1]
-        self.tables = ldl.fixed_tables_of(library, K, group)
+        self.tables = ldl.tables_of(library, K, group, fixed=True)
         self._library, self._values_of_K = library, self._values(problem, K)
         self.found = C.hybrid_inertia()
         self._factor = np.empty(max(1, self.tables.analysis.factor))

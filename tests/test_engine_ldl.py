@@ -300,7 +300,7 @@ def test_too_many_products_are_left_to_the_fronts(library, monkeypatch):
     K = ldl.Compressed.of(Layout(pattern_of(W), pattern_of(A)))
     monkeypatch.setattr(ldl, "PRODUCTS", 50)
     order, _ = ldl.eliminations(K, ldl.partners(library, K), np.ones(K.n, bool))
-    assert ldl.fixed_tables_of(library, K, order).analysis.size == 0
+    assert ldl.tables_of(library, K, order, fixed=True).analysis.size == 0
 
 
 def test_work_of_a_fixed_order_grows_with_the_stages(library: ct.CDLL) -> None:

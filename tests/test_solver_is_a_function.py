@@ -18,9 +18,7 @@ from watched import PythonFunction
 
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.casadi_api.stored import text as stored
 from casadi_hybrid.engine.library import path_of
-from casadi_hybrid.problem.building import BuildError
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 GIVEN = {"p": [1, 2], "ubg": [1, 0.5], "x0": [0.1, 0.2]}
@@ -174,15 +172,7 @@ def test_numbers_alone_leave_nothing_behind() -> None:
     assert gone() is None
 
 
-def no_library(*_: Any) -> None:
-    raise BuildError("no compiler")
-
-
-@pytest.mark.parametrize("built", [True, False])
-def test_copies_files_and_texts(solvers, built, monkeypatch, tmp_path):
-    """Of this class they are without the library too, which CasADi needs."""
-    if not built:
-        monkeypatch.setattr(stored, "load", no_library)
+def test_copies_files_and_texts(solvers, tmp_path):
     ours, path = solvers[0], str(tmp_path / "solver.txt")
     expected = ours(**GIVEN)["x"].full()
     ours.save(path)

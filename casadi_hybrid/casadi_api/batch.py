@@ -18,9 +18,9 @@ from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, check_n
 from casadi_hybrid.casadi_api.graphs.function import shapes_of
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.stats import Run
-from casadi_hybrid.engine.batch import Rows, Workers
-from casadi_hybrid.engine.core import engine_of, places_of
-from casadi_hybrid.engine.plan import plan_of
+from casadi_hybrid.engine.batch import Rows, solve_rows
+from casadi_hybrid.engine.core import engine_of
+from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result
 
@@ -89,12 +89,14 @@ def solve_many(
         if known is not None and (k == 0 or known is not warm[k - 1]):
             _checked(runner, {}, k, warm)
     columns = _columns(given, solves, len(warm))
-    start = _checked(runner, {**given, **{k: v[0] for k, v in columns.items()}}, 0, warm)
+    start, at = _checked(runner, {**given, **{k: v[0] for k, v in columns.items()}}, 0, warm)
     engine = engine_of(problem)
-    plan = plan_of(engine.library, problem, start.bounds)
-    places, width = places_of(plan.data)
-    numbers = np.zeros((len(warm), width))
-    _fill(numbers, places, given, columns, warm, start)
+    if runner.in_threads:
+        engine = engine.for_rows
+    core = engine.core(start.bounds, limits, repeated=True)
+    core.fill(start, at)
+    numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
+    _fill(numbers, places, columns, [name for name in STARTS if given[name] is None], warm)
 
     def given_of(k: int) -> dict[str, Vector]:
         row = {name: numbers[k, places[name]] for name in INPUTS}
@@ -104,11 +106,8 @@ def solve_many(
         _checked(runner, given_of(k), k, warm)
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
     if runner.in_threads:
-        workers = runner.workers
-        if workers is None or workers.plan is not plan:
-            workers = runner.workers = Workers(engine, start.bounds, limits)
         rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
-        workers.solve(rows, threads or available_cores())
+        solve_rows(engine, start.bounds, limits, rows, threads or available_cores())
         success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
     made: dict[int, Run] = {}
     for k in alone:
@@ -160,10 +159,12 @@ def complain(runner: Runner, batch: Batch) -> None:
         runner.complain(batch.run(k))
 
 
-def _checked(runner: Runner, one: Mapping[str, Any], k: int, warm: Warm) -> Numbers:
+def _checked(
+    runner: Runner, one: Mapping[str, Any], k: int, warm: Warm
+) -> tuple[Numbers, WarmStart | None]:
     """The numbers of solve k; what is refused says of which solve, where there are several."""
     try:
-        return runner.checked(one, warm[k])[0]
+        return runner.checked(one, warm[k])
     except InputError as error:
         if len(warm) == 1:
             raise
@@ -173,24 +174,17 @@ def _checked(runner: Runner, one: Mapping[str, Any], k: int, warm: Warm) -> Numb
 def _fill(
     numbers: Vector,
     places: Mapping[str, slice],
-    given: Mapping[str, Any],
     columns: Mapping[str, Vector],
+    starts: Sequence[str],
     warm: Warm,
-    start: Numbers,
 ) -> None:
-    """Write the numbers of all solves, a row each; ``start`` has those of what has no columns."""
-    every = np.arange(len(warm))
-    for name, value in given.items():
-        place = places[name]
-        if name in columns:
-            own = columns[name]  # bounds of equations are none of it, and zero
-            numbers[:, place.stop - own.shape[1] : place.stop] = own[every % len(own)]
-            continue
-        numbers[:, place] = getattr(start.bounds if name[:2] in ("lb", "ub") else start, name)
-        if value is None and name in STARTS:
-            for k, known in enumerate(warm):
-                if known is not None:
-                    numbers[k, place] = getattr(known, name[:-1])
+    """Write what is not the same for all solves; ``starts`` are those of the warm starts."""
+    for name, own in columns.items():
+        end = places[name].stop  # bounds of equations are none of it, and zero
+        numbers[:, end - own.shape[1] : end] = np.tile(own, (len(warm) // len(own), 1))
+    for k, known in enumerate(warm):
+        for name in starts if known is not None else ():
+            numbers[k, places[name]] = getattr(known, name[:-1])
 
 
 def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:

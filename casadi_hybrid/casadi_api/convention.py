@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from casadi_hybrid.engine import core
 from casadi_hybrid.problem.forms import expression_of
 
 INPUTS, OUTPUTS, STARTS = core.INPUTS, core.OUTPUTS, core.STARTS
+_MATRICES = (ca.DM, np.ndarray)
 Solve = Callable[[list[ca.DM]], list[ca.DM]]
 """A solve in numbers: from the eight inputs to the six outputs, in columns."""
 
@@ -39,21 +41,13 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
 
     What fits no solve counts as one, for the checks of a solve to refuse.
     """
-    kind = type(value)
-    if value is None or kind is float or kind is int:
-        return 1
-    if kind is list and value and isinstance(value[0], list | tuple):
-        try:
+    if type(value) is list and value and isinstance(value[0], list | tuple):
+        with suppress(ValueError):  # rows of different lengths
             value = np.asarray(value)
-        except ValueError:  # rows of different lengths
-            return 1
-        kind = np.ndarray
-    if not (kind is ca.DM or (kind is np.ndarray and value.ndim == 2)):
+    rows, columns = value.shape if type(value) in _MATRICES and len(value.shape) == 2 else (0, 0)
+    if not rows or rows != wanted[0] or (columns, rows) == wanted or columns % wanted[1]:
         return 1
-    rows, columns = value.shape
-    if columns <= 1 or rows == 0 or rows != wanted[0] or (columns, rows) == wanted:
-        return 1
-    return 1 if columns % wanted[1] else int(columns // wanted[1])
+    return max(1, columns // wanted[1])
 
 
 dense = lru_cache(256)(ca.Sparsity.dense)
@@ -93,6 +87,4 @@ class Columns(ca.Callback):  # type: ignore[misc]
         """There is one."""
         return True
 
-    def has_reverse(self, _directions: int) -> bool:
-        """There is one."""
-        return True
+    has_reverse = has_forward

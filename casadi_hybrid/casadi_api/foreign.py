@@ -135,12 +135,11 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     unused: list[str] = []
     for label, value in _flat(options):
         plugin, _, rest = label.partition(".")
-        if plugin == "hybrid" and rest in known:
-            _put(own, rest, value, label)
+        name = rest if plugin == "hybrid" else label
+        if name in known:
+            _put(own, name, value, label)
         elif plugin in ("ipopt", "hybrid") and rest:
             _put(ipopt, rest, value, f"ipopt.{rest}")
-        elif label in known:
-            _put(own, label, value, label)
         elif label in NOT_USED:
             if not _is_off(value):
                 unused.append(f"{label} ({NOT_USED[label]})")
@@ -153,9 +152,8 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
                 raise InputError(f"{label} must be {WITHOUT_EFFECT[label]}, got {value!r}")
         else:
             _refuse_unknown(label, value, known)
-    translated, of_ipopt = _from_ipopt(ipopt, own)
-    _warn(unused, of_ipopt)
-    return {**translated, **own}
+    _warn(unused, _from_ipopt(ipopt, own))
+    return own
 
 
 def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -181,10 +179,11 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in flat if value is not None]
 
 
-def _put(into: dict[str, Any], name: str, value: Any, label: str) -> None:
+def _put(into: dict[str, Any], name: str, value: Any, label: str, where: str = "") -> None:
     """Keep a value, unless the same option has another one already."""
     if name in into and not _same(into[name], value):
-        raise InputError(f"{label} is given twice, {into[name]!r} and {value!r}; give it once")
+        both = f"{into[name]!r} and{where} {value!r}"
+        raise InputError(f"{label} is given twice, {both}; give it once")
     into[name] = value
 
 
@@ -218,10 +217,8 @@ def _meant(name: str) -> str:
     return f" (did you mean {close[0]!r}?)" if close and close[0] != name else ""
 
 
-def _from_ipopt(
-    options: Mapping[str, Any], own: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """The package's options for IPOPT's, and the names of those that are not used."""
+def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
+    """Put the package's options for IPOPT's among its own; the names of those that are not used."""
     translated: dict[str, Any] = {}
     unused = []
     for name, value in options.items():
@@ -254,12 +251,9 @@ def _from_ipopt(
         translated["residual_tol"] = max(RESIDUAL_TOL, float(translated["tol"]))
     for name, value in translated.items():
         # What is printed is no contradiction: scripts silence IPOPT, and ask here for a log.
-        if name in own and name != "log" and not _same(own[name], value):
-            raise InputError(
-                f"{name} is given twice, {own[name]!r} and, among IPOPT's options, {value!r}; "
-                "give it once"
-            )
-    return translated, unused
+        if name != "log" or name not in own:
+            _put(own, name, value, name, ", among IPOPT's options,")
+    return unused
 
 
 def _translate(translated: dict[str, Any], name: str, value: Any) -> None:

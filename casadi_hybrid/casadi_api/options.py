@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -95,7 +95,7 @@ class NlpOptions:
             InputError: for an unknown option, with the nearest known one, or a bad value.
         """
         if options is None:
-            return _default()
+            return cls()
         if isinstance(options, NlpOptions):
             return options
         if not isinstance(options, Mapping):
@@ -125,11 +125,6 @@ class NlpOptions:
         return Limits(
             tolerances, self.tol, self.max_iter, self.max_time, self.divergence, *settings
         )
-
-
-@cache
-def _default() -> NlpOptions:
-    return NlpOptions()
 
 
 def _flag(options: NlpOptions, name: str) -> None:

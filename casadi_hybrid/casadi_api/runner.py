@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes as ct
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
 from casadi_hybrid.engine.core import ELSE, MATRIX, Core, engine_of
-from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
@@ -34,7 +32,6 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.session.start import read_start, start_values
 
 if TYPE_CHECKING:
-    from casadi_hybrid.engine.batch import Workers
     from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import record as records
     from casadi_hybrid.result.record import Watch
@@ -101,8 +98,6 @@ class Runner:
         self._run: Run | None = None
         self.pool: Pool | None = None
         """The memory of solves in graphs, where C makes them: of these only inputs are kept."""
-        self.workers: Workers | None = None
-        """Those who did the last of many solves at once."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.problem, self.options)
@@ -298,11 +293,10 @@ class Runner:
         """The memory of solves in graphs; None where these call Python."""
         from casadi_hybrid.engine.in_graph import Pool  # noqa: PLC0415 - of graphs alone
 
-        engine = engine_of(self.problem)
-        python = not self._silent or self.options.error_on_fail or engine.evaluate is None
-        if self.pool is None and not python:
+        python = not self._silent or self.options.error_on_fail
+        if self.pool is None and not python and engine_of(self.problem).evaluate is not None:
             self.pool = Pool(
-                engine, self._limits, columns_of(self.problem), warm_starts=self.options.warm,
+                self.problem, self._limits, columns_of(self.problem), warm_starts=self.options.warm,
                 no_numbers=self._lacks_numbers,
             )  # fmt: skip
         return self.pool
@@ -326,12 +320,8 @@ class Runner:
         found, missing = self._solve_row(row), _missing(row)
         if found is not None or missing is None:
             return found and found[1]
-        ends = np.cumsum([0, *(one.size for one in row)])
-        places = dict(zip(INPUTS, map(slice, ends, ends[1:]), strict=True))
-        run = Run(
-            self.problem, self._limits, np.concatenate(row), places,
-            bytes(ct.sizeof(C.hybrid_answer)), np.zeros((0, C.HYBRID_ROW)), ("interpreted", ""),
-        )  # fmt: skip
+        core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)  # that has refused it
+        run = Run.of(core, self.problem, self._limits)
         run.result = sessions.undefined_result(run, missing)
         return run
 

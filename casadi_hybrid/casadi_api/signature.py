@@ -8,8 +8,7 @@ from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
-from casadi_hybrid.casadi_api.graphs.function import make_function, shapes_of
+from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function, shapes_of
 from casadi_hybrid.problem.problem import Problem
 
 # What a script asks of inputs and outputs, answered without a Function that could be in a graph.
@@ -35,11 +34,7 @@ class Signature(ca.Function):  # type: ignore[misc]
         return type(self).__name__
 
     def __str__(self) -> str:
-        def listed(labels: tuple[str, ...]) -> str:
-            return ",".join(label + _size(shapes[label]) for label in labels)
-
-        shapes = self._shapes
-        return f"{self._name}:({listed(INPUTS)})->({listed(OUTPUTS)}) {self.class_name()}"
+        return str(self._signature).rpartition(" ")[0] + f" {self.class_name()}"
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, int]]:
@@ -48,14 +43,8 @@ class Signature(ca.Function):  # type: ignore[misc]
     @cached_property
     def _signature(self) -> ca.Function:
         """A Function of the same shapes and defaults that computes nothing."""
-        return make_function(self._name, self._problem, None)
-
-
-def _size(shape: tuple[int, int]) -> str:
-    """How CasADi writes a shape: nothing for a number, [n] for a column."""
-    if shape == (1, 1):
-        return ""
-    return f"[{shape[0]}]" if shape[1] == 1 else f"[{shape[0]}x{shape[1]}]"
+        zeros = [ca.MX.zeros(rows) for rows in columns_of(self._problem)[1]]
+        return make_function(self._name, self._problem, lambda _: zeros)
 
 
 def _informed(name: str) -> Callable[..., Any]:

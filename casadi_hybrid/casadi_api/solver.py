@@ -36,6 +36,11 @@ _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
 """Whose blocks a mapping names, where it is not the last letter of the argument."""
 
 
+def _remade(made: Any, _memo: Any = None) -> Any:
+    kind, parts = made.__reduce__()
+    return kind(*parts)
+
+
 class NlpSolver(Signature):
     """A nonlinear program ready to be solved for any start, parameters and bounds.
 
@@ -374,13 +379,12 @@ class NlpSolver(Signature):
         ``ca.Function.deserialize`` makes a Function of it that gives the same numbers, and can be
         part of graphs that CasADi itself writes down. It has no derivatives and no statistics, and
         needs Python with this package in the process and the library that the text names, one of
-        the cache of this machine; without a C compiler none is named. :meth:`deserialize` gives
-        back the whole solver, on any machine.
+        this installation. :meth:`deserialize` gives back the whole solver, on any machine.
 
         Raises:
             InputError: where a function of the problem is Python code, as a ``ca.Callback`` is.
         """
-        return stored.text_of(self._runner, options)
+        return str(stored.function_of(self._runner).serialize(dict(options or {})))
 
     @staticmethod
     def deserialize(text: str) -> NlpSolver:
@@ -396,7 +400,7 @@ class NlpSolver(Signature):
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
         """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
-        stored.write_text(self._runner, fname, options)
+        stored.function_of(self._runner).save(fname, dict(options or {}))
 
     @staticmethod
     def load(fname: str) -> NlpSolver:
@@ -411,16 +415,9 @@ class NlpSolver(Signature):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._runner,)
 
-    def __deepcopy__(self, _memo: Any = None) -> NlpSolver:
-        return type(self)(self._runner)  # nothing of it changes but its last result, as in CasADi
+    __copy__ = __deepcopy__ = _remade  # nothing of it changes but its last result, as in CasADi
 
-    __copy__ = __deepcopy__
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
+    __hash__ = object.__hash__  # CasADi's makes what is behind the Function
 
     def __repr__(self) -> str:
         problem = self._problem
@@ -454,7 +451,4 @@ class Made(ca.Function):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._recipe
 
-    def __deepcopy__(self, _memo: Any = None) -> Made:
-        return type(self)(*self._recipe)
-
-    __copy__ = __deepcopy__
+    __copy__ = __deepcopy__ = _remade

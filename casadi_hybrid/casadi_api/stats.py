@@ -11,18 +11,12 @@ from casadi_hybrid.engine.solved import Solved
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.callbacks import StepCallback
+    from casadi_hybrid.result.answer import Ending
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
-    from casadi_hybrid.session.solve import End
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
 
-_UNIFIED = {
-    StopReason.ITERATION_LIMIT: "SOLVER_RET_LIMITED",
-    StopReason.TIME_LIMIT: "SOLVER_RET_LIMITED",
-    StopReason.EVALUATION_ERROR: "SOLVER_RET_NAN",
-    StopReason.LOCALLY_INFEASIBLE: "SOLVER_RET_INFEASIBLE",
-}
 # IPOPT's words, by which scripts ask how a solve ended.
 _IPOPT = {
     StopReason.ITERATION_LIMIT: "Maximum_Iterations_Exceeded",
@@ -37,28 +31,31 @@ _IPOPT = {
     StopReason.STALLED: "Search_Direction_Becomes_Too_Small",
 }
 
+# CasADi's words for those of IPOPT.
+_UNIFIED = {
+    "Solve_Succeeded": "SOLVER_RET_SUCCESS",
+    "Maximum_Iterations_Exceeded": "SOLVER_RET_LIMITED",
+    "Maximum_WallTime_Exceeded": "SOLVER_RET_LIMITED",
+    "Invalid_Number_Detected": "SOLVER_RET_NAN",
+    "Infeasible_Problem_Detected": "SOLVER_RET_INFEASIBLE",
+}
+
 _FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
 
-def unified_status(result: Result | End) -> str:
+def unified_status(end: Ending) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
-    if result.success:
-        return "SOLVER_RET_SUCCESS"
-    stalled = result.stop is StopReason.STALLED
-    if stalled and result.point is PointStatus.INFEASIBLE_STATIONARY:
-        return "SOLVER_RET_INFEASIBLE"
-    if stalled and result.error is not None:  # at the edge of where the functions are defined
-        return "SOLVER_RET_NAN"
-    return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
+    at_edge = end.stop is StopReason.STALLED and end.error is not None  # of where f or g is defined
+    return _UNIFIED.get(return_status(end), "SOLVER_RET_NAN" if at_edge else "SOLVER_RET_UNKNOWN")
 
 
-def return_status(result: Result | End) -> str:
+def return_status(end: Ending) -> str:
     """IPOPT's word for how a solve ended, where it has one."""
-    if result.success:
+    if end.success:
         return "Solve_Succeeded"
-    if unified_status(result) == "SOLVER_RET_INFEASIBLE":
+    if end.stop is StopReason.STALLED and end.point is PointStatus.INFEASIBLE_STATIONARY:
         return "Infeasible_Problem_Detected"
-    return _IPOPT.get(result.stop, "Internal_Error")
+    return _IPOPT.get(end.stop, "Internal_Error")
 
 
 class Run(Solved):
@@ -84,7 +81,7 @@ class Run(Solved):
         ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a note why not
         where that was asked for.
         """
-        end: Result | End = self.__dict__.get("result") or sessions.end_of(self)
+        end: Ending = self.__dict__.get("result") or sessions.end_of(self)
         callback = self.callback
         calls = dict.fromkeys(_FUNCTIONS, end.evaluations.get("first", 0))
         calls["nlp_hess_l"] = end.evaluations.get("second", 0)

@@ -15,7 +15,6 @@ from casadi_hybrid.basics.threads import share_out
 from casadi_hybrid.engine.core import Core, Engine
 from casadi_hybrid.engine.externals import adapter
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.bounds import Bounds
@@ -75,44 +74,33 @@ class Rows:
         return np.frombuffer(whole, np.dtype(C.hybrid_answer))[name][: len(self)]
 
 
-class Workers:
-    """Those who solve rows under one plan, a core each; several threads may ask at once."""
+def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threads: int) -> None:
+    """Solve all rows by so many threads, a core each, of which the asking one is the first.
 
-    def __init__(self, engine: Engine, bounds: Bounds, limits: Limits) -> None:
-        self._engine, self._bounds, self._limits = engine, bounds, limits
-        self.plan = plan_of(engine.library, engine.problem, bounds)
-        self._idle: list[Core] = []
+    A row is solved as if it were alone: its numbers and its bits do not hang on the others.
 
-    def solve(self, rows: Rows, threads: int) -> None:
-        """Solve all rows by so many threads, of which the asking one is the first.
+    Args:
+        engine: for many solves, :attr:`Engine.for_rows`.
+        bounds: of the first; the others are solved where theirs are of the same kinds.
+    """
+    piece = max(1, len(rows) // (threads * _PIECES))
+    begins, cores = range(0, len(rows), piece), list[Core]()
+    try:
+        for _ in range(min(threads, len(begins))):
+            core = engine.core(bounds, limits, repeated=True)
+            core.limit(limits)
+            core.begin()
+            cores.append(core)
+        share_out(begins, [partial(_share, rows, piece, core) for core in cores])
+    finally:
+        for core in cores:
+            core.end()
+    rows.called = cores[0].called
 
-        A row is solved as if it were alone: its numbers and its bits do not hang on the others.
-        """
-        piece = max(1, len(rows) // (threads * _PIECES))
-        begins = range(0, len(rows), piece)
-        cores = [self._core() for _ in range(min(threads, len(begins)))]
-        try:
-            share_out(begins, [partial(self._share, rows, piece, core) for core in cores])
-        finally:
-            for core in cores:
-                core.end()
-        rows.called = cores[0].called
-        self._idle += cores  # which others may have taken as soon as they are there
 
-    def _share(self, rows: Rows, piece: int, core: Core, begin: int) -> None:
-        end = min(begin + piece, len(rows))
-        solve_rows = adapter().hybrid_solve_rows
-        solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
-        rows.keep(begin, core.rows())
-        if core.raised is not None:  # Ctrl-C
-            raise core.raised
-
-    def _core(self) -> Core:
-        try:
-            core = self._idle.pop()
-        except IndexError:
-            core = self._engine.another(self._bounds, self._limits)
-            core.differentiate()
-        core.limit(self._limits)
-        core.begin()
-        return core
+def _share(rows: Rows, piece: int, core: Core, begin: int) -> None:
+    end = min(begin + piece, len(rows))
+    adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
+    rows.keep(begin, core.rows())
+    if core.raised is not None:  # Ctrl-C
+        raise core.raised

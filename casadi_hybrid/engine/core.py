@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from ctypes import c_int, c_void_p
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, starmap
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
@@ -106,8 +106,13 @@ class Core:
         data = plan.data
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
         self._kept: list[Any] = []
-        self.places, width = places_of(data)
-        self.numbers = np.zeros(width)
+        n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
+        sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
+        ends = starmap(slice, pairwise([0, *accumulate(sizes)]))
+        self.places = dict(
+            zip((*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined"), ends, strict=True)
+        )
+        self.numbers = np.zeros(sum(sizes))
         views = {name: self.numbers[place] for name, place in self.places.items()}
         self.inputs = {name: views[name] for name in INPUTS}
         self.outputs = {name: views[name] for name in OUTPUTS + MORE}
@@ -137,8 +142,8 @@ class Core:
         )
         self._functions.observer = ct.addressof(self.observer)
         self.options = options_of(problem, limits, alone)
-        size, *sizes = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
-        self._room = np.zeros(size // 8 + 2), *map(np.empty, sizes, (np.float64, np.int32))
+        size, *room = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
+        self._room = np.zeros(size // 8 + 2), *map(np.empty, room, (np.float64, np.int32))
         own, doubles, ints = map(address, self._room)
         at_plan, functions, given, options, answer = map(ct.addressof, (
             data, self._functions, self._numbers, self.options, self.answer,
@@ -346,15 +351,6 @@ class Core:
         self.observer.count = 0
 
 
-def places_of(plan: Any) -> tuple[dict[str, slice], int]:
-    """Where the numbers of a solve of a ``hybrid_plan`` lie, and how many these are."""
-    n, m, n_p, J = plan.n_x, plan.n_g, plan.n_p, plan.nnz_J
-    sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
-    names = (*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined")
-    ends = pairwise([0, *accumulate(sizes)])
-    return {name: slice(*one) for name, one in zip(names, ends, strict=True)}, sum(sizes)
-
-
 def _interrupt_in(error: SystemError) -> BaseException:
     """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
     cause: BaseException | None = error
@@ -391,17 +387,21 @@ def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] =
 
 
 class Engine:
-    """The solvers of one problem and thread.
+    """The solvers of one problem, for one thread at a time.
+
+    Args:
+        problem: has to live as long as this is used.
+        made: called with each solver that is made.
 
     Attributes:
         library: the core in C.
         evaluate: :func:`trigger`; None where Python calls the functions.
-        cores: those that are kept, the one that was used last first.
+        cores: those that are kept, the one that was made last first.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, made: Callable[[Core], object] = id) -> None:
         # The engines of a thread are known for as long as their problems live.
-        self.library, self._problem = engine(), ref(problem)
+        self.library, self._problem, self._made = engine(), ref(problem), made
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
@@ -409,54 +409,48 @@ class Engine:
         self, bounds: Bounds, limits: Limits, alone: bool = False, repeated: bool = False
     ) -> Core:
         """The solver for bounds of these kinds; another one while that is in use."""
-        problem = self.problem
-        plan = plan_of(self.library, problem, bounds)
-        fits = (
-            one for one in self.cores
-            if one.plan is plan and one.alone is alone and not one.busy and one.limits == limits
-        )  # fmt: skip
-        found = next(fits, None) or Core(
-            self.library, problem, plan, limits, self.evaluate, alone, repeated
-        )  # fmt: skip
-        self.cores = [found, *(one for one in self.cores if one is not found)][:_KINDS]
-        return found
-
-    @property
-    def problem(self) -> Problem:
-        """The problem."""
         problem = self._problem()
         assert problem is not None  # whoever asks has it
-        return problem
+        plan = plan_of(self.library, problem, bounds)
+        fit = [
+            one for one in self.cores
+            if one.plan is plan and one.alone is alone and one.limits == limits
+        ]  # fmt: skip
+        found = next((one for one in fit if not one.busy), None)
+        if found is None:
+            found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
+            self._made(found)
+            others = [one for one in self.cores if one not in fit]
+            self.cores = [found, *fit, *others[: _KINDS - 1]]
+        return found
 
-    def another(self, bounds: Bounds, limits: Limits) -> Core:
-        """A solver for bounds of these kinds, for who keeps it and solves again and again."""
-        plan = plan_of(self.library, self.problem, bounds)
-        return Core(self.library, self.problem, plan, limits, self.evaluate, repeated=True)
+    @cached_property
+    def for_rows(self) -> Engine:
+        """Those of many solves at once, which write where a single one reads."""
+        problem = self._problem()
+        assert problem is not None
+        return Engine(problem, Core.differentiate)
 
 
-class _Engines(threading.local):
-    """The engines of one thread, for as long as their problems live."""
-
-    def __init__(self) -> None:
-        self.of: WeakKeyDictionary[Problem, Engine] = WeakKeyDictionary()
-
-
-_engines = _Engines()
+_of_thread = threading.local()
 
 
 def engine_of(problem: Problem) -> Engine:
-    """The engine of the asking thread for a problem."""
-    known = _engines.of.get(problem)
+    """The engine of the asking thread for a problem, kept for as long as that lives."""
+    engines: WeakKeyDictionary[Problem, Engine] | None = getattr(_of_thread, "engines", None)
+    if engines is None:
+        engines = _of_thread.engines = WeakKeyDictionary()
+    known = engines.get(problem)
     if known is None:
-        known = _engines.of[problem] = Engine(problem)
+        known = engines[problem] = Engine(problem)
     return known
 
 
 def why_not(problem: Problem) -> str:
     """Why C cannot call the functions of a problem by itself, empty where it can."""
     functions = problem.functions
-    if not problem.n or functions.first.nnz_out(0) != 1:
-        return "the problem has no variable or no objective"
+    if not problem.n:
+        return "the problem has no variable"
     if trigger() is None:
         return "this CasADi does not export what evaluates a buffer"
     if functions.assemblies is not None:

@@ -14,7 +14,6 @@ from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import load, of_casadi
-from casadi_hybrid.problem.building import BuildError
 
 _pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 _pointer_of_capsule.restype, _pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
@@ -35,10 +34,7 @@ def adapter() -> ct.CDLL:
 @cache
 def _for_casadi() -> ca.Importer:
     """The same for CasADi."""
-    try:
-        return ca.Importer(adapter()._name, "dll")
-    except RuntimeError as error:
-        raise BuildError(f"the adapter of the core cannot be loaded: {error}") from None
+    return ca.Importer(adapter()._name, "dll")
 
 
 def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:

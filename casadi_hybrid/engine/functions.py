@@ -9,6 +9,7 @@ import ctypes as ct
 import time
 from collections.abc import Callable
 from ctypes import c_double, c_int, c_void_p
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,22 +43,13 @@ class PythonFunctions:
     ) -> None:
         n, m, p = sizes
         self._first = Fused(functions.first, functions)
-        second_ = functions.curvature
-        self._second = None if second_ is None else Fused(second_, functions)
-        self._no_f = not functions.first.nnz_out(0)
         self._ended = ended
         self.begin(np.inf)
-
-        def first(_self: Any, x: int, p_: int, out: int) -> int:
-            return self._answer(self._first, [copied(x, n), copied(p_, p)], out, self._no_f)
-
-        def second(_self: Any, x: int, lam: int, p_: int, out: int) -> int:
-            assert self._second is not None
-            return self._answer(
-                self._second, [copied(x, n), copied(lam, m), copied(p_, p)], out, False
-            )
-
-        self.first, self.second = First(first), Second(second)
+        self.first = First(partial(self._answer, self._first, (n, p)))
+        self.second = Second()
+        if functions.curvature is not None:
+            second = Fused(functions.curvature, functions)
+            self.second = Second(partial(self._answer, second, (n, m, p)))
 
     def begin(self, until: float) -> None:
         """Before a solve; from that moment of :func:`time.perf_counter` on nothing is evaluated."""
@@ -66,10 +58,11 @@ class PythonFunctions:
         self._defined: Vector | None = None
         self._until, self._raises = until, 0
 
-    def _answer(self, function: Fused, arguments: list[Vector], out: int, no_f: bool) -> int:
-        """Evaluate into ``out``; 0, or 1 where that is not defined or not to be."""
+    def _answer(self, function: Fused, sizes: tuple[int, ...], _self: Any, *places: int) -> int:
+        """Evaluate into the last place; 0, or 1 where that is not defined or not to be."""
         if self.raised is not None:
             return 1
+        arguments, out = list(map(copied, places, sizes)), places[-1]
         try:
             if time.perf_counter() >= self._until:
                 raise OutOfTimeError
@@ -84,9 +77,6 @@ class PythonFunctions:
             return 1
         if function is self._first:
             self._defined, self._raises = arguments[0].copy(), 0
-        if no_f:
-            ct.cast(out, ct.POINTER(c_double))[0] = 0.0
-            out += ct.sizeof(c_double)
         ct.memmove(out, data.ctypes.data, data.nbytes)
         return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_int, c_void_p
 from typing import Any
@@ -18,14 +19,13 @@ from casadi_hybrid.engine.core import INPUTS, STARTS, Core, Engine
 from casadi_hybrid.engine.externals import adapter, function_of, shapes_of
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.problem import Problem
 
 SLOTS = 256
 """So many threads may be within one solver at once; more wait."""
 _RECORDS = 32  # so many threads have a last solve that is known
-_KINDS = 4  # of bounds between which a slot may change without anything to be made
 _Pointers = ct.POINTER(c_void_p)
 _Prepare = ct.CFUNCTYPE(c_int, c_int, _Pointers)
 
@@ -37,7 +37,7 @@ class Pool:
     is gone.
 
     Args:
-        engine, limits: the solver's.
+        problem, limits: the solver's.
         columns: sizes of the inputs and of the outputs.
         warm_starts: whether multipliers count.
         no_numbers: says that an argument has no number where one has none, and returns whether; it
@@ -54,18 +54,18 @@ class Pool:
 
     def __init__(
         self,
-        engine: Engine,
+        problem: Problem,
         limits: Limits,
         columns: tuple[Sequence[int], Sequence[int]],
         *,
         warm_starts: bool,
         no_numbers: Callable[[list[Vector]], bool],
     ) -> None:
-        self._engine, self._limits = engine, limits
+        self._limits = limits
         self._sizes, self._shapes = columns[0], shapes_of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (C.hybrid_slot * SLOTS)()
-        self._cores: dict[int, list[Core]] = {}  # by slots
+        self._engines = defaultdict[int, Engine](lambda: Engine(problem, self._made))  # by slots
         self._rows = np.empty((_RECORDS, sum(self._sizes)))
         self._records = (C.hybrid_record * _RECORDS)(
             *(C.hybrid_record(row=address(row)) for row in self._rows)
@@ -130,21 +130,17 @@ class Pool:
 
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
-        engine = self._engine
-        cores = self._cores.setdefault(k, [])
-        plan = plan_of(engine.library, engine.problem, bounds)
-        found = next((one for one in cores if one.plan is plan), None)
-        if found is None:
-            found = engine.another(bounds, self._limits)
-            found.unobserved(_report)
-            found.differentiate()
-            if not self._warm_starts:
-                found.data.given -= 2  # multipliers are zero
-        cores[:] = [found, *(one for one in cores if one is not found)][:_KINDS]
+        found = self._engines[k].core(bounds, self._limits, repeated=True)
         found.limit(self._limits)
         slot, awaited = self._slots[k], found.awaited
         slot.adapter = ct.addressof(found.data)
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
+
+    def _made(self, core: Core) -> None:
+        core.unobserved(_report)
+        core.differentiate()
+        if not self._warm_starts:
+            core.data.given -= 2  # multipliers are zero
 
 
 def _report(error: BaseException) -> None:

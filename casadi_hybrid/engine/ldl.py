@@ -8,6 +8,7 @@ the graph whose elimination order is chosen.
 from __future__ import annotations
 
 import ctypes as ct
+from functools import partial
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -117,36 +118,25 @@ class Tables(NamedTuple):
     arrays: tuple[Integers, ...]
 
 
-def tables_of(library: ct.CDLL, K: Compressed, group: Vector) -> Tables:
-    """The analysis for chosen pivots, fronts being eliminated in this order.
+def tables_of(library: ct.CDLL, K: Compressed, group: Vector, fixed: bool = False) -> Tables:
+    """The analysis for chosen pivots, fronts being eliminated in this order, or for this order.
+
+    A fixed one is of size 0 where it has too many products.
 
     Raises:
-        OverflowError: where the factors have more entries than an int counts.
+        OverflowError: where the factors for chosen pivots have more entries than an int counts.
     """
-    made, (kept, given, work) = C.hybrid_ldl(), _given(library, K, group)
-    needed = library.hybrid_ldl_plan(*given, SPARE, address(work))
-    tables = np.zeros(max(needed, 0), dtype=np.int32)
-    if needed < 0 or library.hybrid_ldl_analyse(
-        *given, SPARE, address(work), address(tables), ct.byref(made)
-    ):
-        raise OverflowError("the factors of this sparse system have too many entries to count")
-    return Tables(made, (*kept, tables))
-
-
-def fixed_tables_of(library: ct.CDLL, K: Compressed, group: Vector) -> Tables:
-    """The analysis for this fixed order; of size 0 where it has too many products."""
-    made, (kept, given, work) = C.hybrid_fixed(), _given(library, K, group)
-    needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
-    tables = np.zeros(max(needed, 0), dtype=np.int32)
-    if needed >= 0:
-        library.hybrid_fixed_analyse(*given, address(work), address(tables), ct.byref(made))
-    return Tables(made, (*kept, tables))
-
-
-def _given(
-    library: ct.CDLL, K: Compressed, group: Vector
-) -> tuple[tuple[Integers, ...], tuple[int, ...], Integers]:
-    """Arrays of the pattern, what C is given of them, and room to work in."""
     arrays = K.starts, K.rows, np.ascontiguousarray(group, dtype=np.int32)
+    given = K.size, *map(address, arrays)
     work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
-    return arrays, (K.size, *map(address, arrays)), work
+    if fixed:
+        made, analyse = C.hybrid_fixed(), partial(library.hybrid_fixed_analyse, *given)
+        needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
+    else:
+        made, analyse = C.hybrid_ldl(), partial(library.hybrid_ldl_analyse, *given, SPARE)
+        needed = library.hybrid_ldl_plan(*given, SPARE, address(work))
+    tables = np.zeros(max(needed, 0), dtype=np.int32)
+    fault = needed < 0 or analyse(address(work), address(tables), ct.byref(made))
+    if fault and not fixed:
+        raise OverflowError("the factors of this sparse system have too many entries to count")
+    return Tables(made, (*arrays, tables))

@@ -112,16 +112,12 @@ def _brought_up_to_date() -> str:
 
 
 @cache
-def _core() -> ctypes.CDLL | str:
-    """The core, or why there is none."""
-    try:
-        loaded = load("hybrid")
-    except BuildError as error:
-        return str(error)
+def _core() -> ctypes.CDLL:
+    loaded = load("hybrid")
     ask = getattr(loaded, "hybrid_interface_version", None)
     version = None if ask is None else int(ask())
     if version != INTERFACE:
-        return (
+        raise BuildError(
             f"{loaded._name} has interface {version}, and this package calls interface "
             f"{INTERFACE}; install the package anew"
         )
@@ -135,11 +131,11 @@ def engine() -> ctypes.CDLL:
     Raises:
         BuildError: where it cannot be had.
     """
-    with _loading.held:
-        found = _core()
-    if isinstance(found, str):
-        raise BuildError(f"the core in C cannot be had: {found}")
-    return found
+    try:
+        with _loading.held:
+            return _core()
+    except BuildError as error:
+        raise BuildError(f"the core in C cannot be had: {error}") from None
 
 
 class EngineStatus(NamedTuple):
@@ -164,8 +160,10 @@ def engine_status() -> EngineStatus:
     """Which core is loaded, or why there is none."""
     from pathlib import Path  # noqa: PLC0415 - a solve does without
 
-    found = _core()
-    return EngineStatus(reason=found) if isinstance(found, str) else EngineStatus(Path(found._name))
+    try:
+        return EngineStatus(Path(_core()._name))
+    except BuildError as error:
+        return EngineStatus(reason=str(error))
 
 
 def self_test(core: ctypes.CDLL) -> str:

@@ -23,7 +23,7 @@ from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.sparse import Layout, Pattern, starts
 from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.ldl import Compressed, eliminations, fixed_tables_of, partners, tables_of
+from casadi_hybrid.engine.ldl import Compressed, eliminations, partners, tables_of
 from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
@@ -61,7 +61,7 @@ class Plan:
         self._kept: list[Any] = []
         ints, first = self._ints, problem.functions.first
         J, H = problem.functions.entries
-        fixed = ~(bounds.lbx < bounds.ubx)
+        fixed, kinds = ~(bounds.lbx < bounds.ubx), np.frombuffer(kinds_of(bounds), np.int8)
         free = np.flatnonzero(~fixed & problem.functions.used)
         rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
         slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
@@ -81,7 +81,8 @@ class Plan:
             nnz_H=H.rows.size,
             gradient_at=ints(first.sparsity_out(1).row()), g_at=ints(first.sparsity_out(2).row()),
             J_rows=ints(J.rows), J_cols=ints(J.cols),
-            kind_x=self._array(_kinds_of_x(bounds)), kind_g=self._array(_kinds_of_g(bounds)),
+            kind_x=self._array(kinds[: problem.n].copy()),
+            kind_g=self._array(kinds[problem.n :].copy()),  # found by its address
             n_free=free.size, n=n, m=m, n_slack=slack_rows.size,
             free_at=ints(free), row_at=ints(rows), slack_row=ints(slack_rows),
             kept_A=J_kept.size, nnz_A=A.rows.size, A_of_J=ints(J_kept),
@@ -103,7 +104,7 @@ class Plan:
         curved = np.zeros(K.n, dtype=bool)
         curved[W.rows[W.rows == W.cols]] = True
         chosen, fixed_order = eliminations(K, partner, curved)
-        tables = tables_of(library, K, chosen), fixed_tables_of(library, K, fixed_order)
+        tables = tables_of(library, K, chosen), tables_of(library, K, fixed_order, fixed=True)
         self.data.ldl, self.data.fixed = (one.analysis for one in tables)
         self.arrays = (*self._kept, *tables[0].arrays, *tables[1].arrays)
         """All arrays that ``data`` points to or into."""
@@ -138,18 +139,11 @@ def sizes_by(function: Any, count: int, *structures: ct.Structure) -> list[int]:
 
 
 def kinds_of(bounds: Bounds) -> bytes:
-    """The kinds of all bounds: solves whose bounds are of the same kinds share a plan."""
-    return _kinds_of_x(bounds).tobytes() + _kinds_of_g(bounds).tobytes()
-
-
-def _kinds_of_x(bounds: Bounds) -> NDArray[np.int8]:
-    return np.where(bounds.lbx < bounds.ubx, OPEN, EQUAL).astype(np.int8)
-
-
-def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
-    absent = np.isinf(bounds.lbg) & np.isinf(bounds.ubg)
-    kinds = np.where(bounds.lbg < bounds.ubg, OPEN, EQUAL)
-    return np.where(absent, ABSENT, kinds).astype(np.int8)
+    """The kinds of all bounds, those of x first: solves with bounds of the same share a plan."""
+    of_x = np.where(bounds.lbx < bounds.ubx, OPEN, EQUAL)
+    of_g = np.where(bounds.lbg < bounds.ubg, OPEN, EQUAL)
+    of_g[np.isinf(bounds.lbg) & np.isinf(bounds.ubg)] = ABSENT
+    return np.concatenate((of_x, of_g)).astype(np.int8).tobytes()
 
 
 def _sizes(problem: Problem) -> Vector:

@@ -38,7 +38,7 @@ def external_functions(
     f, gradient = derived(oracle, "nlp_grad_f")(*given)
     g, jacobian = derived(oracle, "nlp_jac_g")(*given)
     hessian = ca.triu2symm(derived(oracle, "nlp_hess_l")(*given, *multipliers))
-    outputs = f, ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian
+    outputs = ca.densify(f), ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian
     rows = ca.densify(ca.vec(oracle(*given)[1]))
     return functions_of(
         first_of(x, p, *outputs), (x, lam, p), outputs, hessian, rows,

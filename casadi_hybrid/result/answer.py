@@ -27,7 +27,30 @@ Known = TypeVar("Known", bound="Answer")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Answer:
+class Ending:
+    """How a solve ended: what of an :class:`Answer` is there before its arrays are."""
+
+    stop: StopReason
+    point: PointStatus
+    detail: str = ""
+    error: EvaluationError | None = None
+    iterations: int
+    evaluations: Mapping[str, int]
+    elapsed: float
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
+    method: str
+    hessian: str = EXACT
+    engine: str = "python"
+    kernel: str = ""
+
+    @property
+    def success(self) -> bool:
+        """Whether x is a KKT point within tolerance."""
+        return self.point is PointStatus.KKT_POINT
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answer(Ending):
     """The best point of min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx, and why the solve stopped.
 
     Sign: L = f + lam_gᵀg + lam_xᵀx; a multiplier is positive at an active upper bound and negative
@@ -89,20 +112,9 @@ class Answer:
     lam_x: Vector
     lam_g: Vector
     residuals: Residuals
-    stop: StopReason
-    point: PointStatus
-    detail: str = ""
-    error: EvaluationError | None = None
     remarks: tuple[str, ...] = ()
-    iterations: int
-    evaluations: Mapping[str, int]
-    elapsed: float
     tolerances: Tolerances
-    method: str
     problem: str
-    hessian: str = EXACT
-    engine: str = "python"
-    kernel: str = ""
     mu: Vector | None = None
     effective_multipliers: Vector | None = None
     certificate: float | None = None
@@ -115,7 +127,6 @@ class Answer:
     end: Linearization | None = field(default=None, repr=False)
     step: Vector | None = field(default=None, repr=False)
     beside: tuple[Vector, WarmStart] | None = field(default=None, repr=False)
-    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
     history: Course | None = field(default=None, repr=False)
     limits: Limits | None = field(default=None, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -123,11 +134,6 @@ class Answer:
 
     def __post_init__(self) -> None:
         self.__dict__.update(_locked(self.__dict__))
-
-    @property
-    def success(self) -> bool:
-        """Whether x is a KKT point within tolerance."""
-        return self.point is PointStatus.KKT_POINT
 
     @property
     def infeasible(self) -> bool:

@@ -19,9 +19,9 @@ that ends at a stationary violation, a least-squares problem reduces ‖c‖₂,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result.answer import altered
+from casadi_hybrid.result.answer import Ending, altered
 from casadi_hybrid.result.call import Call
 from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.record import Watch
@@ -72,6 +72,10 @@ CAUSES = {
     C.HYBRID_NO_GAIN: "no step decreases the penalty function any more",
 }
 """Why no step led on: ``hybrid_answer.cause``."""
+_PLAIN = {
+    StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER,
+    StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT,
+}  # fmt: skip
 BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
 """What a result calls its method."""
 
@@ -170,29 +174,7 @@ def _looks(
     return look
 
 
-class End(NamedTuple):
-    """How a solve ended: the fields of its :class:`Result` that are no arrays."""
-
-    stop: StopReason
-    point: PointStatus
-    detail: str
-    error: EvaluationError | None
-    iterations: int
-    evaluations: Mapping[str, int]
-    seconds: Mapping[str, float]
-    elapsed: float
-    hessian: str
-    method: str
-    engine: str
-    kernel: str
-
-    @property
-    def success(self) -> bool:
-        """Whether x is a KKT point within tolerance."""
-        return self.point is PointStatus.KKT_POINT
-
-
-def end_of(run: Solved) -> End:
+def end_of(run: Solved) -> Ending:
     """How a solve by the core ended, with what ended it from outside."""
     said, raised = run.said, run.raised
     stop, point = STOPS[said.stop], POINTS[said.point]
@@ -206,12 +188,12 @@ def end_of(run: Solved) -> End:
     elif raised is not None:
         stop, detail = StopReason.STOPPED_BY_USER, "interrupted"
     composite = said.method == C.HYBRID_COMPOSITE_STEP
-    return End(
-        stop, point, detail, error, said.steps,
-        {"first": said.firsts, "second": said.seconds, "undefined": said.undefined},
-        {"first": said.in_firsts, "second": said.in_seconds}, said.elapsed,
-        run.problem.functions.hessian, COMPOSITE_STEP if composite else BARRIER, "c",
-        "svd" if composite else "ldl" if said.chosen else "ldl-fixed",
+    return Ending(
+        stop=stop, point=point, detail=detail, error=error, iterations=said.steps,
+        evaluations={"first": said.firsts, "second": said.seconds, "undefined": said.undefined},
+        elapsed=said.elapsed, seconds={"first": said.in_firsts, "second": said.in_seconds},
+        method=COMPOSITE_STEP if composite else BARRIER, hessian=run.problem.functions.hessian,
+        engine="c", kernel="svd" if composite else "ldl" if said.chosen else "ldl-fixed",
     )  # fmt: skip
 
 
@@ -240,7 +222,7 @@ def result_of(run: Solved) -> Result:
         end=last,
         step=run.array("step") if said.step and said.stepped else None,
         history=run.watch.course(),
-        **end_of(run)._asdict(),
+        **vars(end_of(run)),
         remarks=_remarks(run.problem),
         **context_of(run.problem, run.numbers, run.limits),
     )
@@ -248,12 +230,10 @@ def result_of(run: Solved) -> Result:
 
 def _detail(stop: StopReason, said: Any, error: EvaluationError | None) -> str:
     """A sentence with the particulars of a failure, or nothing."""
-    if stop in (StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER):
+    if stop in _PLAIN:
         return ""
     if stop is StopReason.EVALUATION_ERROR and error is not None:
         return f"iteration {said.ended}: {error}"
-    if stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT):
-        return ""
     if said.cause:
         return f"iteration {said.ended}: {CAUSES[said.cause]}"
     runs = "run" if said.runs == 1 else "runs"

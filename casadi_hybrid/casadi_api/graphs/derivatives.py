@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -113,7 +112,7 @@ class Derivatives:
             matrices = [ca.hessian(L, x)[0], jacobian(g, x, problem.graph)]
         self._matrices = ca.Function("matrices", [x, lam, p], matrices)
 
-    def forward(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
+    def forward(self, directions: int, name: str) -> ca.Function:
         """The Function (inputs, outputs, seeds of the inputs) → derivatives of the outputs."""
         given, known = self._symbols(self._inputs), self._symbols(OUTPUTS)
         seeds = self._symbols(self._inputs, "fwd_", directions)
@@ -128,9 +127,9 @@ class Derivatives:
         dx += d
         df, dg, dL, d_lam_p = ahead(*point.at, *point.values, dx, dlam, dp)
         out = [dx, df, dg, -(point.a > 0) * dL, dlam, -d_lam_p]
-        return self._function(name, (given, known, seeds), out, inames, onames)
+        return _function(name, (given, known, seeds), out)
 
-    def reverse(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
+    def reverse(self, directions: int, name: str) -> ca.Function:
         """The Function (inputs, outputs, seeds of the outputs) → adjoints of the inputs."""
         given, known = self._symbols(self._inputs), self._symbols(OUTPUTS)
         seeds = self._symbols(OUTPUTS, "adj_", directions)
@@ -152,7 +151,7 @@ class Derivatives:
         for start in ("solver", *STARTS):
             adjoints[start] = ca.MX(self._rows[start], directions)
         out = [adjoints[label] for label in self._inputs]
-        return self._function(name, (given, known, seeds), out, inames, onames)
+        return _function(name, (given, known, seeds), out)
 
     def _symbols(self, labels: Sequence[str], prefix: str = "", columns: int = 1) -> Labelled:
         return {label: ca.MX.sym(prefix + label, self._rows[label], columns) for label in labels}
@@ -172,8 +171,7 @@ class Derivatives:
         values = [known["f"], known["g"], -known["lam_x"], -known["lam_p"]]
         return _Point(on, a, i, b, K, at, values)
 
-    def _function(
-        self, name: str, symbols: Sequence[Labelled], out: list[ca.MX], inames: Any, onames: Any
-    ) -> ca.Function:
-        arguments = [symbol for columns in symbols for symbol in columns.values()]
-        return ca.Function(name, arguments, out, list(inames), list(onames))
+
+def _function(name: str, symbols: Sequence[Labelled], out: list[ca.MX]) -> ca.Function:
+    arguments = [symbol for columns in symbols for symbol in columns.values()]
+    return ca.Function(name, arguments, out)

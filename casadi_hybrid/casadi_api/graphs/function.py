@@ -52,11 +52,11 @@ class _SolveCallback(Columns):
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         return self._solve(list(arguments))
 
-    def get_forward(self, directions: int, *names: Any) -> ca.Function:
-        return self._derivatives().forward(directions, *names[:3])
+    def get_forward(self, directions: int, name: str, *_names: Any) -> ca.Function:
+        return self._derivatives().forward(directions, name)
 
-    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
-        return self._derivatives().reverse(directions, *names[:3])
+    def get_reverse(self, directions: int, name: str, *_names: Any) -> ca.Function:
+        return self._derivatives().reverse(directions, name)
 
 
 class _Derivative(Columns):
@@ -90,24 +90,17 @@ class _Derivative(Columns):
         found = self._made.call(arguments)
         return [value if value.is_dense() else ca.densify(value) for value in found]
 
-    def get_forward(self, directions: int, *names: Any) -> ca.Function:
-        return _named(self._made.forward(directions), *names[:3])
+    def get_forward(self, directions: int, *_names: Any) -> ca.Function:
+        return self._made.forward(directions)
 
-    def get_reverse(self, directions: int, *names: Any) -> ca.Function:
-        return _named(self._made.reverse(directions), *names[:3])
+    def get_reverse(self, directions: int, *_names: Any) -> ca.Function:
+        return self._made.reverse(directions)
 
     @cached_property
     def _made(self) -> ca.Function:
-        made = self._of()
-        names = [[f"i{k}" for k in range(self.n_in())], [f"o{k}" for k in range(self.n_out())]]
-        return (made.forward if self._mode == "fwd" else made.reverse)(
-            self._directions, self.name(), *names
-        )
-
-
-def _named(function: ca.Function, name: str, inames: Any, onames: Any) -> ca.Function:
-    symbols = function.mx_in()
-    return ca.Function(name, symbols, function.call(symbols), list(inames), list(onames))
+        of = self._of()
+        make = of.forward if self._mode == "fwd" else of.reverse
+        return make(self._directions, self.name())
 
 
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -149,12 +142,11 @@ def callback(
 
 
 def make_function(
-    name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]] | None
+    name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]]
 ) -> ca.Function:
     """The solver as a Function with CasADi's names, shapes and defaults.
 
-    ``solved`` takes the eight columns and gives the six, in a graph. Without it the Function has
-    its signature and gives zeros.
+    ``solved`` takes the eight columns and gives the six, in a graph.
 
     CasADi knows one default number an input. Where the problem has several for one, that is NaN,
     which no input may be, and the Function puts the problem's in its place.
@@ -172,11 +164,8 @@ def make_function(
         if label in ("lbg", "ubg") and problem.m_h:
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)
         columns.append(column)
-    if solved is None:
-        outputs = [ca.DM.zeros(*shapes[label]) for label in OUTPUTS]
-    else:
-        found = zip(OUTPUTS, solved(columns), strict=True)
-        outputs = [ca.reshape(value, shapes[label]) for label, value in found]
+    found = zip(OUTPUTS, solved(columns), strict=True)
+    outputs = [ca.reshape(value, shapes[label]) for label, value in found]
     return ca.Function(
         ca.Function.fix_name(name),
         list(symbols.values()),

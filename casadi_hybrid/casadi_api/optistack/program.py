@@ -44,9 +44,7 @@ class Scales:
         return not any(self.offset) and {*self.x, *self.g, self.f} <= {1.0}
 
     def scaled(self, graph: ca.Function, x: ca.MX, p: ca.MX) -> tuple[ca.MX, ca.MX]:
-        """f and g of the scaled problem, of its own x."""
-        if self.unit:
-            return tuple(graph.call([x, p], True, False))
+        """f and g of the scaled problem, of its own x. CasADi leaves out what changes nothing."""
         inside = x * ca.DM(self.x) + ca.DM(self.offset)
         f, g = graph.call([inside, p], True, False)
         return f / self.f, g / ca.DM(self.g)
@@ -57,16 +55,11 @@ class Scales:
 
     def start(self, x0: ca.MX, lbg: ca.MX, ubg: ca.MX, lam_g0: ca.MX) -> dict[str, ca.MX]:
         """Arguments of the scaled problem."""
-        given = {"x0": x0, "lbg": lbg, "ubg": ubg, "lam_g0": self.multipliers(lam_g0)}
-        if not self.unit:
-            given["x0"] = (x0 - ca.DM(self.offset)) / ca.DM(self.x)
-            given |= {"lbg": lbg / ca.DM(self.g), "ubg": ubg / ca.DM(self.g)}
-        return given
+        x0, g = (x0 - ca.DM(self.offset)) / ca.DM(self.x), ca.DM(self.g)
+        return {"x0": x0, "lbg": lbg / g, "ubg": ubg / g, "lam_g0": self.multipliers(lam_g0)}
 
     def point(self, x: ca.MX, lam_g: ca.MX) -> tuple[ca.MX, ca.MX]:
         """x and multipliers as the problem is written, from those of the scaled one."""
-        if self.unit:
-            return x, lam_g
         return x * ca.DM(self.x) + ca.DM(self.offset), lam_g / ca.DM(self.g) * self.f
 
 
@@ -116,10 +109,6 @@ class Program:
         if options is self.options:
             return self
         return replace(self, options=options, solver=_solver(self.problem, options))
-
-    def function(self) -> NlpSolver:
-        """The solver that may stand in a graph: it fails there as its options say."""
-        return _solver(self.problem, self.options, error_on_fail=self.options.error_on_fail)
 
     def solve(
         self, arguments: Mapping[str, ca.DM], listener: Callable[[IterationRecord], Any] | None
@@ -201,7 +190,8 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     )
     bounds = ca.Function("bounds", [node.p], [node.lbg, node.ubg])
     lbg, ubg = bounds.call([p], True, False)
-    solver = program.function()
+    # In a graph it fails as its options say.
+    solver = _solver(program.problem, program.options, program.options.error_on_fail)
     best = solver(p=p, **program.scales.start(x0, lbg, ubg, lam_g0))
     x, lam_g = program.scales.point(best["x"], best["lam_g"])
     stacked = [ca.veccat(*symbols[kind]) for kind in _KINDS]

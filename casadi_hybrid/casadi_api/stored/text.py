@@ -1,11 +1,10 @@
 """A solver as a text that ``ca.Function.deserialize`` reads, and the solver out of such a text.
 
 CasADi writes down no Python code. What it does write is an external function: the path of its
-library and the words it was configured with. So the text holds the path of a library in the cache
-of compiled code (``stored.c``) and the pickle of the solver as its word; where CasADi reads it, the
-library asks the Python of that process for the solver. In a process without Python, or where the
-library is not at its place, CasADi cannot read it. :func:`runner_of` needs neither: it finds the
-pickle.
+library and the words it was configured with. So the text holds the path of a library of the package
+(``stored.c``) and the pickle of the solver as its word; where CasADi reads it, the library asks the
+Python of that process for the solver. In a process without Python, or where the library is not at
+its place, CasADi cannot read it. :func:`runner_of` needs neither: it finds the pickle.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ import pickle
 import re
 import sys
 import zlib
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -32,12 +29,10 @@ from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.library import load
-from casadi_hybrid.problem.building import BuildError
 
 _NAME = "hybrid_stored"
 _FAILED, _DONE, _INTERRUPTED = range(3)  # what the hooks return
-_BEGIN, _END = "casadi-hybrid-solver:", ";"
-_ENDS = _BEGIN.encode("ascii"), _END.encode("ascii")
+_BEGIN, _END = b"casadi-hybrid-solver:", b";"
 _Pointers = ct.POINTER(ct.c_void_p)
 _Configure = ct.CFUNCTYPE(ct.c_int, ct.c_char_p, ct.POINTER(ct.c_longlong))
 _Evaluate = ct.CFUNCTYPE(ct.c_int, _Pointers, _Pointers)
@@ -51,40 +46,33 @@ class _Hooks(ct.Structure):
     _fields_ = [("configure", _Configure), ("evaluate", _Evaluate)]
 
 
-def text_of(runner: Runner, options: Mapping[str, Any] | None = None) -> str:
-    """The solver as text, for ``ca.Function.deserialize`` and for :func:`runner_of`.
-
-    Where no library can be built, it is for :func:`runner_of` alone.
-    """
-    word = _packed(runner)
-    function = _function(runner, word)
-    return word if function is None else str(function.serialize(dict(options or {})))
-
-
-def write_text(runner: Runner, fname: str, options: Mapping[str, Any] | None = None) -> None:
-    """The same as a file, for ``ca.Function.load``, which reads another form."""
-    word = _packed(runner)
-    function = _function(runner, word)
-    if function is None:
-        Path(fname).write_text(word, encoding="ascii")
-    else:
-        function.save(fname, dict(options or {}))
+def function_of(runner: Runner) -> ca.Function:
+    """The solver as a Function that CasADi can write down, for :func:`runner_of` too."""
+    pickled = pickle.dumps(runner)
+    word = _BEGIN + base64.b64encode(zlib.compress(pickled)) + _END
+    try:  # CasADi writes callbacks down, but does not read them
+        _KEPT[_key(word)] = pickle.loads(pickled)
+    except RuntimeError as error:
+        raise InputError(
+            f"{runner.name} cannot be written: CasADi does not read its functions back "
+            f"({last_line(error)}); a function in Python has to be built again where it is needed"
+        ) from None
+    library = load(_NAME)
+    attach(ct.addressof(_Hooks.in_dll(library, f"{_NAME}_entries")))
+    inner = ca.external(_NAME, library._name, {"config_args": [word.decode("ascii")]})
+    key = ca.DM(_key(word))
+    return make_function(runner.name, runner.problem, lambda given: inner.call([*given, key]))
 
 
 def runner_of(text: str) -> Runner | None:
-    """What :func:`text_of` wrote, None for other text. It is a pickle: take texts you trust."""
-    if text.startswith(_BEGIN):
-        return _unpacked(text)
+    """The solver in what CasADi wrote, None in other text. It is a pickle: take texts you trust."""
     # CasADi writes two letters a byte, the lower half first.
-    begin, end = ("".join(chr(97 + c % 16) + chr(97 + c // 16) for c in w) for w in _ENDS)
+    begin, end = ("".join(chr(97 + c % 16) + chr(97 + c // 16) for c in w) for w in (_BEGIN, _END))
     found = re.search(f"{begin}(?:[a-p]{{2}})*?{end}", text)
     if found is None:
         return None
     halves = np.frombuffer(found[0].encode(), np.uint8).reshape(-1, 2) - 97
-    try:
-        return _unpacked((halves[:, 0] + 16 * halves[:, 1]).tobytes().decode("ascii"))
-    except UnicodeDecodeError:
-        return None
+    return _unpacked((halves[:, 0] + 16 * halves[:, 1]).tobytes())
 
 
 def attach(address: int) -> None:
@@ -94,52 +82,24 @@ def attach(address: int) -> None:
     hooks.configure = _CONFIGURE  # the last, since it says that both are there
 
 
-def _packed(runner: Runner) -> str:
-    """The pickle in letters, read once: CasADi writes callbacks down, but does not read them."""
-    pickled = pickle.dumps(runner)
-    word = f"{_BEGIN}{base64.b64encode(zlib.compress(pickled)).decode('ascii')}{_END}"
+def _unpacked(word: bytes) -> Runner | None:
     try:
-        _KEPT[_key(word)] = pickle.loads(pickled)
-    except RuntimeError as error:
-        raise InputError(
-            f"{runner.name} cannot be written: CasADi does not read its functions back "
-            f"({last_line(error)}); a function in Python has to be built again where it is needed"
-        ) from None
-    return word
-
-
-def _function(runner: Runner, word: str) -> ca.Function | None:
-    """The Function that CasADi can write down; None where the library cannot be had."""
-    try:
-        library = load(_NAME)
-    except BuildError:
-        return None
-    attach(ct.addressof(_Hooks.in_dll(library, f"{_NAME}_entries")))
-    inner, key = ca.external(_NAME, library._name, {"config_args": [word]}), ca.DM(_key(word))
-    return make_function(
-        runner.name, runner.problem, lambda columns: list(inner.call([*columns, key]))
-    )
-
-
-def _unpacked(word: str) -> Runner | None:
-    try:
-        packed = base64.b64decode(word[len(_BEGIN) :].rstrip(_END), validate=True)
+        packed = base64.b64decode(word[len(_BEGIN) : -len(_END)], validate=True)
         found = pickle.loads(zlib.decompress(packed))
     except (binascii.Error, zlib.error, pickle.UnpicklingError, EOFError):
         return None
     return found if isinstance(found, Runner) else None
 
 
-def _key(word: str) -> tuple[float, ...]:
+def _key(word: bytes) -> tuple[float, ...]:
     """Numbers that name a solver: 96 bits of its checksum, each half a whole number exactly."""
-    digest = hashlib.sha256(word.encode("ascii")).digest()
+    digest = hashlib.sha256(word).digest()
     return tuple(float(int.from_bytes(digest[i : i + 6], "big")) for i in (0, 6))
 
 
-def _configure(text: bytes, shapes: Any) -> int:
+def _configure(word: bytes, shapes: Any) -> int:
     """Read a solver; its shapes as CasADi writes those of full columns."""
     try:
-        word = text.decode("ascii")
         runner = _KEPT.get(_key(word)) or _unpacked(word)
     except Exception as error:  # noqa: BLE001 - C cannot pass it on
         return _say(f"a stored solver cannot be read: {type(error).__name__}: {error}")
