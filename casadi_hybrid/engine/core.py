@@ -22,6 +22,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     COMPILED,
     INTERPRETED,
     LISTED_AFTER,
+    SMALL,
     STAGED,
     Compiled,
     forms_of,
@@ -171,7 +172,9 @@ class Core:
             self._call_by(self.python.first, self.python.second)
         else:
             lists, self.awaited = forms_of(problem, repeated)
-        self._unlisted, self._evaluations = self.python is None and not repeated, 0
+        interpreted = self.python is None and lists is None
+        self._unlisted = interpreted and not repeated and functions.instructions >= SMALL
+        self._evaluations = 0
         if lists is not None:
             self._serve(lists, STAGED)
         elif self._evaluate is not None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.blocks.forms import Code, Lists
     from casadi_hybrid.problem.elements.element import Elements
 
-_SMALL = 2_000  # instructions below which nothing is looked for
+SMALL = 2_000
+"""Instructions of functions in which nothing is looked for."""
 LISTED_AFTER = 500
 """Evaluations by CasADi's interpreter that take about as long as to find what repeats in functions
 that are not made of elements: 360 to 940 on the problems of ``benchmarks/first_call.py``."""
@@ -126,7 +127,7 @@ def forms_of(problem: Problem, repeated: bool) -> tuple[Lists | None, Compiled |
 
 
 def _lists(functions: Functions) -> Lists | None:
-    if functions.instructions < _SMALL:
+    if functions.instructions < SMALL:
         return None
     from casadi_hybrid.engine.blocks.forms import Lists  # noqa: PLC0415
     from casadi_hybrid.engine.blocks.library import UntranslatedError  # noqa: PLC0415
