@@ -20,14 +20,13 @@ import sys
 
 import numpy as np
 from common import AUTO, LOOK_AHEAD, Method, conclude, equations, references, row_space_rule, solve
-from matplotlib.figure import Figure
 from reporting import Check, parser, table
 from scipy.optimize import minimize
 
 from casadi_hybrid.claims.spectra import local_jacobian, spectral_gap
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import figure, legend_below, line_style
+from casadi_hybrid.plotting import plot_convergence
 from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "hydraulic_servo"
@@ -101,26 +100,6 @@ def methods(scalar: np.ndarray, matrix: np.ndarray) -> list[Method]:
     ]
 
 
-def draw(rows, runs) -> Figure:
-    """Plot the best gaps over the anisotropy of the rows, and the course of the methods."""
-    fig, ((left, right),) = figure(1, 2, height=3.2)
-    for i, (key, name) in enumerate((("matrix", "matrix $M$"), ("scalar", "scalar $cI$"))):
-        points = np.array([(row["ratio"], row[key]) for row in rows]).T
-        # In the colours of the two methods of these steps.
-        left.loglog(*points, **line_style(i + 3), marker="os"[i], label=name)
-    left.set(xlabel="largest / smallest row of $J_h$", ylabel="best local gap $1-\\rho$")
-    left.legend(fontsize=9, loc="lower left")
-    # The two scalar channels have one trajectory, so one of them is drawn.
-    for i, run in enumerate(runs[:-1]):
-        worst = np.maximum(run.feasibility, run.stationarity)
-        steps = np.arange(1, worst.size + 1)
-        right.loglog(steps, np.maximum(worst, 1e-16), label=run.label, **line_style(i))
-    right.axhline(1e-6, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance")
-    right.set(xlabel="iteration + 1", ylabel="largest KKT residual")
-    legend_below(fig, right, columns=2)
-    return fig
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the matrix correction solves it for any unit, else 1."""
     arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
@@ -141,7 +120,7 @@ def main(argv: list[str] | None = None) -> int:
         rows.append({"unit": name, "ratio": ratio, "scalar": scalar, "matrix": matrix})
     problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
     runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
-    peers = references(problem, start, p)
+    peers, drawn = references(problem, start, p), {run.label: run for run in runs[:-1]}
     gaps, in_kPa = [row["matrix"] for row in rows], rows[list(problems).index("kPa")]
     spread, share = max(gaps) / min(gaps) - 1.0, in_kPa["scalar"] / in_kPa["matrix"]
     title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
@@ -156,7 +135,8 @@ def main(argv: list[str] | None = None) -> int:
         ],
         tables={title: table(rows, GAP_COLUMNS)},
         facts={"gaps": rows},
-        figures={"anisotropy": draw(rows, runs)},
+        # The two scalar channels have one trajectory, so one of them is drawn.
+        figures={"convergence": plot_convergence(drawn, tol=1e-6, log_across=True)},
     )
 
 
