@@ -249,14 +249,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                              replace(IPOPT, label=f"IPOPT, {plant.name}"))
              for plant in plants]  # fmt: skip
     variance = {row["method"]: row["measured"] ** 2 for row in first.rows}
-    rest, cheapest = [study.clean["designed split"][-1] for study in studies], best[1].result.f
+    rest, cheapest = [study.clean["designed split"][-1] for study in studies], best[1].solution.f
     cost = float(second.plant.problem.functions.first(rest[1], [])[0]) / cheapest - 1
     checks = [
         *map(no_worse_than, best, peers),
         Check("feeder: splits apart without noise (Mvar)",
               apart(first.clean[split] for split in SPLITS), 1e-9),
         Check("feeder: inputs at rest from the optimum (Mvar)",
-              np.abs(rest[0] - best[0].result.x).max(), 1e-5),
+              np.abs(rest[0] - best[0].solution.x).max(), 1e-5),
         Check("feeder: C_opt Pn = 0 apart from full augmentation with noise (Mvar)",
               apart(first.noisy[split] for split in ("all augmentation", "designed split")), 1e-9),
         Check("tanks: levels at rest from their set points (cm)",
@@ -282,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return finish(
         arguments,
         (sum(plant.problem.n for plant in plants), sum(plant.problem.m for plant in plants)),
-        [answer.row for pair in zip(best, peers, strict=True) for answer in pair],
+        [answer.row() for pair in zip(best, peers, strict=True) for answer in pair],
         {answer.label: answer.report for answer in best},
         checks=checks,
         facts={

@@ -102,14 +102,14 @@ def methods(scalar: np.ndarray, matrix: np.ndarray) -> list[Method]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the matrix correction solves it for any unit, else 1."""
-    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp, short = servo(6), arguments.short
     start, p = ocp.numbers().x0, ocp.program.p
     problems = {name: equations(ocp, {"s": 1.0, "v": 1.0, "p": unit})
                 for name, unit in UNITS.items() if not short or name in ("MPa", "kPa")}  # fmt: skip
     rows, best = [], {}
     for name, problem in problems.items():
-        found = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).result
+        found = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).solution
         at = Oracle(problem.functions, p).second(found.x, found.lam_g)
         # In coordinates in which its metric (BBᵀ)⁻¹ is the identity M is a scalar penalty too.
         white = np.linalg.solve(np.linalg.cholesky(at.B @ at.B.T), at.B)
@@ -118,9 +118,9 @@ def main(argv: list[str] | None = None) -> int:
         sizes = np.linalg.norm(at.B, axis=1)
         ratio = float(sizes.max() / sizes.min())
         rows.append({"unit": name, "ratio": ratio, "scalar": scalar, "matrix": matrix})
-    problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
+    problem, budget = problems["kPa"], 2_000 if short else 20_000
     runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
-    peers, drawn = references(problem, start, p), {run.label: run for run in runs[:-1]}
+    peers, drawn = references(problem, start, p), {run.label: run.course for run in runs[:-1]}
     gaps, in_kPa = [row["matrix"] for row in rows], rows[list(problems).index("kPa")]
     spread, share = max(gaps) / min(gaps) - 1.0, in_kPa["scalar"] / in_kPa["matrix"]
     title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"

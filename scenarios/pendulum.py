@@ -98,16 +98,16 @@ def draw(ours: Solution, ipopt: Solution, weight: float) -> Figure:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when every required answer and every check holds, else 1."""
-    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = swing_up(10, 1.0) if arguments.short else swing_up()
-    max_iter = arguments.max_iter or (500 if arguments.short else 20_000)
+    max_iter = 500 if arguments.short else 20_000
     problem, x0, p = equations(ocp), ocp.numbers().x0, ocp.program.p
     runs = [solve(problem, method, x0, p, max_iter=max_iter) for method in methods()]
     peers = references(problem, x0, p)
-    splits = apart(run.points for run in runs if "metric" in run.label)
-    default, ipopt, weight = runs[0].result, peers[0], 9.81 * 0.5
+    splits = apart(run.course.points for run in runs if "metric" in run.label)
+    default, ipopt, weight = runs[0].solution, peers[0], 9.81 * 0.5
     ours, theirs = (named(ocp, answer.report.x) for answer in (runs[0], ipopt))
-    drawn = {run.label: run for run in runs if run.label not in _SAME}
+    drawn = {run.label: run.course for run in runs if run.label not in _SAME}
     shown = (
         "9 of 11 methods: two splits of the metric lie on the third, the closed form takes no step"
     )
