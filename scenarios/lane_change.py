@@ -18,11 +18,9 @@ The start is naive: straight ahead at 20 m/s through the obstacle, all inputs ze
 """
 
 import sys
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import film
 from drawing import compare
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,7 +28,7 @@ from reporting import Check, parser
 from roads import draw_road, draw_way, outline
 from solving import SLEQP, SQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl, Solution
+from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.plotting import PALETTE
 
 NAME = "lane_change"
@@ -89,28 +87,13 @@ def gap(s: np.ndarray, y: np.ndarray, heading: np.ndarray) -> float:
     return least
 
 
-def road(height: float) -> tuple[Figure, Axes]:
+def road() -> tuple[Figure, Axes]:
     """Draw the lanes and the standing car."""
     standing = np.array([[BEGIN, END, END, BEGIN], [LEFT - WIDTH] * 2 + [LEFT] * 2])
-    fig, ax = draw_road(height, (-0.5 * LANE, 1.5 * LANE), [standing], (-2, ROAD + 5))
+    fig, ax = draw_road(1.9, (-0.5 * LANE, 1.5 * LANE), [standing], (-2, ROAD + 5))
     ax.axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2,
                label="middle of the road")  # fmt: skip
     return fig, ax
-
-
-def animate(ours: Solution, path: Path, dt: float = 0.05) -> Path:
-    """Write the motion as a GIF in real time."""
-    pace = 1.0 / (ours["v"] * np.cos(ours["psi"]))
-    time = np.append(0.0, np.cumsum(np.diff(ours.times) * (pace[1:] + pace[:-1]) / 2))
-    at = np.arange(0.0, time[-1], dt)
-    rows = (ours.times, ours["y"], ours["psi"], ours["v"])
-    s, y, heading, v = (np.interp(at, time, row) for row in rows)
-    moving = [
-        (lambda k: outline(s[k], y[k], heading[k], *CAR), {"facecolor": PALETTE[0]}),
-        (lambda k: (s[:k], y[:k]), {"color": PALETTE[0]}),
-    ]
-    clock = "{:4.2f} s, {:4.1f} m/s".format
-    return film(path, at.size, dt, road(1.6)[1], moving, clock=lambda k: clock(at[k], v[k]))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -126,10 +109,9 @@ def main(argv: list[str] | None = None) -> int:
         checks=[Check("overlap with the standing car (m)", overlap, 0.0)],
         facts={"lowest speed (m/s)": float(ours["v"].min())},
         figures={
-            "path": draw_way(road(1.9), ours.times, ours["y"], ours["psi"], CAR),
+            "path": draw_way(road(), ours.times, ours["y"], ours["psi"], CAR),
             "trajectory": compare(ours, ipopt, shown, label="distance along the road (m)"),
         },
-        films={"motion": lambda path: animate(ours, path)},
     )
 
 
