@@ -32,13 +32,12 @@ from common import (
     row_space_rule,
     solve,
 )
-from drawing import compare, panels, relabelled
-from matplotlib.figure import Figure
+from drawing import compare
 from reporting import Check, parser
 
-from casadi_hybrid.control import Model, OptimalControl, Solution
+from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import PALETTE, plot_convergence
+from casadi_hybrid.plotting import plot_convergence
 
 NAME = "pendulum"
 SUMMARY = "swing-up of a pendulum with a torque below gravity's: 92 variables, 64 constraints"
@@ -86,16 +85,6 @@ def methods() -> list[Method]:
     ]
 
 
-def draw(ours: Solution, ipopt: Solution, weight: float) -> Figure:
-    """Plot angle, rate and torque over time, the last beside ± m g l, IPOPT's as circles."""
-    fig = compare(ours, ipopt, ("theta", "omega", "u"), targets={"theta": np.pi})
-    look, axes = {"color": PALETTE[6], "linewidth": 0.9, "linestyle": "-."}, panels(fig)
-    for sign in (-1, 1):
-        axes["u"].axhline(sign * weight, **look)
-    axes["theta"].plot([], [], **look, label="torque of gravity")
-    return relabelled(fig, axes["theta"])
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when every required answer and every check holds, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
@@ -125,7 +114,7 @@ def main(argv: list[str] | None = None) -> int:
             "largest angle error in the exact motion (rad)": ours.error(whole=True)["theta"].max(),
         },
         figures={
-            "trajectory": draw(ours, theirs, weight),
+            "trajectory": compare(ours, theirs, ("theta", "omega", "u"), targets={"theta": np.pi}),
             "convergence": plot_convergence(drawn, tol=1e-6, log_across=True, title=shown),
         },
     )
