@@ -9,8 +9,6 @@ All seconds are wall clock of one solve in this process, interpreted functions, 
 the functions or the solver.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -19,8 +19,6 @@ One cost and one predictive controller, four ways to know the state and the para
 - told the true states alone: the mass as believed, no wind.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any

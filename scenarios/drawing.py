@@ -1,7 +1,5 @@
 """Figures of the package with the answers or courses of other solvers over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 r"""The usual feedback laws, each with the gains of the least predicted variance at a rate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

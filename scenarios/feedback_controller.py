@@ -24,8 +24,6 @@ which the memory sees at once. Hence the designed split, which is deaf to the no
 Where the disturbance drifts fast against the noise, listening to all is better: it says so.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -19,8 +19,6 @@ Radau collocation of degree 3. The start is naive: straight lines between rough 
 state at the ends of the phases.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 
@@ -113,15 +111,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     ours = answers[0].solution
     last = ours["insertion"]
     fall = np.hypot(last["along"][-1], last["up"][-1]) - np.sqrt(GRAVITY / (RADIUS + ORBIT))
-    gap = max(abs(ours["coast"]["altitude"][0] - ours["boost"]["altitude"][-1]),
-              abs(last["along"][0] - ours["coast"]["along"][-1]))  # fmt: skip
     return finish_answers(
         arguments,
         answers,
-        checks=[
-            Check("gaps between the phases (m, m/s)", gap, 1e-2),
-            Check("speed apart from that of the orbit (m/s)", abs(float(fall)), 1e-2),
-        ],
+        checks=[Check("speed apart from that of the orbit (m/s)", abs(float(fall)), 1e-2)],
         facts={
             "mass in orbit (kg)": float(last["mass"][-1]),
             "coast (s)": ours["coast"].duration,

@@ -21,8 +21,6 @@ Tyres: H. B. Pacejka, "Tyre and Vehicle Dynamics", Elsevier 2006 (the magic form
 simplest form). The circuit and the numbers of the car are made up.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The command line of a scenario, its table, its files and its exit code."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Cars seen from above: their outline, the road that they are on, the way they take."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -19,11 +19,11 @@ import casadi as ca
 import numpy as np
 from common import AUTO, Method, references, solve
 from matplotlib.figure import Figure
-from reporting import TOL, Check, finish, no_worse_than, parser
+from reporting import Check, finish, no_worse_than, parser
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, plot_curves
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
 from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "robot_arm"
@@ -140,21 +140,7 @@ def main(argv: list[str] | None = None) -> int:
             "smallest singular value of J, stretched wrist": np.linalg.svd(slopes)[1][-1],
             "largest marker error of the noisy target (m)": noisy.solution.residuals.feasibility,
         },
-        figures={
-            "posture": draw_postures(goal, ours.solution.x),
-            "convergence": plot_curves(
-                {
-                    "": {
-                        case: ran[0].course.feasibility.clip(min=1e-16)
-                        for case, ran in runs.items()
-                    }
-                },
-                levels={"tolerance of the verdict": TOL},
-                xlabel=f"iteration of {AUTO}",
-                ylabel="largest marker error (m)",
-                yscale="log",
-            ),
-        },
+        figures={"posture": draw_postures(goal, ours.solution.x)},
     )
 
 

@@ -9,8 +9,6 @@ functions and the solver has a column of its own: ours builds at its first call 
 build before it, so that its second call from the same start is timed.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Mapping, Sequence
