@@ -167,11 +167,11 @@ def draw(told: Solves, mhe: Solves, ekf: Solves, believed: Solves) -> dict[str, 
     loop.suptitle(f"MHE: {mhe.run.worst}", fontsize=10)
     at, load = mhe.run.control_times, panels(loop)["load"]
     load.step(at, [target(time) for time in at], where="post", color=PALETTE[6], label="target")
-    relabelled(loop, load)
+    relabelled(loop)
     fig = mhe.run.plot(["mass", "wind"])
     for name, ax in panels(fig).items():
         ax.plot(at, ekf.run[name], color=PALETTE[5], label=ekf.label)
-    return {"loop": loop, "parameters": relabelled(fig, panels(fig)["mass"])}
+    return {"loop": loop, "parameters": relabelled(fig)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
