@@ -24,12 +24,6 @@ CIRCLES = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4, 
 """How the answer that ours is compared with is drawn."""
 
 
-def limits(ax: Axes, *values: float) -> None:
-    """Draw limits of what the vertical axis shows."""
-    for value in values:
-        ax.axhline(value, **LIMIT, label="limit")
-
-
 def compare(
     ours: Solution,
     ipopt: Solution,

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -188,30 +188,33 @@ def _machine() -> str:
     return f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {packages}"
 
 
-def check(names: Sequence[str], folder: Path) -> int:
-    """Run scenarios beside what is kept of them; 1 where one fails or has drifted."""
-    wrong = 0
+def fresh(names: Sequence[str], *options: str) -> Iterator[tuple[str, bool, Any]]:
+    """Run scenarios beside what is kept of them: name, whether accepted, report."""
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
-            said = [] if run(name, Path(scratch)) else ["not accepted"]
-            known, now = _report(folder / name), _report(Path(scratch) / name)
-            said += drift(outcome(known), outcome(now)) if known and now else ["no report"]
-            for sentence in said:
-                print(f"  {name}: {sentence}")
-            wrong += len(said)
+            yield name, run(name, Path(scratch), *options), _report(Path(scratch) / name)
+
+
+def check(names: Sequence[str], folder: Path) -> int:
+    """Run scenarios; 1 where one fails or has drifted."""
+    wrong = 0
+    for name, accepted, now in fresh(names):
+        known, said = _report(folder / name), [] if accepted else ["not accepted"]
+        said += drift(outcome(known), outcome(now)) if known and now else ["no report"]
+        for sentence in said:
+            print(f"  {name}: {sentence}")
+        wrong += len(said)
     return 1 if wrong else 0
 
 
 def renew_short(names: Sequence[str], path: Path) -> int:
     """Run the short forms and keep what our solver came to."""
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    with tempfile.TemporaryDirectory() as scratch:
-        accepted = [run(name, Path(scratch), "--short") for name in names]
-        for name in names:
-            report = _report(Path(scratch) / name)
-            kept[name] = outcome(report) if report else {}
+    kept, wrong = json.loads(path.read_text(encoding="utf-8")), 0
+    for name, accepted, report in fresh(names, "--short"):
+        kept[name] = outcome(report) if report else {}
+        wrong += not accepted
     path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return 0 if all(accepted) else 1
+    return 1 if wrong else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
-from reporting import Check, parser
+from reporting import parser
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Free, Model, OptimalControl, Phases
@@ -110,11 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     answers = solve_with_all(launch(10 if arguments.short else 30))
     ours = answers[0].solution
     last = ours["insertion"]
-    fall = np.hypot(last["along"][-1], last["up"][-1]) - np.sqrt(GRAVITY / (RADIUS + ORBIT))
     return finish_answers(
         arguments,
         answers,
-        checks=[Check("speed apart from that of the orbit (m/s)", abs(float(fall)), 1e-2)],
         facts={
             "mass in orbit (kg)": float(last["mass"][-1]),
             "coast (s)": ours["coast"].duration,

@@ -32,8 +32,8 @@ import sys
 import casadi as ca
 import numpy as np
 from drawing import compare
+from lane_change import draw_road, draw_way, outline
 from reporting import Check, parser
-from roads import draw_road, draw_way, outline
 from solving import SLEQP, UNO, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl

@@ -47,7 +47,7 @@ def test_bicycle_along_the_road_is_the_bicycle_in_time():
 
 def test_outline_of_the_car_is_its_rectangle():
     lane = import_module("lane_change")
-    corners = import_module("roads").outline(3.0, 1.0, 0.4, *lane.CAR).T
+    corners = lane.outline(3.0, 1.0, 0.4, *lane.CAR).T
     sides = np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)
     np.testing.assert_allclose(sides, [lane.LENGTH, lane.WIDTH] * 2)
     ahead = corners[1] - corners[0]
