@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from casadi_hybrid.control import MHE, MPC, OptimalControl, Plant, Run, Solution
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator
+from casadi_hybrid.verify import Report
 
 USABLE = 1e-3
 """Largest violation (scaled rows) of a plan that is still applied."""
@@ -101,13 +102,16 @@ class Repeated:
 class Solves:
     """What one solver came to, instant by instant, and the closed loop, where it is one.
 
-    A plan is None at an instant without a new one; records have seconds and iterations.
+    A plan is None at an instant without a new one; records have seconds and iterations; ``more`` is
+    for the row of the table.
     """
 
     label: str
     plans: Sequence[Any] = field(repr=False)
     records: Sequence[Any] = field(repr=False)
     run: Any = field(default=None, repr=False)
+    required: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, label: str, run: Run) -> Solves:
@@ -125,6 +129,11 @@ class Solves:
         """The plan with the largest KKT residual."""
         return self.plans[int(np.where(np.isinf(self.residuals), -1.0, self.residuals).argmax())]
 
+    @property
+    def report(self) -> Report:
+        """What the verifier says of that plan."""
+        return judge(self.worst)
+
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
         loop = {} if self.run is None else {"cost": self.run.cost, "violation": self.run.violation}
@@ -134,6 +143,7 @@ class Solves:
             "worst_residual": float(self.residuals.max()),
             **work(self.records),
             **loop,
+            **self.more,
         }
 
 
@@ -241,8 +251,7 @@ def finish_courses(
     return finish(
         arguments,
         (program.n, program.m),
-        [course.row() for course in courses],
-        {ours.label: judge(ours.worst)},
+        [replace(ours, required=True), *courses[1:]],
         checks=[
             Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
             Check(f"cost above that of {reference.label}, relative", bar, 1e-3),

@@ -9,15 +9,14 @@ All seconds are wall clock of one solve in this process, interpreted functions, 
 the functions or the solver.
 """
 
-import argparse
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Answer, Check, finish, no_worse_than, progress
+from reporting import TOL, Answer, progress
 from scipy.linalg import solve_triangular
 from solving import IPOPT, SLEQP, Peer
 
@@ -154,26 +153,6 @@ def references(problem: Problem, x0: Any, p: Any) -> list[Answer]:
     peers = [peer for peer in (IPOPT, SLEQP) if ca.has_nlpsol(peer.plugin)]
     ipopt, *others = (solve_with_peer(problem, x0, p, peer) for peer in peers)
     return [ipopt, *([elastic(problem, x0, p)] if problem.m > problem.n else []), *others]
-
-
-def conclude(
-    arguments: argparse.Namespace,
-    problem: Problem,
-    runs: Sequence[Answer],
-    peers: Sequence[Answer],
-    *,
-    checks: Sequence[Check] = (),
-    **rest: Any,
-) -> int:
-    """Finish a scenario of runs and peers; the first run may be no worse than the first peer."""
-    return finish(
-        arguments,
-        (problem.n, problem.m),
-        [answer.row() for answer in (*runs, *peers)],
-        {run.label: run.report for run in runs if run.required},
-        checks=[no_worse_than(runs[0], peers[0]), *checks],
-        **rest,
-    )
 
 
 def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> ScheduleRule:

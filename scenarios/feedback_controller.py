@@ -280,8 +280,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return finish(
         arguments,
         (sum(plant.problem.n for plant in plants), sum(plant.problem.m for plant in plants)),
-        [answer.row() for pair in zip(best, peers, strict=True) for answer in pair],
-        {answer.label: answer.report for answer in best},
+        [answer for pair in zip(best, peers, strict=True) for answer in pair],
         checks=checks,
         facts={
             "tanks: splits apart without noise, as B is not the plant's (largest, any input)":

@@ -19,8 +19,8 @@ matrix.
 import sys
 
 import numpy as np
-from common import AUTO, LOOK_AHEAD, Method, conclude, equations, references, row_space_rule, solve
-from reporting import Check, parser, table
+from common import AUTO, LOOK_AHEAD, Method, equations, references, row_space_rule, solve
+from reporting import Check, finish, no_worse_than, parser, table
 from scipy.optimize import minimize
 
 from casadi_hybrid.claims.spectra import local_jacobian, spectral_gap
@@ -124,12 +124,12 @@ def main(argv: list[str] | None = None) -> int:
     gaps, in_kPa = [row["matrix"] for row in rows], rows[list(problems).index("kPa")]
     spread, share = max(gaps) / min(gaps) - 1.0, in_kPa["scalar"] / in_kPa["matrix"]
     title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
-    return conclude(
+    return finish(
         arguments,
-        problem,
-        runs,
-        peers,
+        (problem.n, problem.m),
+        [*runs, *peers],
         checks=[
+            no_worse_than(runs[0], peers[0]),
             Check("spread of the matrix gap over the units, relative", spread, 1e-2),
             Check("scalar gap over matrix gap in kPa", share, 1e-2),
         ],

@@ -25,7 +25,6 @@ from common import (
     LOOK_AHEAD,
     Method,
     apart,
-    conclude,
     equations,
     named,
     references,
@@ -33,7 +32,7 @@ from common import (
     solve,
 )
 from drawing import compare
-from reporting import Check, parser
+from reporting import Check, finish, no_worse_than, parser
 
 from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.iterations import Hybrid
@@ -100,12 +99,14 @@ def main(argv: list[str] | None = None) -> int:
     shown = (
         "9 of 11 methods: two splits of the metric lie on the third, the closed form takes no step"
     )
-    return conclude(
+    return finish(
         arguments,
-        problem,
-        runs,
-        peers,
-        checks=[Check("largest difference of x_t between the three splits", splits, 1e-9)],
+        (problem.n, problem.m),
+        [*runs, *peers],
+        checks=[
+            no_worse_than(runs[0], peers[0]),
+            Check("largest difference of x_t between the three splits", splits, 1e-9),
+        ],
         facts={
             "effort (N²m²s)": default.f * UNIT**2 * ours.times[1],
             "largest torque (N·m)": float(np.abs(ours["u"]).max()),

@@ -136,8 +136,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = COLUMNS
 def finish(
     arguments: argparse.Namespace,
     size: tuple[int, int],
-    rows: Sequence[Mapping[str, Any]],
-    reports: Mapping[str, Report],
+    answers: Sequence[Any],
     *,
     checks: Sequence[Check] = (),
     facts: Mapping[str, Any] | None = None,
@@ -148,8 +147,9 @@ def finish(
 ) -> int:
     """Write figures and ``report.json``, print the outcome and return the exit code.
 
-    ``size`` are the numbers of unknowns and of constraints. The scenario fails when one of the
-    reports, by method, is not accepted or a check is not passed. Lists and dictionaries among the
+    ``size`` are the numbers of unknowns and of constraints, answers those of :class:`Answer` or of
+    :class:`closed_loop.Solves`. The scenario fails when one that is required is not accepted or a
+    check is not passed. Lists and dictionaries among the
     facts go to the file only; figures and films, which write an animation to a path and are not
     called in the short form, have the names of their files, further tables, as :func:`table` makes
     them and shown before the main one, their titles.
@@ -160,6 +160,8 @@ def finish(
     }
     if not arguments.short:
         drawings |= {f"{title}.gif": write for title, write in (films or {}).items()}
+    rows = [answer.row() for answer in answers]
+    reports = {answer.label: answer.report for answer in answers if answer.required}
     wrong = [f"the answer of {label} is rejected" for label, report in reports.items()
              if not report.accepted]  # fmt: skip
     wrong += [f"{check.name} is above its limit" for check in checks if not check.passed]
@@ -171,7 +173,7 @@ def finish(
         "problem": {"name": arguments.name, "n": size[0], "m": size[1]},
         "tolerance": TOL,
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
-        "methods": list(rows),
+        "methods": rows,
         "tables": {**(tables or {}), "": table(rows, columns)},
         "checks": [{**vars(check), "passed": check.passed} for check in checks],
         "facts": dict(facts or {}),

@@ -14,6 +14,7 @@ Three targets, all from the rest posture as a cold start:
 """
 
 import sys
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -110,15 +111,14 @@ def main(argv: list[str] | None = None) -> int:
     problem, budget = task(), 100 if arguments.short else 1000
     targets = {"regular": measured(POSTURE), "stretched wrist": measured(STRETCHED)}
     targets["noisy"] = measured(POSTURE, 2e-3)
-    runs, rows, excess = {}, [], -np.inf
+    runs, answers, excess = {}, [], -np.inf
     for case, p in targets.items():
         runs[case], vouched = [], ("auto", "look-ahead") if case != "noisy" else ()
         for label, name, bounds in METHODS:
             method = Method(f"{case}: {label}", name, required=name in vouched)
             runs[case].append(solve(problem, method, REST, p, max_iter=budget, tol=TIGHT, **bounds))
         peers = references(problem, REST, p)
-        rows += [run.row() for run in runs[case]]
-        rows += [peer.row() | {"method": f"{case}: {peer.label}"} for peer in peers]
+        answers += [*runs[case], *(replace(peer, label=f"{case}: {peer.label}") for peer in peers)]
         excess = max(excess, no_worse_than(runs[case][0], peers[1]).value)
     ours, bent, noisy = (ran[0] for ran in runs.values())
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
@@ -129,8 +129,7 @@ def main(argv: list[str] | None = None) -> int:
     return finish(
         arguments,
         (problem.n, problem.m),
-        rows,
-        {r.label: r.report for ran in runs.values() for r in ran if r.required},
+        answers,
         checks=[
             Check("objective above that of IPOPT's elastic form, relative", excess, 1e-6),
             Check("noisy target not named an infeasible stationary point", float(not named), 0.0),

@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import casadi as ca
@@ -170,8 +171,7 @@ def finish_answers(
     return finish(
         arguments,
         (program.n, program.m),
-        [answer.row() for group in (*groups, others) for answer in group],
-        {group[0].label: group[0].report for group in groups},
+        [*chain(*groups), *(replace(answer, required=False) for answer in others)],
         checks=[*(no_worse_than(*group[:2]) for group in groups), *checks],
         facts=facts,
         **rest,

@@ -85,7 +85,7 @@ def test_files_are_where_the_report_says(outcome):
 def test_figures_in_the_format_that_is_asked_for(tmp_path, capsys):
     reporting = import_module("reporting")
     arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path), "--figures=pdf"])
-    assert reporting.finish(arguments, (1, 1), [], {}, figures={"empty": figure()[0]}) == 0
+    assert reporting.finish(arguments, (1, 1), [], figures={"empty": figure()[0]}) == 0
     assert (tmp_path / "empty.pdf").read_bytes().startswith(b"%PDF")
     assert "empty.pdf" in capsys.readouterr().out
     with pytest.raises(SystemExit):
@@ -125,7 +125,7 @@ def test_a_limit_is_printed_as_it_is(tmp_path, capsys):
     reporting = import_module("reporting")
     arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path)])
     checks = [reporting.Check("ratio", 1.25, 1.1), reporting.Check("gap", 0.0, 1e-6)]
-    assert reporting.finish(arguments, (1, 1), [], {}, checks=checks) == 1
+    assert reporting.finish(arguments, (1, 1), [], checks=checks) == 1
     out = capsys.readouterr().out
     assert "ratio: 1.25 (limit 1.1) FAILED" in out
     assert "gap: 0 (limit 1e-06) ok" in out
