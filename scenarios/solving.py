@@ -126,7 +126,9 @@ def solve(ocp: OptimalControl, peer: Peer | None = None, **numbers: Any) -> Answ
     more = {"complementarity": report.complementarity.value, "build": build, "first": first,
             "detail": solution.explanation}  # fmt: skip
     iterations = int(stats.get("iter_count", -1))
-    return Answer(label, report, stopped(stats), iterations, seconds[-1], True, solution, more)
+    return Answer(
+        label, report, stopped(stats), iterations, seconds[-1], peer is None, solution, more
+    )
 
 
 def solve_with_all(
