@@ -9,8 +9,6 @@ plant of its own under the same noise, so cost and violation can be compared. Ti
 solves alone, of ours those of whole steps.
 """
 
-from __future__ import annotations
-
 import argparse
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +112,7 @@ class Solves:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, label: str, run: Run) -> Solves:
+    def of(cls, label: str, run: Run) -> "Solves":
         """Return those of a run of ours."""
         plans = [step.plan if step.status in ("solved", "feasible") else None for step in run.steps]
         return cls(label, plans, [step.record for step in run.steps], run)

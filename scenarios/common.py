@@ -138,21 +138,18 @@ def apart(trajectories: Iterable[np.ndarray]) -> float:
     return max(float(deviation(points, first).max()) for points in others)
 
 
-def elastic(problem: Problem, x0: Any, p: Any) -> Answer:
-    """Return IPOPT's answer to the elastic form of a problem, which it never refuses."""
-    found, label = run_ipopt(problem, x0, p), "IPOPT, elastic form"
-    report = verify(problem, {"x": found.x, "lam_g": found.multipliers}, p=p, tol=TOL)
-    return Answer(label, report, found.status, found.iterations, found.elapsed)
-
-
 def references(problem: Problem, x0: Any, p: Any) -> list[Answer]:
-    """Return the answers of IPOPT and of SLEQP, between them IPOPT's elastic one where m > n.
+    """Return the answers of IPOPT and of SLEQP, which CasADi's wheel for Linux on aarch64 has not.
 
-    CasADi's wheel for Linux on aarch64 has no SLEQP.
+    Between them is IPOPT's to the elastic form of a problem with m > n, which it refuses else.
     """
     peers = [peer for peer in (IPOPT, SLEQP) if ca.has_nlpsol(peer.plugin)]
-    ipopt, *others = (solve_with_peer(problem, x0, p, peer) for peer in peers)
-    return [ipopt, *([elastic(problem, x0, p)] if problem.m > problem.n else []), *others]
+    answers = [solve_with_peer(problem, x0, p, peer) for peer in peers]
+    if problem.m > problem.n:
+        found, label = run_ipopt(problem, x0, p), "IPOPT, elastic form"
+        report = verify(problem, {"x": found.x, "lam_g": found.multipliers}, p=p, tol=TOL)
+        answers.insert(1, Answer(label, report, found.status, found.iterations, found.elapsed))
+    return answers
 
 
 def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> ScheduleRule:

@@ -134,7 +134,6 @@ def main(argv: list[str] | None = None) -> int:
             Check("scalar gap over matrix gap in kPa", share, 1e-2),
         ],
         tables={title: table(rows, GAP_COLUMNS)},
-        facts={"gaps": rows},
         # The two scalar channels have one trajectory, so one of them is drawn.
         figures={"convergence": plot_convergence(drawn, tol=1e-6, log_across=True)},
     )

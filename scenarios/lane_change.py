@@ -24,7 +24,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from drawing import LIMIT, compare
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from reporting import Check, parser
@@ -60,32 +59,31 @@ def outline(x: Any, y: Any, heading: Any, length: float, width: float, overhang:
     return corners.full() if isinstance(corners, ca.DM) else corners
 
 
-def draw_road(
-    height: float, edges: Sequence[float], standing: Sequence[np.ndarray], across: tuple[float, ...]
-) -> tuple[Figure, Axes]:
-    """Draw the edges of a road along x, 0.8 m beyond them, and the outlines of standing cars."""
-    fig, axes = figure(1, 1, height=height)
-    ax = axes[0, 0]
+def draw_way(
+    way: tuple[Any, Any, Any],
+    car: tuple[float, float, float],
+    edges: tuple[float, float],
+    standing: Sequence[np.ndarray],
+    across: tuple[float, float],
+    height: float,
+) -> Figure:
+    """Draw the way (x, y, heading) of a rear axle on a road, and the car at eleven of its points.
+
+    The road goes along x and is shown 0.8 m beyond its edges, with the outlines of standing cars.
+    """
+    fig, ((ax,),) = figure(1, 1, height=height)
     for edge in edges:
         ax.axhline(edge, color=LIMIT["color"], linewidth=2.0, label="edge of the road")
-    for car in standing:
-        ax.add_patch(Polygon(car.T, facecolor="#BBBBBB", label="standing car"))
-    ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[-1] + 0.8), aspect="equal")
+    for corners in standing:
+        ax.add_patch(Polygon(corners.T, facecolor="#BBBBBB", label="standing car"))
+    style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0]}
+    for k in np.linspace(0, len(way[0]) - 1, 11).round().astype(int):
+        corners = outline(*(row[k] for row in way), *car)
+        ax.add_patch(Polygon(corners.T, **style, label="the car on its way"))
+    ax.plot(*way[:2], color=PALETTE[0], label="rear axle (hybrid)")
+    ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[1] + 0.8), aspect="equal")
     ax.set(xlabel="along the road (m)", ylabel="across (m)")
     ax.grid(visible=False)
-    return fig, ax
-
-
-def draw_way(
-    road: tuple[Figure, Axes], x: Any, y: Any, heading: Any, car: tuple[float, float, float]
-) -> Figure:
-    """Draw the way of the rear axle on a road, and the car at eleven of its points."""
-    fig, ax = road
-    for k in np.linspace(0, len(x) - 1, 11).round().astype(int):
-        corners = outline(x[k], y[k], heading[k], *car).T
-        style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0]}
-        ax.add_patch(Polygon(corners, **style, label="the car on its way"))
-    ax.plot(x, y, color=PALETTE[0], label="rear axle (hybrid)")
     legend_below(fig, ax)
     return fig
 
@@ -133,15 +131,6 @@ def gap(s: np.ndarray, y: np.ndarray, heading: np.ndarray) -> float:
     return least
 
 
-def road() -> tuple[Figure, Axes]:
-    """Draw the lanes and the standing car."""
-    standing = np.array([[BEGIN, END, END, BEGIN], [LEFT - WIDTH] * 2 + [LEFT] * 2])
-    fig, ax = draw_road(1.9, (-0.5 * LANE, 1.5 * LANE), [standing], (-2, ROAD + 5))
-    ax.axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2,
-               label="middle of the road")  # fmt: skip
-    return fig, ax
-
-
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = lane_change(32 if arguments.short else 80)
@@ -149,13 +138,17 @@ def main(argv: list[str] | None = None) -> int:
     ours, ipopt = (answer.solution for answer in answers[:2])
     shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.sample()
     overlap = -gap(between.times, between["y"], between["psi"])
+    standing = np.array([[BEGIN, END, END, BEGIN], [LEFT - WIDTH] * 2 + [LEFT] * 2])
+    way, edges = (ours.times, ours["y"], ours["psi"]), (-0.5 * LANE, 1.5 * LANE)
+    path = draw_way(way, CAR, edges, [standing], (-2, ROAD + 5), 1.9)
+    path.axes[0].axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2)
     return finish_answers(
         arguments,
         answers,
         checks=[Check("overlap with the standing car (m)", overlap, 0.0)],
         facts={"lowest speed (m/s)": float(ours["v"].min())},
         figures={
-            "path": draw_way(road(), ours.times, ours["y"], ours["psi"], CAR),
+            "path": path,
             "trajectory": compare(ours, ipopt, shown, label="distance along the road (m)"),
         },
     )

@@ -32,7 +32,7 @@ import sys
 import casadi as ca
 import numpy as np
 from drawing import compare
-from lane_change import draw_road, draw_way, outline
+from lane_change import draw_way, outline
 from reporting import Check, parser
 from solving import SLEQP, UNO, finish_answers, solve_with_all
 
@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     ours, ipopt = (answer.solution for answer in answers[:2])
     # Between the grid points too a line by which no more than the clearance is missing separates.
     missing = max(ours.violation()[f"distance to {name}"].max() for name in CORNERS)
-    street = draw_road(3.4, (0.0, STREET), PARKED, (-4.8, GAP + 6.2))
+    way = ours["x"], ours["y"], ours["psi"]
     shown = "v", "delta", "omega", "a", "distance to rear", "distance to front"
     return finish_answers(
         arguments,
@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
             "clearance in between, by the separating lines (m)": CLEARANCE - missing,
         },
         figures={
-            "path": draw_way(street, ours["x"], ours["y"], ours["psi"], CAR),
+            "path": draw_way(way, CAR, (0.0, STREET), PARKED, (-4.8, GAP + 6.2), 3.4),
             "trajectory": compare(ours, ipopt, shown),
         },
     )

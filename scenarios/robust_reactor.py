@@ -190,9 +190,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     steps, plants = (16, reactions(0)[::4]) if short else (40, reactions(4))
     robust = Scenarios(nominal(), corners(), name=NAME)
     answers = [solve(robust), solve(robust, STRICT)]
-    problems: dict[str, Problem] = {"nominal": nominal(), "robust": robust}
     loops = {label: controlled(label, problem, plants, steps)
-             for label, problem in problems.items()}  # fmt: skip
+             for label, problem in (("nominal", nominal()), ("robust", robust))}  # fmt: skip
     rows = [row(*loop) for loop in loops.items()]
     unaware, aware = (row["hottest"] for row in rows)
     cooled = [fully_cooled(course.run, plant)
