@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import add_figures
 from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.plotting import save
@@ -90,7 +91,10 @@ def parser(name: str, summary: str) -> argparse.ArgumentParser:
     """Return the options that every scenario takes."""
 
     def folder(text: str) -> Path:
-        return writable(Path(text))  # tried before there is anything to lose
+        try:  # before there is anything to lose
+            return writable(Path(text))
+        except InputError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
     made = argparse.ArgumentParser(prog=name, description=summary)
     made.set_defaults(name=name, summary=summary)
