@@ -14,6 +14,7 @@ import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,8 +82,8 @@ class Repeated:
         self.warm: dict[str, Any] = {}
         self.age = 0
 
-    def step(self, x: Any, time: float = 0.0, **parameters: Any) -> np.ndarray:
-        """Solve with these numbers and return the control."""
+    def step(self, x: Any, time: float = 0.0, **parameters: Any) -> Any:
+        """Solve with these numbers; return the control, and for whose limits it was asked."""
         program = self.ocp.numbers(x, time=time, **parameters)
         plan, work = timed(self.ocp, self.solver, {**program.arguments, **self.warm}, program)
         self.age += 1
@@ -93,7 +94,8 @@ class Repeated:
             self.warm = {"x0": warm["x0"]} if self.primal else warm
         self.plans.append(plan if usable else None)
         self.records.append(work)
-        return self.controls[:, min(self.age, self.controls.shape[1] - 1)]
+        control = self.controls[:, min(self.age, self.controls.shape[1] - 1)]
+        return SimpleNamespace(control=control, asked=(self.ocp, program, {}))
 
 
 @dataclass(frozen=True)
