@@ -16,8 +16,8 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import ROD, film
 from drawing import LIMIT, compare
+from matplotlib.animation import FuncAnimation, PillowWriter
 from reporting import parser
 from solving import FATROP, SQP, finish_answers, solve_with_all
 
@@ -56,20 +56,29 @@ def swing_up(intervals: int) -> OptimalControl:
     return ocp
 
 
-def animate(q, angle, dt, path: Path, *, length=LENGTH, plans=(), **event) -> Path:
-    """Write the motion as a GIF; ``plans`` has the planned path of the tip for each frame."""
-    ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
+def film(q, angle, dt, path: Path, *, length=LENGTH, plans=(), event=(np.inf, "")) -> Path:
+    """Write the motion as a GIF; ``plans`` has the planned path of the tip for each frame.
+
+    The word of an event, (seconds, a word), stands beside the time for 0.3 s.
+    """
+    fig, ((ax,),) = figure(1, 1, height=3.2, width=5.0)
     ax.set(xlim=(-1.4, 1.4), ylim=(-0.7, 0.7), aspect="equal")
     ax.set(xlabel="position (m)", ylabel="height (m)")
     for side in (-TRACK, TRACK):
         ax.axvline(side, **LIMIT)
-    tip = q + length * np.sin(angle), -length * np.cos(angle)
-    moving = [
-        (lambda k: plans[k] if plans else ([], []), {"color": PALETTE[4], "linewidth": 1.2}),
-        (lambda k: ([q[k]], [0]), {"color": PALETTE[0], "marker": "s", "markersize": 16}),
-        (lambda k: ([q[k], tip[0][k]], [0, tip[1][k]]), ROD),
-    ]
-    return film(path, len(q), dt, ax, moving, **event)
+    (plan,) = ax.plot([], [], color=PALETTE[4], linewidth=1.2)
+    (cart,) = ax.plot([], [], color=PALETTE[0], marker="s", markersize=16)
+    (pole,) = ax.plot([], [], color="#000000", marker="o", linewidth=2.5, markersize=7)
+
+    def draw(k: int) -> None:
+        plan.set_data(plans[k] if plans else ([], []))
+        cart.set_data([q[k]], [0])
+        pole.set_data([q[k], q[k] + length * np.sin(angle[k])], [0, -length * np.cos(angle[k])])
+        happening = event[1] if 0 <= k * dt - event[0] < 0.3 else ""
+        ax.set_title(f"{k * dt:4.2f} s   {happening}", fontsize=10)
+
+    FuncAnimation(fig, draw, len(q)).save(path, PillowWriter(fps=1 / dt), dpi=80)
+    return path
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -81,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         arguments,
         answers,
         figures={"trajectory": compare(ours, ipopt, ("q", "theta", "u"), targets={"theta": np.pi})},
-        films={"motion": partial(animate, ours["q"], ours["theta"], ours.times[1])},
+        films={"motion": partial(film, ours["q"], ours["theta"], ours.times[1])},
     )
 
 

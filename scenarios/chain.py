@@ -27,7 +27,7 @@ from itertools import pairwise
 
 import casadi as ca
 import numpy as np
-from drawing import compare, limits, panels
+from drawing import LIMIT, compare, panels
 from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, finish_answers, solve_with_all
@@ -105,7 +105,7 @@ def draw(ours) -> Figure:
         ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
     side.set_title("from the side", fontsize=10)
     above.set_title("from above", fontsize=10)
-    limits(above, WALL)
+    above.axhline(WALL, **LIMIT, label="limit")
     legend_below(fig, above, columns=5)
     return fig
 
@@ -117,7 +117,7 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(ocp, FATROP, short=arguments.short)
     ours, ipopt = (answer.solution for answer in answers[:2])
     fig = compare(ours, ipopt, ("nearest to the wall", "u"))
-    limits(panels(fig)["nearest to the wall"], WALL)
+    panels(fig)["nearest to the wall"].axhline(WALL, **LIMIT)
     away = ours["p"][:, -1] - rest(ocp.model, masses)["p"]
     return finish_answers(
         arguments,

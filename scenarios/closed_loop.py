@@ -9,13 +9,12 @@ plant of its own under the same noise, so cost and violation can be compared. Ti
 solves alone, of ours those of whole steps.
 """
 
-from __future__ import annotations
-
 import argparse
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,10 +22,11 @@ from reporting import TOL, Check, finish, progress
 from solving import FATROP, SQP_CLIPPED, STRICT, Peer, judge, make_solver, problem_of
 
 from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.control import MHE, MPC, OptimalControl, Plant, Record, Run, Solution, simulate
+from casadi_hybrid.control import MHE, MPC, OptimalControl, Plant, Run, Solution, simulate
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator
+from casadi_hybrid.verify import Report
 
 USABLE = 1e-3
 """Largest violation (scaled rows) of a plan that is still applied."""
@@ -51,69 +51,71 @@ PEERS = (WARM_IPOPT, FATROP, SQP_CLIPPED)
 """Who closes the loop besides the hybrid solver."""
 
 
-class Answer(NamedTuple):
-    """What a peer's step comes to, read as a :class:`casadi_hybrid.control.Step`."""
+class Work(NamedTuple):
+    """What a solve has cost."""
 
-    plan: Solution
-    control: np.ndarray
-    status: str
-    record: Record
-    asked: tuple[Any, ...]
+    iterations: int
+    seconds: float
+
+
+def timed(ocp: OptimalControl, solver: Any, arguments: Any, program: Any) -> tuple[Solution, Work]:
+    """Return what a peer finds, and its work."""
+    began = clock.perf_counter()
+    found = solver(**arguments)
+    seconds, stats = clock.perf_counter() - began, solver.stats()
+    return ocp.solution(program, found, stats), Work(int(stats.get("iter_count", -1)), seconds)
 
 
 class Repeated:
-    """A peer, called again and again, each time from its last usable plan, shifted."""
+    """A peer as a controller, each time from its last usable plan, shifted.
+
+    It keeps its plans, None for one of no use, and its work.
+    """
 
     def __init__(self, ocp: OptimalControl, peer: Peer) -> None:
         # The interface of FATROP takes no multipliers, and hands back those it was given.
         self.ocp, self.primal = ocp, peer.plugin == "fatrop"
         self.solver = make_solver(ocp.program, peer)
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin anew, from the problem's own guess."""
+        self.solver(**ocp.numbers().arguments)  # untimed: the first call builds functions
+        self.plans: list[Solution | None] = []
+        self.records: list[Work] = []
         self.warm: dict[str, Any] = {}
-        self.plan: Solution | None = None
         self.age = 0
 
-    def step(self, x: Any, time: float = 0.0, **parameters: Any) -> Answer:
-        """Solve with these numbers."""
+    def step(self, x: Any, time: float = 0.0, **parameters: Any) -> Any:
+        """Solve with these numbers; return the control, and for whose limits it was asked."""
         program = self.ocp.numbers(x, time=time, **parameters)
-        if self.plan is None:
-            self.solver(**program.arguments)  # untimed: the first call builds functions
-        began = clock.perf_counter()
-        found = self.solver(**{**program.arguments, **self.warm})
-        seconds, stats = clock.perf_counter() - began, self.solver.stats()
-        plan = self.ocp.solution(program, found, stats)
-        usable = self.plan is None or kkt_residual(plan)[0] <= USABLE
+        plan, work = timed(self.ocp, self.solver, {**program.arguments, **self.warm}, program)
+        self.age += 1
+        usable = not self.plans or kkt_residual(plan)[0] <= USABLE
         if usable:
-            self.plan, self.age = plan, 0
+            self.controls, self.age = plan.controls, 0
             warm = program.shifted(plan.x, plan.lam_x, plan.lam_g)
             self.warm = {"x0": warm["x0"]} if self.primal else warm
-        else:
-            self.age += 1
-        status = "solved" if usable else "last plan"
-        controls, iterations = self.plan.controls, int(stats.get("iter_count", -1))
-        record = Record(time, status, "", iterations, seconds, bool(self.warm))
-        control = controls[:, min(self.age, controls.shape[1] - 1)]
-        return Answer(self.plan, control, status, record, (self.ocp, program, {}))
+        self.plans.append(plan if usable else None)
+        self.records.append(work)
+        control = self.controls[:, min(self.age, self.controls.shape[1] - 1)]
+        return SimpleNamespace(control=control, asked=(self.ocp, program, {}))
 
 
 @dataclass(frozen=True)
 class Solves:
     """What one solver came to, instant by instant, and the closed loop, where it is one.
 
-    A plan is None at an instant without a new one; records have seconds and iterations.
+    A plan is None at an instant without a new one; records have seconds and iterations; ``more`` is
+    for the row of the table.
     """
 
     label: str
     plans: Sequence[Any] = field(repr=False)
     records: Sequence[Any] = field(repr=False)
     run: Any = field(default=None, repr=False)
+    required: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, label: str, run: Run) -> Solves:
-        """Return those of a run."""
+    def of(cls, label: str, run: Run) -> "Solves":
+        """Return those of a run of ours."""
         plans = [step.plan if step.status in ("solved", "feasible") else None for step in run.steps]
         return cls(label, plans, [step.record for step in run.steps], run)
 
@@ -127,6 +129,11 @@ class Solves:
         """The plan with the largest KKT residual."""
         return self.plans[int(np.where(np.isinf(self.residuals), -1.0, self.residuals).argmax())]
 
+    @property
+    def report(self) -> Report:
+        """What the verifier says of that plan."""
+        return judge(self.worst)
+
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
         loop = {} if self.run is None else {"cost": self.run.cost, "violation": self.run.violation}
@@ -136,6 +143,7 @@ class Solves:
             "worst_residual": float(self.residuals.max()),
             **work(self.records),
             **loop,
+            **self.more,
         }
 
 
@@ -179,13 +187,12 @@ def again(mhe: KeptMHE, peer: Peer) -> Solves:
     solver(**mhe.windows[0].program.arguments)  # untimed, as in a loop
     plans, records, warm = [], [], {}
     for window in mhe.windows:
-        began = clock.perf_counter()
-        found = solver(**window.program.arguments, **warm)
-        seconds, stats = clock.perf_counter() - began, solver.stats()
-        plans.append(plan := mhe.ocp.solution(window.program, found, stats))
-        warm = window.program.shifted(plan.x, plan.lam_x, plan.lam_g)
+        program = window.program
+        plan, work = timed(mhe.ocp, solver, program.arguments | warm, program)
+        plans.append(plan)
+        records.append(work)
+        warm = program.shifted(plan.x, plan.lam_x, plan.lam_g)
         del warm["x0"]
-        records.append(Record(window.times[-1], "", "", int(stats["iter_count"]), seconds, True))
     return Solves(peer.label, plans, records)
 
 
@@ -217,12 +224,14 @@ def run_all(
     ``experiment`` are arguments of :func:`casadi_hybrid.control.simulate`.
     """
     ocp.solve()  # the first call builds functions, before there is a clock
-    controllers: dict[str, Any] = {"hybrid": MPC(ocp)}
+    controllers = {"hybrid": MPC(ocp)}
     controllers |= {peer.label: Repeated(ocp, peer) for peer in (peers[:1] if short else peers)}
     courses = []
     for label, controller in controllers.items():
         progress(f"{ocp.name}: {experiment['steps']} steps with {label} ...")
-        courses.append(Solves.of(label, simulate(plant, controller, **experiment)))
+        run = simulate(plant, controller, **experiment)
+        courses.append(Solves(label, controller.plans, controller.records, run)
+                       if courses else Solves.of(label, run))  # fmt: skip
     return courses
 
 
@@ -242,8 +251,7 @@ def finish_courses(
     return finish(
         arguments,
         (program.n, program.m),
-        [course.row() for course in courses],
-        {ours.label: judge(ours.worst)},
+        [replace(ours, required=True), *courses[1:]],
         checks=[
             Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
             Check(f"cost above that of {reference.label}, relative", bar, 1e-3),

@@ -9,17 +9,14 @@ All seconds are wall clock of one solve in this process, interpreted functions, 
 the functions or the solver.
 """
 
-from __future__ import annotations
-
-import argparse
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, finish, no_worse_than, progress, row_of
+from reporting import TOL, Answer, progress
 from scipy.linalg import solve_triangular
 from solving import IPOPT, SLEQP, Peer
 
@@ -30,7 +27,7 @@ from casadi_hybrid.iterations.law import Correction
 from casadi_hybrid.iterations.rules import ScheduleRule
 from casadi_hybrid.plotting import deviation
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.verify import Report, run_ipopt, verify
+from casadi_hybrid.verify import run_ipopt, verify
 
 AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
 """Labels of the default method and of the look-ahead member of the family."""
@@ -50,22 +47,16 @@ class Method:
     required: bool = False
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What a method or a peer has found, judged, with its row of the table.
+class Course(NamedTuple):
+    """Residuals and points of a method, one an iterate.
 
-    Of a method also its course: residuals and points, one an iterate. A
-    :class:`~casadi_hybrid.History` keeps every correction too, whose m×m matrices fill the memory
+    A :class:`~casadi_hybrid.History` keeps every correction too, whose m×m matrices fill the memory
     over tens of thousands of iterations.
     """
 
-    label: str
-    report: Report
-    row: dict[str, Any]
-    result: Any = None
-    feasibility: Any = None
-    stationarity: Any = None
-    points: Any = None
+    feasibility: np.ndarray
+    stationarity: np.ndarray
+    points: np.ndarray
 
 
 def equations(ocp: OptimalControl, units: Mapping[str, float] | None = None) -> Problem:
@@ -103,26 +94,26 @@ def solve(
     max_iter: int,
     tol: float = TOL,
     **bounds: Any,
-) -> Judged:
+) -> Answer:
     """Solve to ``tol`` by one method, from zero multipliers, and judge the answer by ``TOL``.
 
     Further arguments are bounds of the solve; the verifier reads them from the result.
     """
     progress(f"{problem.name}: {method.label} ...")
     limits = {"tol": tol, "max_iter": max_iter, "max_time": 60.0, "divergence": 1e6}
-    solver, course = Solver(problem, method.method, **limits, **method.options), []
+    solver, noted = Solver(problem, method.method, **limits, **method.options), []
 
     def note(at: Progress) -> None:
-        course.append((at.residuals.feasibility, at.residuals.stationarity, at.state.x))
+        noted.append((at.residuals.feasibility, at.residuals.stationarity, at.state.x))
 
     result = solver.solve(x0, p, callback=note, **bounds)
     report = verify(problem, result, p=p, x0=x0, tol=TOL)
-    told = result.stop.name, result.iterations, result.elapsed
-    row = row_of(method.label, report, *told, required=method.required, detail=result.detail)
-    return Judged(method.label, report, row, result, *map(np.array, zip(*course, strict=True)))
+    return Answer(method.label, report, result.stop.name, result.iterations, result.elapsed,
+                  method.required, result, {"detail": result.detail},
+                  Course(*map(np.array, zip(*noted, strict=True))))  # fmt: skip
 
 
-def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Judged:
+def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Answer:
     """Solve by a solver of the wheel with its own default tolerance."""
     progress(f"{problem.name}: {peer.label} ...")
     # Fresh symbols: the problem's own x may be a stack of several, which nlpsol does not take.
@@ -138,7 +129,7 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Ju
     refused = status == "Not_Enough_Degrees_Of_Freedom"
     iterations = 0 if refused else int(stats.get("iter_count", -1))
     report = verify(problem, answer, p=p, tol=TOL)
-    return Judged(peer.label, report, row_of(peer.label, report, status, iterations, seconds))
+    return Answer(peer.label, report, status, iterations, seconds)
 
 
 def apart(trajectories: Iterable[np.ndarray]) -> float:
@@ -147,42 +138,18 @@ def apart(trajectories: Iterable[np.ndarray]) -> float:
     return max(float(deviation(points, first).max()) for points in others)
 
 
-def elastic(problem: Problem, x0: Any, p: Any) -> Judged:
-    """Return IPOPT's answer to the elastic form of a problem, which it never refuses."""
-    found, label = run_ipopt(problem, x0, p), "IPOPT, elastic form"
-    report = verify(problem, {"x": found.x, "lam_g": found.multipliers}, p=p, tol=TOL)
-    row = row_of(label, report, found.status, found.iterations, found.elapsed)
-    return Judged(label, report, row)
+def references(problem: Problem, x0: Any, p: Any) -> list[Answer]:
+    """Return the answers of IPOPT and of SLEQP, which CasADi's wheel for Linux on aarch64 has not.
 
-
-def references(problem: Problem, x0: Any, p: Any) -> list[Judged]:
-    """Return the answers of IPOPT and of SLEQP, between them IPOPT's elastic one where m > n.
-
-    CasADi's wheel for Linux on aarch64 has no SLEQP.
+    Between them is IPOPT's to the elastic form of a problem with m > n, which it refuses else.
     """
     peers = [peer for peer in (IPOPT, SLEQP) if ca.has_nlpsol(peer.plugin)]
-    ipopt, *others = (solve_with_peer(problem, x0, p, peer) for peer in peers)
-    return [ipopt, *([elastic(problem, x0, p)] if problem.m > problem.n else []), *others]
-
-
-def conclude(
-    arguments: argparse.Namespace,
-    problem: Problem,
-    runs: Sequence[Judged],
-    peers: Sequence[Judged],
-    *,
-    checks: Sequence[Check] = (),
-    **rest: Any,
-) -> int:
-    """Finish a scenario of runs and peers; the first run may be no worse than the first peer."""
-    return finish(
-        arguments,
-        (problem.n, problem.m),
-        [answer.row for answer in (*runs, *peers)],
-        {run.label: run.report for run in runs if run.row["required"]},
-        checks=[no_worse_than(runs[0], peers[0]), *checks],
-        **rest,
-    )
+    answers = [solve_with_peer(problem, x0, p, peer) for peer in peers]
+    if problem.m > problem.n:
+        found, label = run_ipopt(problem, x0, p), "IPOPT, elastic form"
+        report = verify(problem, {"x": found.x, "lam_g": found.multipliers}, p=p, tol=TOL)
+        answers.insert(1, Answer(label, report, found.status, found.iterations, found.elapsed))
+    return answers
 
 
 def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> ScheduleRule:

@@ -1,7 +1,5 @@
 """Figures of the package with the answers or courses of other solvers over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,12 +24,6 @@ CIRCLES = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4, 
 """How the answer that ours is compared with is drawn."""
 
 
-def limits(ax: Axes, *values: float) -> None:
-    """Draw limits of what the vertical axis shows."""
-    for value in values:
-        ax.axhline(value, **LIMIT, label="limit")
-
-
 def compare(
     ours: Solution,
     ipopt: Solution,
@@ -51,12 +43,10 @@ def compare(
         if name in ipopt:
             at, rows = ipopt.times, np.atleast_2d(ipopt[name])
             at = (at[:-1] + at[1:]) / 2 if rows.shape[1] < at.size else at
-            axes[name].plot(at, rows.T, **CIRCLES)
-    axes[names[0]].plot([], [], **CIRCLES, label="IPOPT")
+            axes[name].plot(at, rows.T, **CIRCLES, label="IPOPT")
     for name, value in (targets or {}).items():
-        axes[name].axhline(value, **TARGET)
-        axes[names[0]].plot([], [], **TARGET, label="target")
-    return relabelled(fig, axes[names[0]])
+        axes[name].axhline(value, **TARGET, label="target")
+    return relabelled(fig)
 
 
 def solver_style(i: int, colours: Sequence[str] = SOLVERS) -> dict[str, Any]:
@@ -77,29 +67,24 @@ def draw_courses(
     A name is that of a number of the plant; the limits of those in ``soft`` are soft for the
     controller. The event, (seconds, a word), happened to the plant.
     """
-    runs = [course.run for course in courses]
-    fig, instants = runs[0].plot(names), runs[0].times
-    axes = panels(fig)
-    first = axes[names[0]]
-    lines = [(name, line, line.get_label()) for name, ax in axes.items() for line in ax.lines]
-    hard = any(label == "_limit" and name not in soft for name, _, label in lines)
-    for name, line, label in lines:
-        if label == "true":
-            line.set(label=courses[0].label, color=colours[0])
-        if label in ("true", "_true"):
-            line.set_linewidth(2.6)  # below the others, which often lie on it
-        if (label == "_limit" and name in soft) or (label == "limit" and not hard):
-            line.set(**SOFT, label="_limit")
-    if soft:
-        first.plot([], [], **SOFT, label="soft limit")
-    for i, run in enumerate(runs[1:], 1):
-        for name, ax in axes.items():
-            held = {"drawstyle": "steps-post"} if run[name].size < instants.size else {}
-            values = np.append(run[name], run[name][-1:])[: instants.size]
-            ax.plot(instants, values, **solver_style(i, colours) | held, label=courses[i].label)
-    for ax in axes.values() if event and event[0] < instants[-1] else ():
-        ax.axvline(event[0], color=PALETTE[6], linewidth=0.9, label=event[1])
-    return relabelled(fig, first)
+    ours, *others = courses
+    fig, instants = ours.run.plot(names), ours.run.times
+    for name, ax in panels(fig).items():
+        for line in ax.lines:
+            kind = line.get_label().lstrip("_")
+            if kind == "true":  # below the others, which often lie on it
+                line.set(label=ours.label, color=colours[0], linewidth=2.6)
+            if kind == "limit":  # one without points stands for all in the legend there was
+                style = SOFT | {"label": "soft limit"} if name in soft else {"label": kind}
+                line.set(**style if len(line.get_xdata()) else {"label": "_"})
+        for i, other in enumerate(others, 1):
+            row = other.run[name]
+            held = {"drawstyle": "steps-post"} if row.size < instants.size else {}
+            values = np.append(row, row[-1:])[: instants.size]
+            ax.plot(instants, values, **solver_style(i, colours) | held, label=other.label)
+        if event and event[0] < instants[-1]:
+            ax.axvline(event[0], color=PALETTE[6], linewidth=0.9, label=event[1])
+    return relabelled(fig)
 
 
 def panels(fig: Figure) -> dict[str, Axes]:
@@ -108,9 +93,9 @@ def panels(fig: Figure) -> dict[str, Axes]:
     return {name: ax for name, ax in names if name}
 
 
-def relabelled(fig: Figure, ax: Axes) -> Figure:
-    """Put a legend of these axes in place of the one that the figure has."""
+def relabelled(fig: Figure) -> Figure:
+    """Put a legend of all panels in place of the one that the figure has."""
     for old in fig.legends:
         old.remove()
-    legend_below(fig, ax, columns=4)
+    legend_below(fig, *fig.axes, columns=4)
     return fig

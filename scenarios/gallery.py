@@ -9,8 +9,6 @@ What a scenario wrote is kept under ``docs/gallery/<name>/``; the page is made f
 The exit code is 1 when a scenario failed, and the page then says so, or when something has drifted.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json
@@ -21,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,13 +30,6 @@ from casadi_hybrid.cli.running import scenario_summaries
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
-ORDER = (
-    "cartpole", "pendulum_limits", "quadrotor", "chain", "lane_change", "parking", "race_car",
-    "launcher", "van_der_pol", "reactor", "mpc_cartpole", "mpc_quadrotor", "robust_reactor",
-    "tank_estimation", "crane", "robot_arm", "pendulum", "feedback_controller", "hydraulic_servo",
-)  # fmt: skip
-"""The page's order; others follow by name."""
-
 FIRST = {"method": 0, "verdict": 1, "iter": 2, "time (s)": 3, "stopped": 9}
 """Where columns of a table stand on the page; others come between."""
 
@@ -86,9 +77,8 @@ def drift(known: Outcome, now: Outcome) -> list[str]:
 
 
 def scenarios() -> list[str]:
-    """Return the names of all scenarios in the page's order."""
-    found = scenario_summaries(HERE)
-    return [name for name in ORDER if name in found] + sorted(found.keys() - set(ORDER))
+    """Return the names of all scenarios."""
+    return list(scenario_summaries(HERE))
 
 
 def run(name: str, folder: Path, *options: str) -> bool:
@@ -198,37 +188,39 @@ def _machine() -> str:
     return f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {packages}"
 
 
-def check(names: Sequence[str], folder: Path) -> int:
-    """Run scenarios beside what is kept of them; 1 where one fails or has drifted."""
-    wrong = 0
+def fresh(names: Sequence[str], *options: str) -> Iterator[tuple[str, bool, Any]]:
+    """Run scenarios beside what is kept of them: name, whether accepted, report."""
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
-            said = [] if run(name, Path(scratch)) else ["not accepted"]
-            known, now = _report(folder / name), _report(Path(scratch) / name)
-            said += drift(outcome(known), outcome(now)) if known and now else ["no report"]
-            for sentence in said:
-                print(f"  {name}: {sentence}")
-            wrong += len(said)
+            yield name, run(name, Path(scratch), *options), _report(Path(scratch) / name)
+
+
+def check(names: Sequence[str], folder: Path) -> int:
+    """Run scenarios; 1 where one fails or has drifted."""
+    wrong = 0
+    for name, accepted, now in fresh(names):
+        known, said = _report(folder / name), [] if accepted else ["not accepted"]
+        said += drift(outcome(known), outcome(now)) if known and now else ["no report"]
+        for sentence in said:
+            print(f"  {name}: {sentence}")
+        wrong += len(said)
     return 1 if wrong else 0
 
 
 def renew_short(names: Sequence[str], path: Path) -> int:
     """Run the short forms and keep what our solver came to."""
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    with tempfile.TemporaryDirectory() as scratch:
-        accepted = [run(name, Path(scratch), "--short") for name in names]
-        for name in names:
-            report = _report(Path(scratch) / name)
-            kept[name] = outcome(report) if report else {}
+    kept, wrong = json.loads(path.read_text(encoding="utf-8")), 0
+    for name, accepted, report in fresh(names, "--short"):
+        kept[name] = outcome(report) if report else {}
+        wrong += not accepted
     path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return 0 if all(accepted) else 1
+    return 1 if wrong else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the named scenarios, or all, and write the page."""
     parser = argparse.ArgumentParser(prog="gallery", description="Run scenarios, write the page.")
     parser.add_argument("names", nargs="*", help="scenarios to run; all by default")
-    parser.add_argument("--output", type=Path, default=DOCS, metavar="DIR")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--check", action="store_true", help="write nothing, say what has drifted")
     kind.add_argument("--short", action="store_true", help=f"write {SHORT} alone")
@@ -238,15 +230,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(names)}")
     # Relative, so that no report that goes into the repository names a folder of this machine.
-    folder = Path(os.path.relpath(arguments.output / "gallery"))
+    folder = Path(os.path.relpath(DOCS / "gallery"))
     chosen = arguments.names or names
     if arguments.check:
         return check(chosen, folder)
     if arguments.short:
         return renew_short(chosen, folder / SHORT)
     accepted = [run(name, folder) for name in chosen]
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / "gallery.md").write_text(page(names, folder), encoding="utf-8")
+    (DOCS / "gallery.md").write_text(page(names, folder), encoding="utf-8")
     return 0 if all(accepted) else 1
 
 

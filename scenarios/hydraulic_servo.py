@@ -19,15 +19,14 @@ matrix.
 import sys
 
 import numpy as np
-from common import AUTO, LOOK_AHEAD, Method, conclude, equations, references, row_space_rule, solve
-from matplotlib.figure import Figure
-from reporting import Check, parser, table
+from common import AUTO, LOOK_AHEAD, Method, equations, references, row_space_rule, solve
+from reporting import Check, finish, no_worse_than, parser, table
 from scipy.optimize import minimize
 
 from casadi_hybrid.claims.spectra import local_jacobian, spectral_gap
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import figure, legend_below, line_style
+from casadi_hybrid.plotting import plot_convergence
 from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "hydraulic_servo"
@@ -101,36 +100,16 @@ def methods(scalar: np.ndarray, matrix: np.ndarray) -> list[Method]:
     ]
 
 
-def draw(rows, runs) -> Figure:
-    """Plot the best gaps over the anisotropy of the rows, and the course of the methods."""
-    fig, ((left, right),) = figure(1, 2, height=3.2)
-    for i, (key, name) in enumerate((("matrix", "matrix $M$"), ("scalar", "scalar $cI$"))):
-        points = np.array([(row["ratio"], row[key]) for row in rows]).T
-        # In the colours of the two methods of these steps.
-        left.loglog(*points, **line_style(i + 3), marker="os"[i], label=name)
-    left.set(xlabel="largest / smallest row of $J_h$", ylabel="best local gap $1-\\rho$")
-    left.legend(fontsize=9, loc="lower left")
-    # The two scalar channels have one trajectory, so one of them is drawn.
-    for i, run in enumerate(runs[:-1]):
-        worst = np.maximum(run.feasibility, run.stationarity)
-        steps = np.arange(1, worst.size + 1)
-        right.loglog(steps, np.maximum(worst, 1e-16), label=run.label, **line_style(i))
-    right.axhline(1e-6, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance")
-    right.set(xlabel="iteration + 1", ylabel="largest KKT residual")
-    legend_below(fig, right, columns=2)
-    return fig
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the matrix correction solves it for any unit, else 1."""
-    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp, short = servo(6), arguments.short
     start, p = ocp.numbers().x0, ocp.program.p
     problems = {name: equations(ocp, {"s": 1.0, "v": 1.0, "p": unit})
                 for name, unit in UNITS.items() if not short or name in ("MPa", "kPa")}  # fmt: skip
     rows, best = [], {}
     for name, problem in problems.items():
-        found = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).result
+        found = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).solution
         at = Oracle(problem.functions, p).second(found.x, found.lam_g)
         # In coordinates in which its metric (BBᵀ)⁻¹ is the identity M is a scalar penalty too.
         white = np.linalg.solve(np.linalg.cholesky(at.B @ at.B.T), at.B)
@@ -139,24 +118,24 @@ def main(argv: list[str] | None = None) -> int:
         sizes = np.linalg.norm(at.B, axis=1)
         ratio = float(sizes.max() / sizes.min())
         rows.append({"unit": name, "ratio": ratio, "scalar": scalar, "matrix": matrix})
-    problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
+    problem, budget = problems["kPa"], 2_000 if short else 20_000
     runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
-    peers = references(problem, start, p)
+    peers, drawn = references(problem, start, p), {run.label: run.course for run in runs[:-1]}
     gaps, in_kPa = [row["matrix"] for row in rows], rows[list(problems).index("kPa")]
     spread, share = max(gaps) / min(gaps) - 1.0, in_kPa["scalar"] / in_kPa["matrix"]
     title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
-    return conclude(
+    return finish(
         arguments,
-        problem,
-        runs,
-        peers,
+        (problem.n, problem.m),
+        [*runs, *peers],
         checks=[
+            no_worse_than(runs[0], peers[0]),
             Check("spread of the matrix gap over the units, relative", spread, 1e-2),
             Check("scalar gap over matrix gap in kPa", share, 1e-2),
         ],
         tables={title: table(rows, GAP_COLUMNS)},
-        facts={"gaps": rows},
-        figures={"anisotropy": draw(rows, runs)},
+        # The two scalar channels have one trajectory, so one of them is drawn.
+        figures={"convergence": plot_convergence(drawn, tol=1e-6, log_across=True)},
     )
 
 

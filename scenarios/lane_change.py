@@ -18,20 +18,19 @@ The start is naive: straight ahead at 20 m/s through the obstacle, all inputs ze
 """
 
 import sys
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Any
 
 import casadi as ca
 import numpy as np
-from animation import film
-from drawing import compare
-from matplotlib.axes import Axes
+from drawing import LIMIT, compare
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
 from reporting import Check, parser
-from roads import draw_road, draw_way, outline
 from solving import SLEQP, SQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl, Solution
-from casadi_hybrid.plotting import PALETTE
+from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "lane_change"
 SUMMARY = "double lane change past a standing car, limits on steering and lateral acceleration"
@@ -44,6 +43,49 @@ ROAD, LANE, ROOM = 64.0, 3.5, 0.5 * WIDTH + 0.2
 """Length of the road, width of a lane, distance of an axle from the corridor's sides (m)."""
 BEGIN, END, LEFT = 24.0, 30.0, 1.2
 """Of the standing car: rear end, front end and y of its left side."""
+
+
+def outline(x: Any, y: Any, heading: Any, length: float, width: float, overhang: float) -> Any:
+    """Return the corners of a car with its rear axle at (x, y), one a column: rear right first.
+
+    ``overhang`` is from the rear axle to the rear end. Numbers give an array, symbols symbols.
+    """
+    back, side = -overhang, 0.5 * width
+    front = back + length
+    body = np.array([[back, front, front, back], [-side, -side, side, side]])
+    cos, sin = ca.cos(heading), ca.sin(heading)
+    turn = ca.vertcat(ca.horzcat(cos, -sin), ca.horzcat(sin, cos))
+    corners = ca.repmat(ca.vertcat(x, y), 1, 4) + ca.mtimes(turn, body)
+    return corners.full() if isinstance(corners, ca.DM) else corners
+
+
+def draw_way(
+    way: tuple[Any, Any, Any],
+    car: tuple[float, float, float],
+    edges: tuple[float, float],
+    standing: Sequence[np.ndarray],
+    across: tuple[float, float],
+    height: float,
+) -> Figure:
+    """Draw the way (x, y, heading) of a rear axle on a road, and the car at eleven of its points.
+
+    The road goes along x and is shown 0.8 m beyond its edges, with the outlines of standing cars.
+    """
+    fig, ((ax,),) = figure(1, 1, height=height)
+    for edge in edges:
+        ax.axhline(edge, color=LIMIT["color"], linewidth=2.0, label="edge of the road")
+    for corners in standing:
+        ax.add_patch(Polygon(corners.T, facecolor="#BBBBBB", label="standing car"))
+    style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0]}
+    for k in np.linspace(0, len(way[0]) - 1, 11).round().astype(int):
+        corners = outline(*(row[k] for row in way), *car)
+        ax.add_patch(Polygon(corners.T, **style, label="the car on its way"))
+    ax.plot(*way[:2], color=PALETTE[0], label="rear axle (hybrid)")
+    ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[1] + 0.8), aspect="equal")
+    ax.set(xlabel="along the road (m)", ylabel="across (m)")
+    ax.grid(visible=False)
+    legend_below(fig, ax)
+    return fig
 
 
 def corridor(s):
@@ -89,30 +131,6 @@ def gap(s: np.ndarray, y: np.ndarray, heading: np.ndarray) -> float:
     return least
 
 
-def road(height: float) -> tuple[Figure, Axes]:
-    """Draw the lanes and the standing car."""
-    standing = np.array([[BEGIN, END, END, BEGIN], [LEFT - WIDTH] * 2 + [LEFT] * 2])
-    fig, ax = draw_road(height, (-0.5 * LANE, 1.5 * LANE), [standing], (-2, ROAD + 5))
-    ax.axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2,
-               label="middle of the road")  # fmt: skip
-    return fig, ax
-
-
-def animate(ours: Solution, path: Path, dt: float = 0.05) -> Path:
-    """Write the motion as a GIF in real time."""
-    pace = 1.0 / (ours["v"] * np.cos(ours["psi"]))
-    time = np.append(0.0, np.cumsum(np.diff(ours.times) * (pace[1:] + pace[:-1]) / 2))
-    at = np.arange(0.0, time[-1], dt)
-    rows = (ours.times, ours["y"], ours["psi"], ours["v"])
-    s, y, heading, v = (np.interp(at, time, row) for row in rows)
-    moving = [
-        (lambda k: outline(s[k], y[k], heading[k], *CAR), {"facecolor": PALETTE[0]}),
-        (lambda k: (s[:k], y[:k]), {"color": PALETTE[0]}),
-    ]
-    clock = "{:4.2f} s, {:4.1f} m/s".format
-    return film(path, at.size, dt, road(1.6)[1], moving, clock=lambda k: clock(at[k], v[k]))
-
-
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = lane_change(32 if arguments.short else 80)
@@ -120,16 +138,19 @@ def main(argv: list[str] | None = None) -> int:
     ours, ipopt = (answer.solution for answer in answers[:2])
     shown, between = ("y", "delta", "omega", "lateral acceleration", "a"), ours.sample()
     overlap = -gap(between.times, between["y"], between["psi"])
+    standing = np.array([[BEGIN, END, END, BEGIN], [LEFT - WIDTH] * 2 + [LEFT] * 2])
+    way, edges = (ours.times, ours["y"], ours["psi"]), (-0.5 * LANE, 1.5 * LANE)
+    path = draw_way(way, CAR, edges, [standing], (-2, ROAD + 5), 1.9)
+    path.axes[0].axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2)
     return finish_answers(
         arguments,
         answers,
         checks=[Check("overlap with the standing car (m)", overlap, 0.0)],
         facts={"lowest speed (m/s)": float(ours["v"].min())},
         figures={
-            "path": draw_way(road(1.9), ours.times, ours["y"], ours["psi"], CAR),
+            "path": path,
             "trajectory": compare(ours, ipopt, shown, label="distance along the road (m)"),
         },
-        films={"motion": lambda path: animate(ours, path)},
     )
 
 

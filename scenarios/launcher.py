@@ -19,14 +19,12 @@ Radau collocation of degree 3. The start is naive: straight lines between rough 
 state at the ends of the phases.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
-from reporting import Check, parser
+from reporting import parser
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Free, Model, OptimalControl, Phases
@@ -112,16 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     answers = solve_with_all(launch(10 if arguments.short else 30))
     ours = answers[0].solution
     last = ours["insertion"]
-    fall = np.hypot(last["along"][-1], last["up"][-1]) - np.sqrt(GRAVITY / (RADIUS + ORBIT))
-    gap = max(abs(ours["coast"]["altitude"][0] - ours["boost"]["altitude"][-1]),
-              abs(last["along"][0] - ours["coast"]["along"][-1]))  # fmt: skip
     return finish_answers(
         arguments,
         answers,
-        checks=[
-            Check("gaps between the phases (m, m/s)", gap, 1e-2),
-            Check("speed apart from that of the orbit (m/s)", abs(float(fall)), 1e-2),
-        ],
         facts={
             "mass in orbit (kg)": float(last["mass"][-1]),
             "coast (s)": ours["coast"].duration,

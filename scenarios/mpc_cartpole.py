@@ -23,7 +23,7 @@ from functools import partial
 
 import casadi as ca
 import numpy as np
-from cartpole import TRACK, animate, cart_pole
+from cartpole import TRACK, cart_pole, film
 from closed_loop import Solves, finish_courses, run_all
 from drawing import draw_courses
 from reporting import parser
@@ -80,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
         found,
         facts={"distance from upright at the end (rad)": abs(abs(ours["theta"][-1]) - np.pi)},
         figures={"course": draw_courses(found, ("q", "theta", "u"), EVENT, soft=["q"])},
-        films={"motion": partial(animate, ours["q"][:-1], ours["theta"][:-1], DT, **drawn)},
+        films={"motion": partial(film, ours["q"][:-1], ours["theta"][:-1], DT, **drawn)},
     )
 
 

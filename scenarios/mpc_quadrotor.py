@@ -20,19 +20,17 @@ hovering at the first place, the later ones from the last solution, shifted by o
 """
 
 import sys
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import ROD, film
 from closed_loop import Solves, finish_courses, run_all
-from drawing import CIRCLES, SOFT, draw_courses, solver_style
+from drawing import SOFT, draw_courses, solver_style
 from matplotlib.figure import Figure
-from quadrotor import HOVER, TILT, avoid, gaps, rotors, scenery, vehicle
+from quadrotor import HOVER, TILT, avoid, gaps, scenery, vehicle
 from reporting import parser
 
 from casadi_hybrid.control import OptimalControl, Plant, Soft
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.plotting import figure, legend_below
 
 NAME = "mpc_quadrotor"
 SUMMARY = "closed loop: laps of a quadrotor past obstacles, a gust, wrong model and noise"
@@ -87,37 +85,17 @@ def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
     )
 
 
-def place(ax) -> None:
-    """Draw the obstacles and the reference."""
+def draw(courses: list[Solves]) -> Figure:
+    """Plot the paths beside the obstacles and the reference."""
+    fig, ((ax,),) = figure(height=3.0)
     scenery(ax, DISCS, (), SOFT)
     ax.set(xlim=(-3.0, 3.0), ylim=(-0.3, 2.6))
     ax.plot(*lap(np.linspace(0.0, LAP, 101))[:2], "k:", linewidth=1.2, label="reference")
-
-
-def draw(courses: list[Solves]) -> Figure:
-    """Plot the paths."""
-    fig, ((path,),) = figure(height=3.0)
-    place(path)
-    path.plot([], [], **SOFT, label="soft limit")
+    ax.plot([], [], **SOFT, label="soft limit")
     for i, course in enumerate(courses):
-        path.plot(course.run["x"], course.run["z"], label=course.label, **solver_style(i))
-    legend_below(fig, path, columns=4)
+        ax.plot(course.run["x"], course.run["z"], label=course.label, **solver_style(i))
+    legend_below(fig, ax, columns=4)
     return fig
-
-
-def animate(course: Solves, path: Path) -> Path:
-    """Write the flight as a GIF in real time, with the planned path."""
-    ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
-    place(ax)
-    states, plans = course.run.states, course.plans
-    plan = {"color": PALETTE[2], "linewidth": 1.4, "linestyle": "-."}
-    moving = [
-        (lambda k: lap(DT * k)[:2], CIRCLES | {"markersize": 6}),
-        (lambda k: states[:2, : k + 1], {"color": PALETTE[0], "linewidth": 1.0}),
-        (lambda k: (plans[k]["x"], plans[k]["z"]), plan),
-        (lambda k: rotors(*states[:3, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
-    ]
-    return film(path, len(plans), DT, ax, moving, event=EVENT)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -135,7 +113,6 @@ def main(argv: list[str] | None = None) -> int:
             "path": draw(found),
             "course": draw_courses(found, ("vz", "theta"), EVENT, soft=["theta"]),
         },
-        films={"motion": lambda path: animate(found[0], path)},
     )
 
 

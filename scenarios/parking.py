@@ -28,21 +28,15 @@ car, at 0.7 m/s backwards for 10 s, no input, and every φ in the middle of its 
 """
 
 import sys
-from functools import partial
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from animation import film
 from drawing import compare
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from lane_change import draw_way, outline
 from reporting import Check, parser
-from roads import draw_road, draw_way, outline
 from solving import SLEQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, Solution
-from casadi_hybrid.plotting import PALETTE
+from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl
 
 NAME = "parking"
 SUMMARY = "parallel parking between two cars, exact collision avoidance, free duration"
@@ -88,29 +82,6 @@ def manoeuvre(intervals: int) -> OptimalControl:
     return ocp
 
 
-def draw_street() -> tuple[Figure, Axes]:
-    """Draw the kerb, the far side and the parked cars."""
-    return draw_road(3.4, (0.0, STREET), PARKED, (-4.8, GAP + 6.2))
-
-
-def animate(ours: Solution, path: Path) -> Path:
-    """Write the motion with the separating lines as a GIF in real time."""
-    x, y, psi = (ours[name] for name in ("x", "y", "psi"))
-    v, dt = ours["v"].round(2) + 0.0, ours.times[1]
-
-    def line(name: str, k: int) -> np.ndarray:
-        along = np.array([[-np.sin(ours[name][k])], [np.cos(ours[name][k])]])
-        return along * [-12.0, 12.0] + np.array([CORNERS[name]]).T
-
-    moving = [
-        (lambda k: outline(x[k], y[k], psi[k], *CAR), {"facecolor": PALETTE[0], "alpha": 0.8})
-    ]
-    moving += [(partial(line, name), {"color": "#000000", "linestyle": ":"}) for name in CORNERS]
-    clock = "{:4.1f} s, {:5.2f} m/s".format
-    ax = draw_street()[1]
-    return film(path, x.size, dt, ax, moving, clock=lambda k: clock(k * dt, v[k]))
-
-
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = manoeuvre(24 if arguments.short else 48)
@@ -118,6 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     ours, ipopt = (answer.solution for answer in answers[:2])
     # Between the grid points too a line by which no more than the clearance is missing separates.
     missing = max(ours.violation()[f"distance to {name}"].max() for name in CORNERS)
+    way = ours["x"], ours["y"], ours["psi"]
     shown = "v", "delta", "omega", "a", "distance to rear", "distance to front"
     return finish_answers(
         arguments,
@@ -128,10 +100,9 @@ def main(argv: list[str] | None = None) -> int:
             "clearance in between, by the separating lines (m)": CLEARANCE - missing,
         },
         figures={
-            "path": draw_way(draw_street(), ours["x"], ours["y"], ours["psi"], CAR),
+            "path": draw_way(way, CAR, (0.0, STREET), PARKED, (-4.8, GAP + 6.2), 3.4),
             "trajectory": compare(ours, ipopt, shown),
         },
-        films={"motion": lambda path: animate(ours, path)},
     )
 
 

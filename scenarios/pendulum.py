@@ -25,20 +25,18 @@ from common import (
     LOOK_AHEAD,
     Method,
     apart,
-    conclude,
     equations,
     named,
     references,
     row_space_rule,
     solve,
 )
-from drawing import compare, panels, relabelled
-from matplotlib.figure import Figure
-from reporting import Check, parser
+from drawing import compare
+from reporting import Check, finish, no_worse_than, parser
 
-from casadi_hybrid.control import Model, OptimalControl, Solution
+from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import PALETTE, plot_convergence
+from casadi_hybrid.plotting import plot_convergence
 
 NAME = "pendulum"
 SUMMARY = "swing-up of a pendulum with a torque below gravity's: 92 variables, 64 constraints"
@@ -86,37 +84,29 @@ def methods() -> list[Method]:
     ]
 
 
-def draw(ours: Solution, ipopt: Solution, weight: float) -> Figure:
-    """Plot angle, rate and torque over time, the last beside ± m g l, IPOPT's as circles."""
-    fig = compare(ours, ipopt, ("theta", "omega", "u"), targets={"theta": np.pi})
-    look, axes = {"color": PALETTE[6], "linewidth": 0.9, "linestyle": "-."}, panels(fig)
-    for sign in (-1, 1):
-        axes["u"].axhline(sign * weight, **look)
-    axes["theta"].plot([], [], **look, label="torque of gravity")
-    return relabelled(fig, axes["theta"])
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when every required answer and every check holds, else 1."""
-    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = swing_up(10, 1.0) if arguments.short else swing_up()
-    max_iter = arguments.max_iter or (500 if arguments.short else 20_000)
+    max_iter = 500 if arguments.short else 20_000
     problem, x0, p = equations(ocp), ocp.numbers().x0, ocp.program.p
     runs = [solve(problem, method, x0, p, max_iter=max_iter) for method in methods()]
     peers = references(problem, x0, p)
-    splits = apart(run.points for run in runs if "metric" in run.label)
-    default, ipopt, weight = runs[0].result, peers[0], 9.81 * 0.5
+    splits = apart(run.course.points for run in runs if "metric" in run.label)
+    default, ipopt, weight = runs[0].solution, peers[0], 9.81 * 0.5
     ours, theirs = (named(ocp, answer.report.x) for answer in (runs[0], ipopt))
-    drawn = {run.label: run for run in runs if run.label not in _SAME}
+    drawn = {run.label: run.course for run in runs if run.label not in _SAME}
     shown = (
         "9 of 11 methods: two splits of the metric lie on the third, the closed form takes no step"
     )
-    return conclude(
+    return finish(
         arguments,
-        problem,
-        runs,
-        peers,
-        checks=[Check("largest difference of x_t between the three splits", splits, 1e-9)],
+        (problem.n, problem.m),
+        [*runs, *peers],
+        checks=[
+            no_worse_than(runs[0], peers[0]),
+            Check("largest difference of x_t between the three splits", splits, 1e-9),
+        ],
         facts={
             "effort (N²m²s)": default.f * UNIT**2 * ours.times[1],
             "largest torque (N·m)": float(np.abs(ours["u"]).max()),
@@ -125,7 +115,7 @@ def main(argv: list[str] | None = None) -> int:
             "largest angle error in the exact motion (rad)": ours.error(whole=True)["theta"].max(),
         },
         figures={
-            "trajectory": draw(ours, theirs, weight),
+            "trajectory": compare(ours, theirs, ("theta", "omega", "u"), targets={"theta": np.pi}),
             "convergence": plot_convergence(drawn, tol=1e-6, log_across=True, title=shown),
         },
     )

@@ -18,7 +18,7 @@ import sys
 
 import casadi as ca
 import numpy as np
-from drawing import CIRCLES, LIMIT, compare, limits
+from drawing import CIRCLES, LIMIT, compare
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
@@ -85,7 +85,8 @@ def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS, near=LIMIT) -> None:
     for x, z, radius in obstacles:
         ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", label="obstacle"))
         ax.add_patch(Circle((x, z), radius + ARM, fill=False, **near))
-    limits(ax, *heights)
+    for height in heights:
+        ax.axhline(height, **LIMIT, label="limit")
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-1.0, 1.6))
 
 

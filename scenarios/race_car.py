@@ -21,8 +21,6 @@ Tyres: H. B. Pacejka, "Tyre and Vehicle Dynamics", Elsevier 2006 (the magic form
 simplest form). The circuit and the numbers of the car are made up.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -32,7 +30,7 @@ import numpy as np
 from drawing import CIRCLES, LIMIT, compare
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from reporting import Check, parser
+from reporting import parser
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Model, OptimalControl, Solution
@@ -41,18 +39,10 @@ from casadi_hybrid.plotting import figure, legend
 NAME = "race_car"
 SUMMARY = "the fastest flying lap of a race car with sliding tyres on a closed circuit"
 
-
 TERMS = np.array(
-    [
-        [150.0, 0.0, 0.0, 75.0],
-        [-21.0, 1.0, 7.0, -13.0],
-        [13.0, 12.0, -7.0, 6.0],
-        [-7.0, 8.0, -5.0, 8.0],
-    ]
+    [[150.0, 0, 0, 75.0], [-21.0, 1.0, 7.0, -13.0], [13.0, 12.0, -7.0, 6.0], [-7.0, 8.0, -5.0, 8.0]]
 )
 """Fourier terms of the centre line: a row for each order, cos and sin of x, cos and sin of y."""
-
-
 HALF_WIDTH = 4.0
 """Of the track in m."""
 
@@ -63,15 +53,11 @@ def centre_line() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     a = np.linspace(0.0, 2.0 * np.pi, 4001)
     k = np.arange(1, 5)[:, None]
     even, odd = (TERMS[:, :2] + 1j * TERMS[:, 2:]).T[:, :, None]
-    cos, sin = np.cos(k * a), np.sin(k * a)
-    z, slope, bend = (
-        terms.sum(axis=0)
-        for terms in (
-            even * cos + odd * sin,
-            k * (odd * cos - even * sin),
-            -(k**2) * (even * cos + odd * sin),
-        )
-    )
+    derivatives = []
+    for _ in range(3):
+        derivatives.append((even * np.cos(k * a) + odd * np.sin(k * a)).sum(axis=0))
+        even, odd = k * odd, -k * even
+    z, slope, bend = derivatives
     pace = np.abs(slope)
     way = np.append(0.0, np.cumsum((pace[1:] + pace[:-1]) / 2 * np.diff(a)))
     return way, z, (slope.conj() * bend).imag / pace**3
@@ -126,17 +112,16 @@ def car() -> Model:
     )
     pace = (vx * ca.cos(chi) - vy * ca.sin(chi)) / (1.0 - n * curvature)
     push = sum(shares) - ff * ca.sin(delta) - DRAG * vx**2
-    model.rates(
-        {
-            "offset": (vx * ca.sin(chi) + vy * ca.cos(chi)) / pace,
-            "heading": r / pace - curvature,
-            "speed": (push / MASS + vy * r) / pace,
-            "sideways": ((fr + ff * ca.cos(delta)) / MASS - vx * r) / pace,
-            "yaw": (FRONT * ff * ca.cos(delta) - REAR * fr) / INERTIA / pace,
-            "steering": rate / pace,
-            "time of lap": 1.0 / pace,
-        }
-    )
+    rates = {
+        "offset": vx * ca.sin(chi) + vy * ca.cos(chi),
+        "heading": r - curvature * pace,
+        "speed": push / MASS + vy * r,
+        "sideways": (fr + ff * ca.cos(delta)) / MASS - vx * r,
+        "yaw": (FRONT * ff * ca.cos(delta) - REAR * fr) / INERTIA,
+        "steering": rate,
+        "time of lap": 1.0,
+    }
+    model.rates({name: in_time / pace for name, in_time in rates.items()})
     model.output("grip in front", used[0])
     model.output("grip at the rear", used[1])
     model.output("slip in front", np.degrees(1) * slips[0], unit="°")
@@ -192,12 +177,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     ocp = lap(40 if arguments.short else 120)
     answers = solve_with_all(ocp)
     ours, ipopt = (answer.solution for answer in answers)
-    ends = max(abs(float(ours[name][-1] - ours[name][0])) for name in ("offset", "speed", "yaw"))
     slides = np.abs(ours["slip at the rear"]).max()
     return finish_answers(
         arguments,
         answers,
-        checks=[Check("difference of the states at the ends of the lap", ends, 1e-6)],
         facts={
             "time of the lap (s)": float(ours["time of lap"][-1]),
             "length of the circuit (m)": LENGTH,

@@ -1,13 +1,11 @@
 """The command line of a scenario, its table, its files and its exit code."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,42 +23,44 @@ TOL = 1e-6
 """Tolerance on every KKT residual, unscaled, of every method and of the verdict."""
 
 
-def word(report: Report) -> str:
-    """Return the verdict of a verifier's report as a word of the table.
+@dataclass(frozen=True)
+class Answer:
+    """What a solver has found, judged; the scenario fails when a required one is not accepted.
 
-    *undecided* is a KKT point whose second order could be neither proved nor refuted.
+    ``stopped`` is the solver's own word, ``more`` is for the row of the table. The solution is that
+    of an optimal control problem, or the result of a method for equations, which has a course.
     """
-    if report.accepted:
-        return "accepted"
-    return "undecided" if set(report.categories) == {Rejection.UNDECIDED} else "rejected"
 
+    label: str
+    report: Report = field(repr=False)
+    stopped: str
+    iterations: int
+    seconds: float
+    required: bool = False
+    solution: Any = field(default=None, repr=False)
+    more: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    course: Any = field(default=None, repr=False)
 
-def row_of(
-    label: str, report: Report, stopped: str, iterations: int, seconds: float, **more: Any
-) -> dict[str, Any]:
-    """Return the row of an answer as plain values; its residuals are the verifier's."""
-    measures = {"feasibility": report.feasibility, "stationarity": report.stationarity}
-    return {
-        "method": label,
-        "stopped": stopped,
-        "objective": report.f,
-        **{key: measure.value if measure else np.nan for key, measure in measures.items()},
-        "iterations": iterations,
-        "seconds": seconds,
-        "accepted": report.accepted,
-        "verdict": word(report),
-        **more,
-    }
+    def row(self) -> dict[str, Any]:
+        """Return the row of the table as plain values; its residuals are the verifier's.
 
-
-def no_worse_than(ours: Any, reference: Any) -> Check:
-    """The check that our objective is the reference's or better, relative to its size.
-
-    A reference that is not accepted itself sets no bar.
-    """
-    excess = (ours.report.f - reference.report.f) / max(1.0, abs(reference.report.f))
-    value = excess if reference.report.accepted else -np.inf
-    return Check(f"objective above that of {reference.label}, relative", value, 1e-6)
+        *undecided* is a KKT point whose second order could be neither proved nor refuted.
+        """
+        report, verdict = self.report, "accepted" if self.report.accepted else "rejected"
+        if set(report.categories) == {Rejection.UNDECIDED}:
+            verdict = "undecided"
+        measures = {"feasibility": report.feasibility, "stationarity": report.stationarity}
+        return {
+            "method": self.label,
+            "stopped": self.stopped,
+            "objective": report.f,
+            **{key: measure.value if measure else np.nan for key, measure in measures.items()},
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "accepted": report.accepted,
+            "verdict": verdict,
+            **self.more,
+        }
 
 
 @dataclass(frozen=True)
@@ -77,37 +77,32 @@ class Check:
         return bool(self.value <= self.limit)
 
 
-def parser(name: str, summary: str, *, budget: bool = False) -> argparse.ArgumentParser:
-    """Return the options that every scenario takes, and ``--max-iter`` where it has a budget."""
+def no_worse_than(ours: Answer, reference: Answer) -> Check:
+    """The check that our objective is the reference's or better, relative to its size.
+
+    A reference that is not accepted itself sets no bar.
+    """
+    excess = (ours.report.f - reference.report.f) / max(1.0, abs(reference.report.f))
+    value = excess if reference.report.accepted else -np.inf
+    return Check(f"objective above that of {reference.label}, relative", value, 1e-6)
+
+
+def parser(name: str, summary: str) -> argparse.ArgumentParser:
+    """Return the options that every scenario takes."""
+
+    def folder(text: str) -> Path:
+        try:  # before there is anything to lose
+            return writable(Path(text))
+        except InputError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
     made = argparse.ArgumentParser(prog=name, description=summary)
     made.set_defaults(name=name, summary=summary)
-    made.add_argument("--output", type=_folder, default=f"output/{name}", metavar="DIR")
+    made.add_argument("--output", type=folder, default=f"output/{name}", metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
-    made.add_argument(
-        "--verbose", action="store_true", help="print every number, check and verdict in full"
-    )
     add_figures(made)
     made.add_argument("--short", action="store_true", help="a small problem and a small budget")
-    if budget:
-        made.add_argument(
-            "--max-iter", type=_positive, metavar="N", help="iteration budget of every method"
-        )
     return made
-
-
-def _folder(text: str) -> Path:
-    """A folder that can be written to, tried before there is anything to lose."""
-    try:
-        return writable(Path(text))
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not a positive number")
-    return value
 
 
 Column = tuple[str, str, Callable[[Any], str]]
@@ -145,8 +140,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = COLUMNS
 def finish(
     arguments: argparse.Namespace,
     size: tuple[int, int],
-    rows: Sequence[Mapping[str, Any]],
-    reports: Mapping[str, Report],
+    answers: Sequence[Any],
     *,
     checks: Sequence[Check] = (),
     facts: Mapping[str, Any] | None = None,
@@ -157,9 +151,9 @@ def finish(
 ) -> int:
     """Write figures and ``report.json``, print the outcome and return the exit code.
 
-    Where a file cannot be written, the tables are printed all the same and the exit code is 2.
-    ``size`` are the numbers of unknowns and of constraints. The scenario fails when one of the
-    reports, by method, is not accepted or a check is not passed. Lists and dictionaries among the
+    ``size`` are the numbers of unknowns and of constraints, answers those of :class:`Answer` or of
+    :class:`closed_loop.Solves`. The scenario fails when one that is required is not accepted or a
+    check is not passed. Lists and dictionaries among the
     facts go to the file only; figures and films, which write an animation to a path and are not
     called in the short form, have the names of their files, further tables, as :func:`table` makes
     them and shown before the main one, their titles.
@@ -170,6 +164,8 @@ def finish(
     }
     if not arguments.short:
         drawings |= {f"{title}.gif": write for title, write in (films or {}).items()}
+    rows = [answer.row() for answer in answers]
+    reports = {answer.label: answer.report for answer in answers if answer.required}
     wrong = [f"the answer of {label} is rejected" for label, report in reports.items()
              if not report.accepted]  # fmt: skip
     wrong += [f"{check.name} is above its limit" for check in checks if not check.passed]
@@ -181,7 +177,7 @@ def finish(
         "problem": {"name": arguments.name, "n": size[0], "m": size[1]},
         "tolerance": TOL,
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
-        "methods": list(rows),
+        "methods": rows,
         "tables": {**(tables or {}), "": table(rows, columns)},
         "checks": [{**vars(check), "passed": check.passed} for check in checks],
         "facts": dict(facts or {}),
@@ -191,18 +187,14 @@ def finish(
     # JSON has no NaN and no infinity.
     text = json.dumps(data, default=np.generic.item)
     text = json.dumps(json.loads(text, parse_constant=lambda name: None))
-    try:
-        (arguments.output / "report.json").write_text(text + "\n", encoding="utf-8")
-        for title, write in drawings.items():
-            write(arguments.output / title)
-    except OSError as error:
-        print(f"not written: {error}", file=sys.stderr)
-        data["files"] = []
+    (arguments.output / "report.json").write_text(text + "\n", encoding="utf-8")
+    for title, write in drawings.items():
+        write(arguments.output / title)
     if arguments.json:
         print(text)
     else:
-        _print(data, reports, wrong, verbose=arguments.verbose)
-    return (1 if wrong else 0) if data["files"] else 2
+        _print(data, reports, wrong)
+    return 1 if wrong else 0
 
 
 def fact(key: str, value: Any) -> str:
@@ -215,37 +207,23 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _print(
-    data: Mapping[str, Any], reports: Mapping[str, Report], wrong: Sequence[str], *, verbose: bool
-) -> None:
+def _print(data: Mapping[str, Any], reports: Mapping[str, Report], wrong: Sequence[str]) -> None:
     """The problem in a line, the tables, and at the end what they come to and where to go on."""
     name, problem, checks = data["scenario"], data["problem"], data["checks"]
     print(f"{name}: {data['summary']}")
     print(f"{problem['n']} unknowns, {problem['m']} constraints, tolerance {TOL:.0e}\n")
     for title, shown in data["tables"].items():
-        print(f"{title}:\n\n{shown}\n" if title else shown)
-    print()
+        print(f"{title}:\n\n{shown}\n" if title else f"{shown}\n")
     for key, value in data["facts"].items():
         if not isinstance(value, list | dict):
             print(fact(key, value))
-    for row in data["methods"]:
-        if row.get("detail") and verbose:
-            print(f"\n{row['method']}: {row['detail']}\n")
     for check in checks:
-        if verbose or not check["passed"]:
-            verdict = "ok" if check["passed"] else "FAILED"
-            print(f"{check['name']}: {check['value']:.3g} (limit {check['limit']:g}) {verdict}")
+        verdict = "ok" if check["passed"] else "FAILED"
+        print(f"{check['name']}: {check['value']:.3g} (limit {check['limit']:g}) {verdict}")
     for label, report in reports.items():
-        if verbose or not report.accepted:
+        if not report.accepted:
             print(f"\nverdict on {label}\n{report}")
-    first, *others = reports or [""]
-    more = f" and {len(others)} more" if others else ""
-    judged = f"the verifier accepts the answer of {first}{more}" if first else ""
-    kept = f"{len(checks)} of {len(checks)} checks hold" if checks else ""
-    at = " at the program's points" if first else ""
-    good = f"Accepted{at}: {', and '.join(filter(None, (judged, kept)))}."
-    print(f"\nFAILED: {'; '.join(wrong)}." if wrong else f"\n{good}")
-    pictures = [file for file in data["files"] if not file.endswith(".json")]
-    print(f"Written: {', '.join(pictures or data['files']) or 'not all files'}")
-    print(f"Next: casadi-hybrid new mine --from {name}, a copy to change"
-          + ("" if verbose else "; --verbose for all numbers"))  # fmt: skip
+    good = "Accepted: the verifier accepts, at the program's points, the answer of "
+    print(f"\nFAILED: {'; '.join(wrong)}." if wrong else f"\n{good}{', '.join(reports)}.")
+    print(f"Written: {', '.join(data['files'])}")
+    print(f"Next: casadi-hybrid new mine --from {name}, a copy to change")

@@ -14,16 +14,17 @@ Three targets, all from the rest posture as a cold start:
 """
 
 import sys
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 from common import AUTO, Method, references, solve
 from matplotlib.figure import Figure
-from reporting import TOL, Check, finish, no_worse_than, parser
+from reporting import Check, finish, no_worse_than, parser
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, plot_curves
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
 from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "robot_arm"
@@ -106,31 +107,29 @@ def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when two targets are met and the noisy one is judged right, else 1."""
-    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
-    problem, budget = task(), arguments.max_iter or (100 if arguments.short else 1000)
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
+    problem, budget = task(), 100 if arguments.short else 1000
     targets = {"regular": measured(POSTURE), "stretched wrist": measured(STRETCHED)}
     targets["noisy"] = measured(POSTURE, 2e-3)
-    runs, rows, excess = {}, [], -np.inf
+    runs, answers, excess = {}, [], -np.inf
     for case, p in targets.items():
         runs[case], vouched = [], ("auto", "look-ahead") if case != "noisy" else ()
         for label, name, bounds in METHODS:
             method = Method(f"{case}: {label}", name, required=name in vouched)
             runs[case].append(solve(problem, method, REST, p, max_iter=budget, tol=TIGHT, **bounds))
         peers = references(problem, REST, p)
-        rows += [run.row for run in runs[case]]
-        rows += [{**peer.row, "method": f"{case}: {peer.row['method']}"} for peer in peers]
+        answers += [*runs[case], *(replace(peer, label=f"{case}: {peer.label}") for peer in peers)]
         excess = max(excess, no_worse_than(runs[case][0], peers[1]).value)
     ours, bent, noisy = (ran[0] for ran in runs.values())
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     fit = least_squares(lambda q: measured(q) - targets["noisy"], POSTURE, **tight).x
-    named = noisy.result.point.name == "INFEASIBLE_STATIONARY"
-    away, goal = float(np.abs(fit - noisy.result.x).max()), targets["regular"]
-    slopes = Oracle(problem.functions, targets["stretched wrist"]).first(bent.result.x).B
+    named = noisy.solution.point.name == "INFEASIBLE_STATIONARY"
+    away, goal = float(np.abs(fit - noisy.solution.x).max()), targets["regular"]
+    slopes = Oracle(problem.functions, targets["stretched wrist"]).first(bent.solution.x).B
     return finish(
         arguments,
         (problem.n, problem.m),
-        rows,
-        {r.label: r.report for ran in runs.values() for r in ran if r.row["required"]},
+        answers,
         checks=[
             Check("objective above that of IPOPT's elastic form, relative", excess, 1e-6),
             Check("noisy target not named an infeasible stationary point", float(not named), 0.0),
@@ -138,18 +137,9 @@ def main(argv: list[str] | None = None) -> int:
         ],
         facts={
             "smallest singular value of J, stretched wrist": np.linalg.svd(slopes)[1][-1],
-            "largest marker error of the noisy target (m)": noisy.result.residuals.feasibility,
+            "largest marker error of the noisy target (m)": noisy.solution.residuals.feasibility,
         },
-        figures={
-            "posture": draw_postures(goal, ours.result.x),
-            "convergence": plot_curves(
-                {"": {case: ran[0].feasibility.clip(min=1e-16) for case, ran in runs.items()}},
-                levels={"tolerance of the verdict": TOL},
-                xlabel=f"iteration of {AUTO}",
-                ylabel="largest marker error (m)",
-                yscale="log",
-            ),
-        },
+        figures={"posture": draw_postures(goal, ours.solution.x)},
     )
 
 

@@ -30,15 +30,13 @@ The horizons are transcribed by multiple shooting, two Runge–Kutta steps an in
 are integrated by CVODES.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
-from closed_loop import Solves, work
+from closed_loop import Solves
 from drawing import LIMIT
 from matplotlib.figure import Figure
 from reactor import COLDEST, HOTTEST, RATE, price, stirred_tank
@@ -89,11 +87,11 @@ def nominal(intervals: int = 20) -> OptimalControl:
 
 def corners() -> dict[str, dict[str, float]]:
     """Return the scenarios: the nominal one and the ends of both ranges."""
-    low, high = 1.0 - UNSURE, 1.0 + UNSURE
-    found: dict[str, dict[str, float]] = {"nominal": {}}
-    for heat, frequency in product((low, high), repeat=2):
-        found[f"heat {heat:g}, frequency {frequency:g}"] = {"heat": heat, "frequency": frequency}
-    return found
+    ends = product((1.0 - UNSURE, 1.0 + UNSURE), repeat=2)
+    return {"nominal": {}} | {
+        f"heat {heat:g}, frequency {frequency:g}": {"heat": heat, "frequency": frequency}
+        for heat, frequency in ends
+    }
 
 
 def reactions(drawn: int) -> list[dict[str, float]]:
@@ -104,27 +102,19 @@ def reactions(drawn: int) -> list[dict[str, float]]:
 
 def row(label: str, courses: Sequence[Solves]) -> dict[str, Any]:
     """Return the table row of what a controller did with all plants."""
-    residuals = np.concatenate([course.residuals for course in courses])
-    solved, hot = residuals <= TOL, [course.run["T"] > HOTTEST + NEAR for course in courses]
+    together = Solves(label, [plan for course in courses for plan in course.plans],
+                      [record for course in courses for record in course.records])  # fmt: skip
     costs = [course.run.cost for course in courses]
-    made = work([record for course in courses for record in course.records])
-    return {
-        "method": label,
-        "solved": f"{int(solved.sum())}/{solved.size}",
-        "worst_residual": float(residuals[solved].max()),
-        "cost": float(np.mean(costs)),
+    temperatures = np.array([course.run["T"] for course in courses])
+    hot = temperatures > HOTTEST + NEAR
+    return together.row() | {
+        "worst_residual": together.residuals[together.residuals <= TOL].max(),
+        "cost": np.mean(costs),
         "worst_cost": max(costs),
-        "hottest": float(hottest_of(courses).max()),
-        "plants": f"{sum(one.any() for one in hot)}/{len(courses)}",
-        "violations": sum(int(one.sum()) for one in hot),
-        "iterations": made["mean_iterations"],
-        **made,
+        "hottest": temperatures.max(),
+        "plants": f"{hot.any(axis=1).sum()}/{len(courses)}",
+        "violations": hot.sum(),
     }
-
-
-def hottest_of(courses: Sequence[Solves]) -> np.ndarray:
-    """Return the largest temperature of each plant in K."""
-    return np.array([course.run["T"].max() for course in courses])
 
 
 LOOP_COLUMNS: tuple[Column, ...] = (
@@ -184,7 +174,7 @@ def draw(loops: Mapping[str, Sequence[Solves]]) -> Figure:
                               color=PALETTE[3], alpha=0.4, linewidth=0)  # fmt: skip
             jacket.plot(run.times, run["Tc"], **style)
         tank.axhline(HOTTEST, **LIMIT, label="limit")
-        hottest = hottest_of(courses).max()
+        hottest = max(course.run["T"].max() for course in courses)
         tank.set_title(f"{name} controller, up to {hottest:.0f} K", fontsize=10)
         jacket.set_xlabel("time (min)")
     axes[0, 0].set(ylabel="temperature $T$ (K)", ylim=(318.0, 362.0))
@@ -200,11 +190,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     steps, plants = (16, reactions(0)[::4]) if short else (40, reactions(4))
     robust = Scenarios(nominal(), corners(), name=NAME)
     answers = [solve(robust), solve(robust, STRICT)]
-    problems: dict[str, Problem] = {"nominal": nominal(), "robust": robust}
     loops = {label: controlled(label, problem, plants, steps)
-             for label, problem in problems.items()}  # fmt: skip
+             for label, problem in (("nominal", nominal()), ("robust", robust))}  # fmt: skip
     rows = [row(*loop) for loop in loops.items()]
-    unaware, aware = (hottest_of(courses) for courses in loops.values())
+    unaware, aware = (row["hottest"] for row in rows)
     cooled = [fully_cooled(course.run, plant)
               for course, plant in zip(loops["nominal"], plants, strict=True)]  # fmt: skip
     return finish_answers(
@@ -214,9 +203,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             Check("largest KKT residual of a plan of the robust controller",
                   max(float(course.residuals.max()) for course in loops["robust"]), TOL),
             Check("hottest plant under the robust controller, above the limit (K)",
-                  float(aware.max()) - HOTTEST, NEAR),
+                  aware - HOTTEST, NEAR),
             Check("hottest plant under the nominal controller, below the limit (K)",
-                  HOTTEST - float(unaware.max()), -1.0),
+                  HOTTEST - unaware, -1.0),
             Check("nominal: limit above what full cooling from the first instant without a "
                   "solution leads to (K)", HOTTEST - min(cooled), 0.0),
         ],

@@ -9,17 +9,16 @@ functions and the solver has a column of its own: ours builds at its first call 
 build before it, so that its second call from the same start is timed.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, finish, no_worse_than, progress, row_of
+from reporting import TOL, Answer, Check, finish, no_worse_than, progress
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.control import OptimalControl, Program, Solution
@@ -76,39 +75,6 @@ FATROP = Peer("FATROP", "fatrop", {**_QUIET, "fatrop": {"print_level": 0, "toler
 UNO = Peer("Uno", "uno", {**_QUIET, "uno.logger": "SILENT"})
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a solver returned for a problem, and what it is worth.
-
-    ``stopped`` is the solver's own word; ``seconds`` are of a cold solve, of ours in the second
-    call from the same start, ``first`` of the first one, ``build`` of making the solver.
-    """
-
-    label: str
-    solution: Solution
-    stopped: str
-    seconds: float
-    build: float
-    first: float
-    report: Report = field(repr=False)
-
-    def row(self) -> dict[str, Any]:
-        """Return the table row as plain values."""
-        solution, complementarity = self.solution, self.report.complementarity
-        assert complementarity is not None
-        return row_of(
-            self.label,
-            self.report,
-            self.stopped,
-            int(solution.stats.get("iter_count", -1)),
-            self.seconds,
-            complementarity=complementarity.value,
-            build=self.build,
-            first=self.first,
-            detail=solution.explanation,
-        )
-
-
 def make_solver(program: Program, peer: Peer | None = None) -> Any:
     """Return the hybrid solver (no peer) or CasADi's own for the peer, ready to be called."""
     if peer is None:
@@ -156,7 +122,13 @@ def solve(ocp: OptimalControl, peer: Peer | None = None, **numbers: Any) -> Answ
     stats = solver.stats()
     wrong = "" if peer is not None or stats["success"] else solver.explain()
     solution = ocp.solution(program, found, stats, wrong)
-    return Answer(label, solution, stopped(stats), seconds[-1], build, first, judge(solution))
+    report = judge(solution)
+    more = {"complementarity": report.complementarity.value, "build": build, "first": first,
+            "detail": solution.explanation}  # fmt: skip
+    iterations = int(stats.get("iter_count", -1))
+    return Answer(
+        label, report, stopped(stats), iterations, seconds[-1], peer is None, solution, more
+    )
 
 
 def solve_with_all(
@@ -201,8 +173,7 @@ def finish_answers(
     return finish(
         arguments,
         (program.n, program.m),
-        [answer.row() for group in (*groups, others) for answer in group],
-        {group[0].label: group[0].report for group in groups},
+        [*chain(*groups), *(replace(answer, required=False) for answer in others)],
         checks=[*(no_worse_than(*group[:2]) for group in groups), *checks],
         facts=facts,
         **rest,

@@ -15,14 +15,11 @@ The problem is the example of direct collocation that comes with CasADi (J. Ande
 
 import sys
 
-import numpy as np
-from drawing import LIMIT, compare
-from matplotlib.figure import Figure
+from drawing import compare
 from reporting import Check, parser
 from solving import SLEQP, SQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Collocation, Model, OptimalControl, Plant, Solution
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.control import Collocation, Model, OptimalControl
 
 NAME = "van_der_pol"
 SUMMARY = "van der Pol oscillator brought to rest, bounded speed and input, by collocation"
@@ -43,20 +40,6 @@ def oscillator(intervals: int) -> OptimalControl:
     return ocp
 
 
-def draw_plane(ours: Solution) -> Figure:
-    """Plot the way to rest beside the way that the oscillator goes by itself."""
-    fig, axes = figure(1, 1, height=3.4, width=4.4)
-    ax = axes[0, 0]
-    free = Plant(ours.ocp.model, 0.05).motion(START, np.zeros(200))
-    ax.plot(*free[::-1], "-.", color=PALETTE[6], label="no input")
-    ax.plot(ours["y"], ours["v"], color=PALETTE[0], linewidth=2.2, label="hybrid")
-    ax.axhline(SLOWEST, label="limit", **LIMIT)
-    ax.plot(*START[::-1], "s", color="#000000", markersize=6, label="start")
-    ax.set(xlabel="position $y$", ylabel="speed $v$", aspect="equal")
-    legend_below(fig, ax, columns=4)
-    return fig
-
-
 def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = oscillator(24 if arguments.short else 60)
@@ -67,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         arguments,
         answers,
         checks=[Check("distance of the states from an accurate integration", error, 1e-3)],
-        figures={"trajectory": compare(ours, ipopt, ("v", "y", "u")), "plane": draw_plane(ours)},
+        figures={"trajectory": compare(ours, ipopt, ("v", "y", "u"))},
     )
 
 

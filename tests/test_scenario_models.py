@@ -47,7 +47,7 @@ def test_bicycle_along_the_road_is_the_bicycle_in_time():
 
 def test_outline_of_the_car_is_its_rectangle():
     lane = import_module("lane_change")
-    corners = import_module("roads").outline(3.0, 1.0, 0.4, *lane.CAR).T
+    corners = lane.outline(3.0, 1.0, 0.4, *lane.CAR).T
     sides = np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)
     np.testing.assert_allclose(sides, [lane.LENGTH, lane.WIDTH] * 2)
     ahead = corners[1] - corners[0]
@@ -85,17 +85,13 @@ def test_one_solver_moves_on_and_applies_the_last_usable_plan(monkeypatch):
     monkeypatch.setattr(module, "run_all", lambda ocp, plant, **rest: seen.update(ocp=ocp, **rest))
     module.courses(6, 4, short=True)
     repeated = closed.Repeated(seen["ocp"], closed.WARM_IPOPT)
-    first = repeated.step([0.0, 3.0, 0.0, 0.0])
-    assert first.status == "solved"
-    assert closed.kkt_residual(first.plan)[1] < 1e-6
-    np.testing.assert_array_equal(first.control, first.plan.controls[:, 0])
+    control, (plan,) = repeated.step([0.0, 3.0, 0.0, 0.0]), repeated.plans
+    assert closed.kkt_residual(plan)[1] < 1e-6
+    np.testing.assert_array_equal(control, plan.controls[:, 0])
     monkeypatch.setattr(closed, "kkt_residual", lambda plan: (1.0, 1.0))
     second = repeated.step([0.0, 3.0, 0.0, 0.0])
-    assert second.status == "last plan"
-    assert second.plan is first.plan
-    np.testing.assert_array_equal(second.control, first.plan.controls[:, 1])
-    repeated.reset()
-    assert repeated.plan is None
+    assert repeated.plans == [plan, None]
+    np.testing.assert_array_equal(second, plan.controls[:, 1])
 
 
 # The quadrotor.

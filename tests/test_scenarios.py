@@ -12,6 +12,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from watched import ended
 
+from casadi_hybrid import Solver
 from casadi_hybrid.plotting import figure
 from casadi_hybrid.verify import verify
 
@@ -84,7 +85,7 @@ def test_files_are_where_the_report_says(outcome):
 def test_figures_in_the_format_that_is_asked_for(tmp_path, capsys):
     reporting = import_module("reporting")
     arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path), "--figures=pdf"])
-    assert reporting.finish(arguments, (1, 1), [], {}, figures={"empty": figure()[0]}) == 0
+    assert reporting.finish(arguments, (1, 1), [], figures={"empty": figure()[0]}) == 0
     assert (tmp_path / "empty.pdf").read_bytes().startswith(b"%PDF")
     assert "empty.pdf" in capsys.readouterr().out
     with pytest.raises(SystemExit):
@@ -93,8 +94,10 @@ def test_figures_in_the_format_that_is_asked_for(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_budget_that_is_too_small_fails_and_says_why(tmp_path, capsys):
-    code = import_module("pendulum").main(["--short", "--max-iter", "2", "--output", str(tmp_path)])
+def test_a_budget_that_is_too_small_fails_and_says_why(tmp_path, capsys, monkeypatch):
+    few = {"max_iter": 2}
+    monkeypatch.setattr("common.Solver", lambda *a, **options: Solver(*a, **options | few))
+    code = import_module("pendulum").main(["--short", "--output", str(tmp_path)])
     text = capsys.readouterr().out
     assert code == 1
     assert "rejected" in text
@@ -105,33 +108,27 @@ def test_a_budget_that_is_too_small_fails_and_says_why(tmp_path, capsys):
 @pytest.mark.usefixtures("no_pictures")
 def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(tmp_path, capsys):
     scenario = import_module("van_der_pol")
-    said = {}
-    for option in ([], ["--verbose"]):
-        assert scenario.main(["--short", "--output", str(tmp_path), *option]) == 0
-        said[bool(option)] = capsys.readouterr().out
-    lines = said[False].splitlines()
+    assert scenario.main(["--short", "--output", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"van_der_pol: {scenario.SUMMARY}"
     verdict, written, advice = lines[-3:]
     assert verdict == (
-        "Accepted at the program's points: the verifier accepts the answer of hybrid, "
-        "and 2 of 2 checks hold."
+        "Accepted: the verifier accepts, at the program's points, the answer of hybrid."
     )
     assert written.startswith("Written: ")
     assert str(tmp_path / "trajectory.png") in written
     assert "casadi-hybrid new mine --from van_der_pol" in advice
-    assert "ACCEPTED " not in said[False]
-    assert "ACCEPTED " in said[True]
-    assert "(limit 1e-06) ok" in said[True]
+    assert "(limit 0.001) ok" in lines[-5]
 
 
 def test_a_limit_is_printed_as_it_is(tmp_path, capsys):
     reporting = import_module("reporting")
     arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path)])
     checks = [reporting.Check("ratio", 1.25, 1.1), reporting.Check("gap", 0.0, 1e-6)]
-    assert reporting.finish(arguments, (1, 1), [], {}, checks=checks) == 1
+    assert reporting.finish(arguments, (1, 1), [], checks=checks) == 1
     out = capsys.readouterr().out
     assert "ratio: 1.25 (limit 1.1) FAILED" in out
-    assert "gap" not in out
+    assert "gap: 0 (limit 1e-06) ok" in out
     assert "FAILED: ratio is above its limit." in out
 
 
@@ -149,14 +146,6 @@ def test_an_answer_that_is_off_by_a_little_fails(name, module, tmp_path, capsys,
     data = json.loads(capsys.readouterr().out)
     assert data["accepted"] is False
     assert not any(row["accepted"] for row in data["methods"])
-
-
-@pytest.mark.parametrize("text", ["0", "-3", "many"])
-def test_a_wrong_budget_is_refused(text, capsys):
-    with pytest.raises(SystemExit) as stop:
-        import_module("pendulum").main(["--max-iter", text])
-    assert stop.value.code == 2
-    assert "--max-iter" in capsys.readouterr().err
 
 
 def test_table_is_aligned():
