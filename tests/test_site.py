@@ -279,9 +279,10 @@ def test_every_word_of_return_status_is_explained():
     assert set(said) == {*stats._IPOPT.values(), "Solve_Succeeded", "Internal_Error"}
     failures = set(StopReason) - {StopReason.CONVERGED}
     for reason in failures:
-        unified, reasons = said[stats._IPOPT.get(reason, "Internal_Error")]
+        word = stats._IPOPT.get(reason, "Internal_Error")
+        unified, reasons = said[word]
         assert f"`{reason.name}`" in reasons
-        assert f"`{stats._UNIFIED.get(reason, 'SOLVER_RET_UNKNOWN')}`" in unified
+        assert f"`{stats._UNIFIED.get(word, 'SOLVER_RET_UNKNOWN')}`" in unified
 
 
 def test_the_messages_that_are_explained_are_the_packages():

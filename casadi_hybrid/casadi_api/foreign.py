@@ -182,8 +182,8 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _put(into: dict[str, Any], name: str, value: Any, label: str, where: str = "") -> None:
     """Keep a value, unless the same option has another one already."""
     if name in into and not _same(into[name], value):
-        both = f"{into[name]!r} and{where} {value!r}"
-        raise InputError(f"{label} is given twice, {both}; give it once")
+        last = f"{where} {value!r}".strip()
+        raise InputError(f"{label} is given twice, {into[name]!r} and {last}; give it once")
     into[name] = value
 
 
