@@ -100,6 +100,7 @@ def parser(name: str, summary: str) -> argparse.ArgumentParser:
     made.set_defaults(name=name, summary=summary)
     made.add_argument("--output", type=folder, default=f"output/{name}", metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
+    made.add_argument("--verbose", action="store_true", help="print every check and verdict")
     add_figures(made)
     made.add_argument("--short", action="store_true", help="a small problem and a small budget")
     return made
@@ -193,7 +194,7 @@ def finish(
     if arguments.json:
         print(text)
     else:
-        _print(data, reports, wrong)
+        _print(data, reports, wrong, verbose=arguments.verbose)
     return 1 if wrong else 0
 
 
@@ -207,7 +208,9 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _print(data: Mapping[str, Any], reports: Mapping[str, Report], wrong: Sequence[str]) -> None:
+def _print(
+    data: Mapping[str, Any], reports: Mapping[str, Report], wrong: Sequence[str], *, verbose: bool
+) -> None:
     """The problem in a line, the tables, and at the end what they come to and where to go on."""
     name, problem, checks = data["scenario"], data["problem"], data["checks"]
     print(f"{name}: {data['summary']}")
@@ -217,13 +220,13 @@ def _print(data: Mapping[str, Any], reports: Mapping[str, Report], wrong: Sequen
     for key, value in data["facts"].items():
         if not isinstance(value, list | dict):
             print(fact(key, value))
-    for check in checks:
+    for check in (check for check in checks if verbose or not check["passed"]):
         verdict = "ok" if check["passed"] else "FAILED"
         print(f"{check['name']}: {check['value']:.3g} (limit {check['limit']:g}) {verdict}")
     for label, report in reports.items():
-        if not report.accepted:
+        if verbose or not report.accepted:
             print(f"\nverdict on {label}\n{report}")
     good = "Accepted: the verifier accepts, at the program's points, the answer of "
     print(f"\nFAILED: {'; '.join(wrong)}." if wrong else f"\n{good}{', '.join(reports)}.")
     print(f"Written: {', '.join(data['files'])}")
-    print(f"Next: casadi-hybrid new mine --from {name}, a copy to change")
+    print(f"Next: casadi-hybrid new mine --from {name}, a copy to change; --verbose tells more")

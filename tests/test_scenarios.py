@@ -118,7 +118,9 @@ def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(tmp_path, capsy
     assert written.startswith("Written: ")
     assert str(tmp_path / "trajectory.png") in written
     assert "casadi-hybrid new mine --from van_der_pol" in advice
-    assert "(limit 0.001) ok" in lines[-5]
+    assert "(limit 0.001) ok" not in "\n".join(lines)
+    assert scenario.main(["--short", "--output", str(tmp_path), "--verbose"]) == 0
+    assert "(limit 0.001) ok" in capsys.readouterr().out
 
 
 def test_a_limit_is_printed_as_it_is(tmp_path, capsys):
