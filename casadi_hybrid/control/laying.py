@@ -9,9 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.assembly import LAST, Assembly
+from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, where
 from casadi_hybrid.control.following import following
-from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Signal, matrix, places, spread

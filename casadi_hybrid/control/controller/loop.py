@@ -11,11 +11,11 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.loop.plant import first_guess
-from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import SAME, Plan
 from casadi_hybrid.control.predictive.problem import Problem, prices, violations
+from casadi_hybrid.control.predictive.search import Answers
 from casadi_hybrid.control.predictive.spare import Spare
 from casadi_hybrid.control.program import Program
 

@@ -12,8 +12,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.estimation.arrival import Filter, linear_sensors, linear_step
-from casadi_hybrid.control.loop.noise import covariance
-from casadi_hybrid.control.loop.plant import Sensors, first_guess
+from casadi_hybrid.control.loop.plant import Sensors, covariance, first_guess
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, by_name, column, known, moment, number, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, step_of

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.control.assembly import Assembly
+from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.ocp import OptimalControl, ended, solved, solver_of
 from casadi_hybrid.control.program import Program

@@ -22,8 +22,7 @@ import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.assembly import Assembly
-from casadi_hybrid.control.horizon import Horizon
+from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.joint.joint import Joint
 from casadi_hybrid.control.laying import lay_phase
 from casadi_hybrid.control.ocp import OptimalControl
