@@ -98,8 +98,7 @@ class Assembly:
             ties[held], numbers["lbx"][held], numbers["ubx"][held] = place, -np.inf, np.inf
         stages = {key: np.array(self._stages[key], dtype=int)[order[key]] for key in ("x", "g")}
         return Program(self.name, nlp, **numbers, variables=blocks["x"], parameters=blocks["p"],
-                       constraints=blocks["g"], stages=stages,
-                       ties=ties if self._ties else None)  # fmt: skip
+                       constraints=blocks["g"], stages=stages, ties=ties)  # fmt: skip
 
     def reader(self, name: str, program: Program, outputs: Sequence[Any]) -> ca.Function:
         """Return the function (x, p) of the built program that gives expressions of its symbols."""
@@ -149,7 +148,7 @@ class Horizon:
         first, prefix: the stage of its first grid point, and what names of its blocks begin with.
         guess: start values by name.
         duration: a number or a symbol.
-        begins, ends: as declared, where the first phase begins at zero.
+        times: as declared, where the first phase begins at zero.
         T, dt: times, 1×(N + 1), and lengths of the intervals, 1×N.
         X, Z: states and algebraic states at the grid points; Z has no rows where nothing asks.
         U, V: controls at the beginning and at the end of each interval.
@@ -168,8 +167,7 @@ class Horizon:
     prefix: str = ""
     guess: dict[str, Array] = field(default_factory=dict)
     duration: Any = 1.0
-    begins: float = 0.0
-    ends: float = 0.0
+    times: Any = None
     T: Any = None
     dt: Any = None
     X: Any = None
@@ -192,12 +190,11 @@ class Horizon:
         model, kinds = self.model, ("state", "algebraic", "control")
         slopes = ca.fabs(ca.jacobian(model.moves.equations(*model.arguments), model.arguments[1]))
         rows = ca.mtimes(slopes, ca.DM(model.limits("algebraic", "scale")))
-        times = self.begins + (self.ends - self.begins) * self.fractions
-        p = [
-            spread(model.values[n], s.size, times, n) for n, s in model.signals["parameter"].items()
-        ]
-        parts = [[self.guess[n] for n in model.signals[kind]] for kind in kinds]
-        at = [np.vstack([np.zeros((0, times.size)), *part]) for part in (*parts, p, [times])]
+        declared = model.signals["parameter"].items()
+        p = [spread(model.values[name], s.size, self.times, name) for name, s in declared]
+        parts = *([self.guess[name] for name in model.signals[kind]] for kind in kinds), p
+        none = np.zeros((0, self.N + 1))
+        at = [np.vstack([none, *part]) for part in (*parts, [self.times])]
         found = ca.Function("sizes", model.arguments, [rows])(*at).full().max(axis=1)
         return np.where(np.isfinite(found) & (found > 0.0), np.minimum(found, 1.0), 1.0)
 
@@ -230,12 +227,12 @@ class Horizon:
                 self.constrain(name + suffix, rows[where, :], stages, signal.lower, signal.upper,
                                scale=signal.scale, stride=stride)  # fmt: skip
 
-    def states(self, count: int) -> Any:
-        """Add the states at so many grid points as unknowns; return them, one column each."""
+    def unknowns(self, kind: str, count: int) -> Any:
+        """Add all of a kind at so many grid points as unknowns; return them, one column each."""
         stages = self.stages(points=True)[:count]
-        return ca.vertcat(*(
+        return ca.vertcat(self.assembly.kind(0, count), *(
             self.unknown(name, signal, stages, self.guess[name][:, :count])
-            for name, signal in self.model.signals["state"].items()
+            for name, signal in self.model.signals[kind].items()
         ))  # fmt: skip
 
 

@@ -287,9 +287,7 @@ class Solution(Ended):
     @property
     def unmet(self) -> list[measures.Excess]:
         """What is violated most where it should hold, the worst first; nothing of a solution."""
-        return checking.unmet(
-            self.program, self.x, self.program.at(self.x)[1], self.ocp, self.times
-        )
+        return checking.unmet(self.program, self.x, self.ocp, self.times)
 
     @property
     def another_guess(self) -> str:
@@ -303,8 +301,7 @@ class Solution(Ended):
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""
         contradiction = self.explanation.partition("Worst violations")[0]
-        x0 = self.program.x0
-        begun = checking.unmet(self.program, x0, self.program.at(x0)[1], self.ocp, self.times)
+        begun = checking.unmet(self.program, self.program.x0, self.ocp, self.times)
         states = self.ocp.model.signals["state"].keys()
         first, last = (states <= given.keys() for given in (self.ocp.fixed, self.ocp.ends))
         for excess in self.unmet:

@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.laying import Laid, lay_out
-from casadi_hybrid.control.ocp import OptimalControl, ended, solved, solver_of
+from casadi_hybrid.control.ocp import OptimalControl, Posed, ended, solved
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import storing
 from casadi_hybrid.control.reading.judging import stated
@@ -110,7 +108,7 @@ class JointSolution(Ended):
         }
 
 
-class Joint:
+class Joint(Posed):
     """Parts with names in one program. Phases and scenarios say how they are laid out.
 
     Args:
@@ -145,21 +143,6 @@ class Joint:
     def model(self) -> Any:
         """The model of the first part."""
         return next(iter(self.parts.values())).model
-
-    @cached_property
-    def laid(self) -> dict[str, Laid]:
-        """The program and the functions that read parts by prefix, made at the first use."""
-        return lay_out(self.name, self.prefixed, self._lay)
-
-    @property
-    def program(self) -> Program:
-        """The nonlinear program, with the numbers given so far."""
-        return next(iter(self.laid.values())).program
-
-    @cached_property
-    def solver(self) -> Any:
-        """The solver of the program, made at the first use."""
-        return solver_of(self.program, self.options, self.prefixed)
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -238,10 +221,6 @@ class Joint:
                     for name, of in reached.items() if label in of}
             for label in self.parts
         }  # fmt: skip
-
-    def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
-        """Add the parts to a program; return their horizons and costs by prefix."""
-        raise NotImplementedError
 
     def _begins(self, label: str) -> bool:
         """Whether ``x0`` is the part's."""

@@ -21,7 +21,7 @@ class Sensors:
     """The measured quantities of a model, one below the other.
 
     Attributes:
-        names, places: of what is measured: states (all by default), algebraic states or outputs.
+        places: of what is measured: states (all by default), algebraic states or outputs.
         function: (x, z, u, p, t) → the column.
     """
 
@@ -31,14 +31,13 @@ class Sensors:
         if isinstance(outputs, str):
             raise InputError(f"outputs must be a list of names, got the text {outputs!r}")
         self.model = model
-        self.names = tuple(model.signals["state"] if outputs is None else outputs)
-        if not self.names:
-            raise InputError("outputs is empty; name at least one quantity that is measured")
         values: dict[str, Any] = {}
-        for name in self.names:
+        for name in model.signals["state"] if outputs is None else outputs:
             if name in values:
                 raise InputError(f"outputs names {name!r} twice")
             values[name] = ca.vec(ca.SX(model.symbol(name)))
+        if not values:
+            raise InputError("outputs is empty; name at least one quantity that is measured")
         self.places: Places = places_of({name: value.numel() for name, value in values.items()})
         column = ca.vertcat(*values.values())
         self.size = int(column.numel())

@@ -20,7 +20,7 @@ from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Places, Table, size_of
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.predictive.paths import judged
+from casadi_hybrid.control.predictive.step import judged
 from casadi_hybrid.control.reading.measures import Limits
 from casadi_hybrid.control.signals import Array, Signal, column, expression, known, pair_of, places
 
@@ -114,7 +114,7 @@ def check_links(wiring: Wiring, controller: Any, estimator: Any) -> None:
     own, its = wiring.period, getattr(estimator, "period", wiring.period)
     if found and abs(its - own) > 1e-6 * own:
         raise InputError(f"the plant's period is {own:g}, the estimator's {its:g}; make them equal")
-    taken = [*getattr(getattr(estimator, "sensors", None), "names", ())] if found else []
+    taken = [*getattr(getattr(estimator, "sensors", None), "places", ())] if found else []
     seen = [*wiring.measured] if wiring.model else []
     last = ("plant measures", seen, f"give the plant outputs={wanted}, or add an estimator")
     if estimator is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.control.following import own_parameters
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Program
@@ -75,24 +76,26 @@ class Delay:
             while len(self._sent) > 1 and self._sent[1][0] <= time:
                 del self._sent[0]  # another one acts already
 
-    def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int]:
-        """Return (x, sent, p, t) → x one delay later, for C, and how many columns ``sent`` has.
+    def by_intervals(self, u: Array, program: Program) -> ca.Function:
+        """Return (x, sent, p, t) → x one delay later, for C; p are the program's parameters.
 
-        A control is sent every interval, the oldest first. What has no Runge–Kutta steps of its own
-        takes as many as agree with the integrator, near the program's state and the control u.
+        A control is sent every interval, ``sent`` having the oldest first. What has no Runge–Kutta
+        steps of its own takes as many as agree with the integrator, near the program's state and
+        the control u.
         """
         if (model := self._know(program).model).size("algebraic"):
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
         f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - _SAME))
-        x, p, t = (ca.MX.sym(name, f.size1_in(k)) for name, k in (("x", 0), ("p", 4), ("t", 5)))
+        x, p, t = ca.MX.sym("x", f.size1_in(0)), ca.MX.sym("p", program.p.size), ca.MX.sym("t")
         sent, z = ca.MX.sym("sent", f.size1_in(2), count), ca.MX(f.size1_in(1), 1)
+        own = own_parameters(model, program, p)
         after, at, length = x, t, self.seconds - (count - 1) * self._step
         for v in ca.horzsplit(sent):
-            after = f(after, z, v, v, p, at, length)[0]
+            after = f(after, z, v, v, own, at, length)[0]
             at, length = at + length, self._step
-        return ca.Function("ahead", [x, sent, p, t], [after]), count
+        return ca.Function("ahead", [x, sent, p, t], [after])
 
     def _in_c(self, u: Array, program: Program) -> ca.Function:
         """The step of the prediction in C."""

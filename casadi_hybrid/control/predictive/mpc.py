@@ -12,7 +12,6 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, is_callable, positive
-from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive import step as words
@@ -315,6 +314,9 @@ class MPC:
                 :meth:`NlpSolver.export`.
             OSError: where the folder cannot be written to.
         """
+        # only for this
+        from casadi_hybrid.control.controller.loop import exported  # noqa: PLC0415
+
         if "x0" in parameters:
             raise InputError("the state that an MPC exports is x=, not x0=")
         if not self._spare.settled:

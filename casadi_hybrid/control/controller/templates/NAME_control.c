@@ -101,11 +101,9 @@ static const bounds of_soft_limits[] = {@soft_bounds@};
 
 @end@
 @if delay@
-/* @NAME@_ahead.c: the state, the controls sent and the parameters of the model -> the state one
- * delay later. A parameter is from a place of the program's, or it is a value. */
+/* @NAME@_ahead.c: the state, the controls sent, the parameters and the time -> the state one delay
+ * later. */
 int @NAME@_ahead(const double **arg, double **res, int *iw, double *w, int mem);
-static const int ahead_p[] = @ahead_p@;
-static const double ahead_scale[] = @ahead_scales@, ahead_value[] = @ahead_values@;
 
 @end@
 void @NAME@_begin(@NAME@_controller *controller) {
@@ -170,13 +168,11 @@ static void set_parameters(@NAME@_controller *controller, const double *v) {
 @if delay@
 /* The inputs at the moment at which the control acts. Returns 0 where a number is not finite. */
 static int predict(@NAME@_controller *controller, double *v) {
-    double after[@state_count@], p[@ahead_places@], time = @time_from@;
+    double after[@state_count@], time = @time_from@;
     int i;
-    for (i = 0; i < @ahead_p_count@; i++)
-        p[i] = ahead_p[i] < 0 ? ahead_value[i] : controller->in.p[ahead_p[i]] * ahead_scale[i];
     controller->memory.ahead.arg[0] = v;
     controller->memory.ahead.arg[1] = controller->sent;
-    controller->memory.ahead.arg[2] = p;
+    controller->memory.ahead.arg[2] = controller->in.p;
     controller->memory.ahead.arg[3] = &time;
     controller->memory.ahead.res[0] = after;
     @NAME@_ahead(controller->memory.ahead.arg, controller->memory.ahead.res,
