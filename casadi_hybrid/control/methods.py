@@ -26,11 +26,9 @@ class Method(Protocol):
 
     def graphs(self, model: Model) -> Any:
         """Return ``ca.SX``, or ``ca.MX`` where the method needs it."""
-        ...
 
     def connect(self, horizon: Horizon) -> Any:
         """Add the rows of the dynamics; return the integrals of the integrand."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -27,11 +28,17 @@ if TYPE_CHECKING:
 
 
 class Posed:
-    """One program of all parts, which :attr:`prefixed` has by the prefix of their names there."""
+    """One program of all parts.
+
+    Attributes:
+        prefixed: the parts, by the prefix of their names in the program.
+        own: by prefix the values of parameters that a part brings along.
+    """
 
     name: str
     options: dict[str, Any]
     prefixed: Any
+    own: Mapping[str, Mapping[str, Any]] = MappingProxyType({"": {}})
 
     @cached_property
     def laid(self) -> dict[str, Laid]:
@@ -56,6 +63,11 @@ class Posed:
         """The solver of the program, made at the first use."""
         named = labels(self.program, self.prefixed)
         return nlpsol("solver", "hybrid", dict(self.program.nlp), {**named, **self.options})
+
+    @property
+    def stated(self) -> set[str]:
+        """Parameters that every part brings along."""
+        return set.intersection(*(set(values) for values in self.own.values()))
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         """Add the parts to a program; return their horizons and costs by prefix."""
@@ -170,7 +182,7 @@ class OptimalControl(Statement, Posed):
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
         words = "zero, within the limits"
-        law = Law(self, program, {"": {}}, Limits(self), none, words, 1e-4, False)
+        law = Law(self, program, self.own, Limits(self), none, words, 1e-4, False)
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:

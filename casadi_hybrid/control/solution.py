@@ -276,7 +276,7 @@ class Solution(Ended):
     @cached_property
     def exceeded(self) -> tuple[measures.Excess, ...]:
         """The limits that are exceeded between grid points by over 1e-4 of the scale."""
-        return measures.exceeded(self.violation())
+        return self.violation().noted
 
     @property
     def cautions(self) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.controller.names import Softened
 from casadi_hybrid.control.controller.writing import Law, export_law
-from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import SAME, Plan
@@ -49,9 +48,6 @@ def exported(
             f"period is {period:g}, an interval {lengths[0]:g}; an exported controller makes a "
             "step an interval"
         )
-    fixed: Mapping[str, Any] = {"": {}}
-    if isinstance(problem, Scenarios):
-        fixed = {f"{label}/": problem.scenarios[label] for label in problem.parts}
     program = limits.put_into(problem.numbers(x, **parameters))
     softened = None
     if answers.aid is not None and not prices(answers.aid.problem) <= prices(problem):
@@ -60,10 +56,10 @@ def exported(
         softened = Softened(other.solver, own, violations(other, own), prices(problem))
     ahead = None
     if delay.seconds:
-        ahead = delay.by_intervals(spare.default, program.part(next(iter(fixed))))
+        ahead = delay.by_intervals(spare.default, program.part(next(iter(problem.own))))
     law = Law(
-        ocp, program, fixed, limits, spare.default, spare.said, answers.search.tolerance, True,
-        softened, ahead, delay.seconds, np.inf if deadline is None else deadline,
+        ocp, program, problem.own, limits, spare.default, spare.said, answers.search.tolerance,
+        True, softened, ahead, delay.seconds, np.inf if deadline is None else deadline,
     )  # fmt: skip
     loop = _steps(problem, limits, float(lengths[0]), steps, parameters)
     return export_law(problem.solver, law, folder, name, loop=loop, **how)

@@ -131,7 +131,7 @@ def export_law(
 def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     """What the templates ask for."""
     ocp, program, upper = law.ocp, law.program, written.name.upper()
-    states, controls = ocp.model.signals["state"], ocp.model.signals["control"]
+    controls = ocp.model.signals["control"]
     inputs = _inputs(law)
     outputs = quantities(
         [(name, s.size, s.unit, "control") for name, s in controls.items()], "control"
@@ -140,17 +140,10 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     place = {quantity.name: quantity for quantity in inputs}
     many = total(outputs)
     N = ocp.intervals if law.shifted else 1
-    starts = [
-        (block.where[i], place[name].at + i, block.scale.ravel(order="F")[i])
-        for prefix in law.parts
-        for name, signal in states.items()
-        for block in [program.variables[prefix + name]]
-        for i in range(signal.size)
-    ]
+    begun = [(program.variables[prefix + name], place[name])
+             for prefix in law.parts for name in ocp.model.signals["state"]]  # fmt: skip
     blocks = [program.variables[law.first + name] for name in controls]
-    scales = np.concatenate([block.scale[:, 0] for block in blocks])
-    by_interval = [block.where.reshape(block.shape, order="F") for block in blocks]
-    control_x = np.concatenate([np.concatenate([w[:, k] for w in by_interval]) for k in range(N)])
+    by_interval = [block.where.reshape(block.shape, order="F")[:, :N] for block in blocks]
     shown = list(program.variables.items())
     readable = quantities([(name, b.where.size, "", "") for name, b in shown], "variable")
     values = np.zeros(total(inputs))
@@ -163,15 +156,14 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     soft_words = law.softened.words(written.name, program) if law.softened else {}
     # For each unknown that a measured state begins which violation is that of its limits.
     violation = {label: k for k, label in enumerate(soft_words.get("violated_names", ()))}
-    measured = [q.name for q in inputs for _ in range(q.count)]
-    exceeded = [violation.get(measured[of], -1) for _, of, _ in starts]
+    exceeded = [violation.get(q.name, -1) for _, q in begun for _ in range(q.count)]
     words: dict[str, Any] = {
         "NAME": written.name, "UPPER": upper, "softened": relaxed is not None,
         "hard": relaxed is None, "warm_only": written.cold is None,
         "delay": law.ahead is not None, "delay_seconds": repr(law.delay),
         "sent": law.ahead.size2_in(1) if law.ahead else 0, "follows": program.following is not None,
         "followed": program.following.function.numel_out(0) if program.following else 0,
-        "state_count": len(starts) // len(law.parts),
+        "state_count": ocp.model.size("state"), "starts": len(exceeded),
         "time_from": f"v[{place['time'].at}]" if "time" in place else "0.0",
         "period": (
             f"Call a step once an interval, every {ocp.length * float(ocp.fractions[1]):g} of the "
@@ -185,7 +177,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "lengths": "\n".join(
             f"#define {upper}_LENGTH_{q.word.upper()} {q.count}" for q in readable
         ),
-        "plan_places": N * many, "intervals": N, "starts": len(starts),
+        "plan_places": N * many, "intervals": N,
         "clock": written.cold is not None, "default_words": law.words,
         "stop_said": (
             f", `{written.name}_stop_word(controller.out.stop)` why" if written.cold else ""
@@ -193,10 +185,12 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "max_time": number(law.deadline), "timed": "time" in place,
         "time_at": place["time"].at if "time" in place else -1,
         "from": table(places if places.size else [-1]),
-        "start_x": table([s[0] for s in starts]), "start_of": table([s[1] for s in starts]),
-        "start_scale": table([s[2] for s in starts]),
+        "start_x": table(np.concatenate([b.where[: q.count] for b, q in begun])),
+        "start_of": table(np.concatenate([q.at + np.arange(q.count) for _, q in begun])),
+        "start_scale": table(np.concatenate([b.scale[:, 0] for b, _ in begun])),
         "start_violated": table(exceeded),
-        "control_x": table(control_x), "control_scale": table(scales),
+        "control_x": table(np.vstack(by_interval).ravel(order="F")),
+        "control_scale": table(np.concatenate([block.scale[:, 0] for block in blocks])),
         **{f"control_{side}": table(limits.of_controls(controls, side))
            for side in ("lower", "upper")},
         "default": table(law.default), "after_x": table(later[0]),

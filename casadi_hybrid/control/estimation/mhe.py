@@ -154,7 +154,8 @@ class MHE(Estimator):
         seen = self.sensors.column(y)
         control = None if u is None else np.asarray(self.model.vector("control", u, "u"))
         now = self._now(time)
-        given = self._left() if memory.full else self._given
+        leaves = memory.steps > self.N  # a measurement behind
+        given = self._left() if leaves else self._given
         memory.advance(control, now)
         memory.note(seen, self.delay)
         program, multipliers = self._program(memory, given, parameters)

@@ -49,11 +49,6 @@ class Memory:
         """Number of intervals that lie after the first step."""
         return min(max(self.steps - 1, 0), self.N)
 
-    @property
-    def full(self) -> bool:
-        """Whether the next shift leaves a measurement behind."""
-        return self.steps > self.N
-
     def advance(self, u: Array | None, time: float) -> None:
         """Move on by one period, over which the control was u; None for the one before."""
         if self.steps:

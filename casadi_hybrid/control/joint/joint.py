@@ -115,6 +115,9 @@ class Joint(Posed):
         parts: optimal control problems by name.
         name: for messages.
         solver: options of :func:`casadi_hybrid.nlpsol`.
+
+    Attributes:
+        model: of the first part.
     """
 
     in_turn: ClassVar[bool] = False
@@ -131,18 +134,11 @@ class Joint(Posed):
             if not isinstance(part, OptimalControl):
                 raise InputError(f"{label!r} must be an OptimalControl, got {type(part).__name__}")
         self.parts = dict(parts)
+        self.prefixed: dict[str, OptimalControl] = {f"{label}/": parts[label] for label in parts}
+        self.own = {prefix: {} for prefix in self.prefixed}
+        self.model = next(iter(parts.values())).model
         self.name = name
         self.options = by_name(solver, "solver")
-
-    @property
-    def prefixed(self) -> dict[str, OptimalControl]:
-        """The parts by the prefix of their names in the program."""
-        return {f"{label}/": part for label, part in self.parts.items()}
-
-    @property
-    def model(self) -> Any:
-        """The model of the first part."""
-        return next(iter(self.parts.values())).model
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -212,7 +208,7 @@ class Joint(Posed):
         reached: dict[str, dict[str, Any]] = {}
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
-                if name not in self._fixed(label) and (
+                if name not in self.own[f"{label}/"] and (
                     name[:8] != "initial " or self._begins(label)
                 ):
                     reached.setdefault(name, {})[label] = block.where
@@ -226,19 +222,10 @@ class Joint(Posed):
         """Whether ``x0`` is the part's."""
         return not self.in_turn or label == next(iter(self.parts))
 
-    def _fixed(self, label: str) -> Mapping[str, Any]:
-        """Values of the part's parameters that it brings along."""
-        return {}
-
-    @property
-    def stated(self) -> set[str]:
-        """Parameters that every part brings along."""
-        return set.intersection(*(set(self._fixed(label)) for label in self.parts))
-
     def parameters_of(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the numbers of a part, its own among them, of those given to all."""
         own, freed = self.parts[label].given, self.parts[label].freed
-        values = dict(self._fixed(label))
+        values = dict(self.own[f"{label}/"])
         everyones = {name for part in self.parts.values() for name in part.given}
         for name, value in given.items():
             if name in self.parts:

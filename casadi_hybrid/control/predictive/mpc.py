@@ -121,7 +121,6 @@ class MPC:
             is_callable(fallback, "fallback")
         positive(tolerance, "tolerance")
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
-        self.records: list[Record] = []
         self._one = ocp.nominal
         self._spare = Spare(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
@@ -149,7 +148,7 @@ class MPC:
 
         What :meth:`prepare` has found stays.
         """
-        self.records = []
+        self.records: list[Record] = []
         self._plan: Plan | None = None
         self._latest: Plan | None = None
         self._left, self._waited = np.inf, 0

@@ -11,6 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.arrays import all_finite
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
@@ -105,8 +106,7 @@ class Search:
     @property
     def zeros(self) -> dict[str, float]:
         """Numbers for the references that each step has to give."""
-        stated = getattr(self.problem, "stated", ())
-        return dict.fromkeys(self.problem.nominal.lacking(stated), 0.0)
+        return dict.fromkeys(self.problem.nominal.lacking(self.problem.stated), 0.0)
 
     def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program with the numbers of a step, its start aside."""
@@ -155,7 +155,7 @@ class Search:
         said |= {name: getattr(residuals, name) for name in _RESIDUALS}
         report |= {**said, "objective": float(result.f)}
         reasons = [] if result.success else [_why(result)]
-        if not _finite(x, result.lam_x, result.lam_g):
+        if not all(map(all_finite, (x, result.lam_x, result.lam_g))):
             reason = "; ".join([*reasons, "its point is not finite"])
             return Found(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
@@ -193,7 +193,7 @@ class Search:
             at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
             touched = self._names[key][at].tolist()
             count, names = count + len(touched), names + [n for n in blocks if n in touched]
-        worst = float(worst) if _finite(g) else np.nan
+        worst = float(worst) if all_finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
 
 
@@ -273,10 +273,6 @@ class Answers:
         over = violated(aid.problem, program, found.plan.x, aid.tolerance)
         why += f"; limits exceeded: {said(over, aid.problem.nominal)}" if over else ""
         return replace(found, status=words.SOFTENED, reason=why, violated=over)
-
-
-def _finite(*arrays: Array) -> bool:
-    return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
 def _why(result: Result) -> str:
