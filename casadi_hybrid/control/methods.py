@@ -80,11 +80,9 @@ class MultipleShooting(_Shooting):
 
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
-        ends, integrals = each(
-            step_of(horizon.model, self.step).function(horizon.model, horizon.integrand),
-            horizon.assembly.kind,
-            [horizon.X[:, :-1], *_columns(horizon)],
-        )[:2]
+        step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
+        columns = [horizon.X[:, :-1], *_columns(horizon)]
+        ends, integrals = each(step, horizon.assembly.kind, columns)[:2]
         _move(horizon, "dynamics", horizon.X[:, 1:] - ends)
         self._hold_between(horizon)
         return ca.sum2(integrals)

@@ -71,7 +71,8 @@ class Posed:
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         """Add the parts to a program; return their horizons and costs by prefix."""
-        raise NotImplementedError
+        parts = self.prefixed.items()
+        return {prefix: lay_phase(part, assembly, prefix=prefix) for prefix, part in parts}
 
 
 class OptimalControl(Statement, Posed):
@@ -206,9 +207,6 @@ class OptimalControl(Statement, Posed):
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
         return Solution.of(self, self.laid[""], program, **ended(found, stats, explanation))
-
-    def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
-        return {"": lay_phase(self, assembly)}
 
 
 def solved(

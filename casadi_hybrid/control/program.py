@@ -100,8 +100,7 @@ class Program:
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.n} unknowns, {self.lbg.size} rows, {self.p.size} parameters"]
         for kind in ("variables", "parameters", "constraints"):
-            blocks = getattr(self, kind)
-            parts.append(f"  {kind}: {', '.join(blocks) or 'none'}")
+            parts.append(f"  {kind}: {', '.join(getattr(self, kind)) or 'none'}")
         return "\n".join(parts)
 
     @property

@@ -127,11 +127,9 @@ class LimitsInC:
 
     def of_controls(self, controls: Mapping[str, Signal], side: str) -> list[int]:
         """The place of the limit of each control on a side, -1 where it has none."""
-        found = []
-        for name, s in controls.items():
-            at = self._at.get((name, side))
-            found += [-1] * s.size if at is None else [at + i for i in range(s.size)]
-        return found
+        places = {name: self._at.get((name, side)) for name in controls}
+        return [-1 if at is None else at + i
+                for name, at in places.items() for i in range(controls[name].size)]  # fmt: skip
 
     def _bounds(self, program: Program) -> str:
         """The tables of the bounds that are limits, as initializers."""
@@ -213,7 +211,7 @@ class Softened:
             "soft_after_g": table(after(own.constraints, own.m)),
             "violation_places": enumeration(names, f"{name.upper()}_VIOLATED"),
             "violations": len(names), "violated_names": [q.name for q in names],
-            "violated_words": [q.word.upper() for q in names],
+            "first_violated": names[0].word.upper(),
             "was_soft": table(quantity.name in self.before for quantity in names),
             "amounts": sum(sizes),
             "amount_x": table(np.concatenate([b.where for b in blocks])),

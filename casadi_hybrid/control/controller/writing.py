@@ -159,7 +159,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     exceeded = [violation.get(q.name, -1) for _, q in begun for _ in range(q.count)]
     words: dict[str, Any] = {
         "NAME": written.name, "UPPER": upper, "softened": relaxed is not None,
-        "hard": relaxed is None, "warm_only": written.cold is None,
+        "first_violated": "", "hard": relaxed is None, "warm_only": written.cold is None,
         "delay": law.ahead is not None, "delay_seconds": repr(law.delay),
         "sent": law.ahead.size2_in(1) if law.ahead else 0, "follows": program.following is not None,
         "followed": program.following.function.numel_out(0) if program.following else 0,
@@ -215,7 +215,6 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         words |= {f"{label}_{kind}": max(1, getattr(f, f"sz_{kind}")())
                   for kind in ("arg", "res", "iw", "w")}  # fmt: skip
     words["first_limit"] = limits.members[0].word if limits.members else ""
-    words["first_violated"] = next(iter(soft_words.get("violated_words", [""])))
     return words
 
 

@@ -76,6 +76,7 @@ class Estimator:
 
     Attributes:
         model, period, sensors: of the plant.
+        scheme, unknowns: the step of the model, and the free parameters by name.
         record, records: of the last step, of all since the start. A loop that runs for days deletes
             them, but for the last: ``del mhe.records[:-1]``.
     """
@@ -99,7 +100,7 @@ class Estimator:
                 raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
-        self._unknowns = _unknowns(model, free)
+        self.unknowns = _unknowns(model, free)
         # Covariances of ξ: the states, below them the free parameters.
         self._prior, drift = (
             np.diag(np.append(np.zeros(n), self._stacked(key) ** 2)) for key in ("std", "drift")
@@ -108,11 +109,11 @@ class Estimator:
         self._process = drift[:n, :n] = covariance(process, states, "process")
         self._start, rest = first_guess(model, "state"), first_guess(model, "control")
         self._u0 = rest if u0 is None else np.asarray(model.vector("control", u0, "u0"))
-        self._step = step_of(model, step, RungeKutta())
+        self.scheme = step_of(model, step, RungeKutta())
         places = model.places("parameter")
-        at = [i for name in self._unknowns for i in range(places[name].start, places[name].stop)]
-        move, see = linear_step(model, self._step, self.period), linear_sensors(model, self.sensors)
-        self._filter = Filter(at, self._noise, drift, move, see)
+        at = [i for name in self.unknowns for i in range(places[name].start, places[name].stop)]
+        move = linear_step(model, self.scheme, self.period)
+        self._filter = Filter(at, self._noise, drift, move, linear_sensors(model, self.sensors))
         self.reset(x0)
 
     def __repr__(self) -> str:
@@ -121,7 +122,7 @@ class Estimator:
         said += [f"window {self.N}"] if hasattr(self, "N") else []
         said.append("noise " + ", ".join(f"{std:.3g}" for std in np.sqrt(np.diag(self._noise))))
         said += [f"free {name} (std {number(unknown.std)}, drift {number(unknown.drift)})"
-                 for name, unknown in self._unknowns.items()]  # fmt: skip
+                 for name, unknown in self.unknowns.items()]  # fmt: skip
         return f"<{kind} of {self.model.name!r}: {', '.join(said)}>"
 
     def reset(self, x0: Any = None) -> None:
@@ -169,13 +170,13 @@ class Estimator:
     @property
     def parameters(self) -> dict[str, Any]:
         """The free parameters by name, as estimated: numbers, or columns."""
-        places = places_of({name: unknown.std.size for name, unknown in self._unknowns.items()})
+        places = places_of({name: unknown.std.size for name, unknown in self.unknowns.items()})
         free = self._mean[self.model.size("state") :].copy()
         return {name: number(free[where]) for name, where in places.items()}
 
     def _stacked(self, key: str) -> Array:
         """An attribute of all unknowns, one below the other."""
-        return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self._unknowns.values())])
+        return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self.unknowns.values())])
 
     def _now(self, time: float | None) -> float:
         """The time of a step."""

@@ -97,10 +97,8 @@ class MHE(Estimator):
         super().__init__(model, period, noise=noise, prior=prior, process=process,
                          outputs=outputs, x0=x0, u0=u0, free=free, step=step)  # fmt: skip
         self._scale = np.append(model.limits("state", "scale"), self._stacked("scale"))
-        self.ocp = window_problem(
-            model, self.sensors, self._step, self.period, self.N, factor(self._process),
-            self._unknowns, by_name(solver, "solver"),
-        )  # fmt: skip
+        options = by_name(solver, "solver")
+        self.ocp = window_problem(self, self.N, factor(self._process), options)
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first. See :meth:`Estimator.reset`."""
@@ -114,7 +112,7 @@ class MHE(Estimator):
     def takes(self) -> set[str]:
         """Parameters of the model that are not estimated, which :func:`simulate` hands on."""
         own = self.model.signals["parameter"].items()
-        return {name for name, signal in own if not signal.varying and name not in self._unknowns}
+        return {name for name, signal in own if not signal.varying and name not in self.unknowns}
 
     @property
     def covariance(self) -> Array:

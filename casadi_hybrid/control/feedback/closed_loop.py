@@ -227,12 +227,8 @@ def measure(
             disturbance += walk @ draw((m, k))
     kept = inputs[settle:].swapaxes(0, 1).reshape(n, -1)
     seen = errors[settle:].swapaxes(0, 1).reshape(m, -1)
-    return Measured(
-        kept.mean(axis=1),
-        np.cov(kept).reshape(n, n),
-        np.cov(seen).reshape(m, m),
-        inputs[:, :, 0].copy(),
-    )
+    of_inputs, of_errors = np.cov(kept).reshape(n, n), np.cov(seen).reshape(m, m)
+    return Measured(kept.mean(axis=1), of_inputs, of_errors, inputs[:, :, 0].copy())
 
 
 def as_columns(value: Any, size: int, name: str, runs: tuple[int, ...] | None = None) -> Vector:

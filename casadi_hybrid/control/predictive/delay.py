@@ -124,10 +124,9 @@ class Delay:
     def _know(self, program: Program) -> Plant:
         """Return what predicts, with a program's parameters."""
         assert self._plant is not None
-        for name in self._plant.model.signals["parameter"]:
-            if name in program.parameters:
-                values = program.parameters[name].read(program.p)
-                self._plant.parameters[name] = values[:, 0]
+        own = self._plant.model.signals["parameter"].keys() & program.parameters.keys()
+        first = {name: program.parameters[name].read(program.p)[:, 0] for name in own}
+        self._plant.parameters |= first
         return self._plant
 
     def ahead(self, x: Array, time: float, program: Program, courses: Mapping[str, Any]) -> Array:

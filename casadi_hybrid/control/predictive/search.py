@@ -95,13 +95,8 @@ class Search:
     def __init__(self, problem: Problem, tolerance: float, limits: Limits) -> None:
         self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
-        program, nlp = problem.program, problem.program.nlp
+        nlp = problem.program.nlp
         self._rows = Buffered(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
-        self._names: dict[str, Any] = {}  # of the block of each entry
-        for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
-            self._names[key] = np.empty(lower.size, dtype=object)
-            for name, block in blocks.items():
-                self._names[key][block.where] = name
 
     @property
     def zeros(self) -> dict[str, float]:
@@ -188,11 +183,11 @@ class Search:
         """The largest violation in scaled units (NaN for NaN), and which limits are active."""
         worst, count, near = 0.0, 0, self.tolerance
         names: list[str] = []
-        for key, values, lower, upper, blocks in program.sides(x, g):
+        for _, values, lower, upper, blocks in program.sides(x, g):
             worst = max(worst, (lower - values).max(initial=0), (values - upper).max(initial=0))
             at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
-            touched = self._names[key][at].tolist()
-            count, names = count + len(touched), names + [n for n in blocks if n in touched]
+            count += int(np.count_nonzero(at))
+            names += [name for name, block in blocks.items() if at[block.where].any()]
         worst = float(worst) if all_finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
 
