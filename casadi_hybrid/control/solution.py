@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
@@ -362,7 +363,12 @@ class Solution(Ended):
         Raises:
             InputError: without pandas; the message says what to install.
         """
-        return storing.table(self.sample(n))
+        pd, samples = pandas(), self.sample(n)
+        columns = {
+            measures.entry_name(name, i, rows): row
+            for name, rows in samples.rows.items() for i, row in enumerate(rows)
+        }  # fmt: skip
+        return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""

@@ -180,9 +180,8 @@ class Joint(Posed):
         for label, part in self.parts.items():
             refuse_guessed(part, x0 if self._begins(label) else None)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        known = {}
-        if isinstance(guess, JointSolution):
-            known = {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
+        warm = isinstance(guess, JointSolution)
+        known = {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g} if warm else {}
         return self.solution(program, *solved(self.solver, program, known))
 
     def to_verify(self, answer: Any) -> Any:

@@ -15,12 +15,11 @@ from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.following import own_parameters
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.plan import SAME
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
 
-_SAME = 1e-9
-"""Part of the delay by which times may differ and still be the same."""
 _FINER, _STEPS = 4, (4, 8, 16, 32, 64)
 """Steps of the prediction for one of the problem's; those tried in C, an interval."""
 _NEAR, _PART = 1e-6, 1e-3
@@ -48,17 +47,14 @@ class Delay:
                 "has to last until its first control acts"
             )
         self._step = step
-        if ocp.model.discrete and abs(self.seconds / step - round(self.seconds / step)) > _SAME:
+        if ocp.model.discrete and abs(self.seconds / step - round(self.seconds / step)) > SAME:
             raise InputError(
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        self._plant, self._finer = None, None
-        if self.seconds:
-            own = getattr(ocp.method, "step", None)
-            if isinstance(own, RungeKutta):
-                self._finer = RungeKutta(_FINER * own.steps)
-            self._plant = Plant(ocp.model, step, step=self._finer)
+        own = getattr(ocp.method, "step", None)
+        self._finer = RungeKutta(_FINER * own.steps) if isinstance(own, RungeKutta) else None
+        self._plant = Plant(ocp.model, step, step=self._finer) if self.seconds else None
         self.reset()
 
     def reset(self) -> None:
@@ -87,7 +83,7 @@ class Delay:
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
-        f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - _SAME))
+        f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - SAME))
         x, p, t = ca.MX.sym("x", f.size1_in(0)), ca.MX.sym("p", program.p.size), ca.MX.sym("t")
         sent, z = ca.MX.sym("sent", f.size1_in(2), count), ca.MX(f.size1_in(1), 1)
         own = own_parameters(model, program, p)
@@ -137,7 +133,7 @@ class Delay:
         """
         if self._plant is None:
             return x
-        slack, plant = _SAME * self.seconds, self._know(program)
+        slack, plant = SAME * self.seconds, self._know(program)
         model = plant.model
         moving = {name: f for name, f in courses.items() if name in model.signals["parameter"]}
         edges = time + self._step * np.arange(1, self.seconds / self._step)

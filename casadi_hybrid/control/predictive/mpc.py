@@ -215,10 +215,8 @@ class MPC:
         if not flaw:
             # From a point that was no plan a few steps a time need not come to one, ever.
             few = self.iterations if self._latest is self._plan else None
-            solves = self._answers.to(
-                replace(question, before=self._latest, until=until, reserve=self._reserve,
-                        iterations=few)
-            )  # fmt: skip
+            question = replace(question, before=self._latest, until=until, reserve=self._reserve)
+            solves = self._answers.to(replace(question, iterations=few))
         solver_done = clock.perf_counter()
         for found in solves:
             self._keep(found)

@@ -1,4 +1,4 @@
-"""Tables and files of trajectories: pandas, and NumPy's archive without pickled objects."""
+"""Files of trajectories: NumPy's archive without pickled objects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.files import npz_path, pandas
+from casadi_hybrid.basics.files import npz_path
 from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.program import BOUNDS, Program
-from casadi_hybrid.control.reading.dense import Samples
 from casadi_hybrid.control.reading.judging import labels
-from casadi_hybrid.control.reading.measures import entry_name
 from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 3
@@ -173,13 +171,3 @@ def renumbered(program: Program, solved: Program) -> Program:
     """Return a program with the numbers of one that is laid out alike."""
     program = alike(program, identity(solved), f"the solution is of {solved.name!r}")
     return replace(program, **solved.arguments, limits=solved.limits)
-
-
-def table(samples: Samples) -> Any:
-    """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, …."""
-    pd = pandas()
-    columns = {
-        entry_name(name, i, rows): row
-        for name, rows in samples.rows.items() for i, row in enumerate(rows)
-    }  # fmt: skip
-    return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
