@@ -125,7 +125,7 @@ def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(tmp_path, capsy
 
 def test_a_limit_is_printed_as_it_is(tmp_path, capsys):
     reporting = import_module("reporting")
-    arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path)])
+    arguments = reporting.parser("any", "").parse_args(["--verbose", "--output", str(tmp_path)])
     checks = [reporting.Check("ratio", 1.25, 1.1), reporting.Check("gap", 0.0, 1e-6)]
     assert reporting.finish(arguments, (1, 1), [], checks=checks) == 1
     out = capsys.readouterr().out

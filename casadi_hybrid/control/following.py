@@ -72,10 +72,8 @@ def following(program: Program, models: Mapping[str, Model]) -> Program:
         moving, function = model.limiting
         if not moving:
             continue
-        own = [p[block.where[: signal.size].tolist()] if block else ca.SX.zeros(signal.size)
-               for name, signal in model.signals["parameter"].items()
-               for block in [program.parameters.get(prefix + name)]]  # fmt: skip
-        given = [ca.densify(side) for side in function.call([ca.vertcat(*own)])]
+        own = own_parameters(model, program, p, prefix)
+        given = [ca.densify(side) for side in function.call([own])]
         for k, (name, signal) in enumerate(moving.items()):
             begin = begins[prefix + name] = sum(column.numel() for column in columns)
             columns += given[2 * k : 2 * k + 2]
@@ -90,6 +88,16 @@ def following(program: Program, models: Mapping[str, Model]) -> Program:
             for key, parts in found.items()}  # fmt: skip
     function = ca.Function("limits", [p], [ca.vertcat(*columns)])
     return replace(program, following=Following(function, signals, begins, rows))
+
+
+def own_parameters(model: Model, program: Program, p: Any, prefix: str = "") -> Any:
+    """Return the parameters of a model in the column p of its program's; free ones as declared."""
+    blocks = {name: program.parameters.get(prefix + name) for name in model.signals["parameter"]}
+    return ca.vertcat(type(p)(0, 1), *(
+        ca.DM(model.values[name]) if block is None
+        else p[block.where[: model.signals["parameter"][name].size].tolist()]
+        for name, block in blocks.items()
+    ))  # fmt: skip
 
 
 def followed(program: Program) -> Program:

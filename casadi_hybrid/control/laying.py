@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.assembly import LAST, Assembly
-from casadi_hybrid.control.following import following
-from casadi_hybrid.control.horizon import Horizon, each, where
+from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, where
 from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Signal, matrix, places, spread
@@ -32,27 +29,6 @@ class Laid:
     program: Program
     trajectories: ca.Function
     points: ca.Function
-
-
-def lay_out(
-    name: str, parts: Mapping[str, Statement],
-    lay: Callable[[Assembly], Mapping[str, tuple[Horizon, Any]]],
-) -> dict[str, Laid]:  # fmt: skip
-    """Return the program of problems, and close these.
-
-    Args:
-        name: of the program.
-        parts: by the prefix of their names.
-        lay: adds them to an assembly; returns what :func:`lay_phase` does, by prefix.
-    """
-    kinds = [part.method.graphs(part.model) if part.unroll else ca.MX for part in parts.values()]
-    assembly = Assembly(name, ca.MX if ca.MX in kinds else ca.SX)
-    laid = lay(assembly)
-    models = {prefix: part.model for prefix, part in parts.items()}
-    program = following(assembly.build(), models)
-    for part in parts.values():
-        part.closed = part.model.closed = True
-    return {prefix: read(part, assembly, program, *laid[prefix]) for prefix, part in parts.items()}
 
 
 def read(
@@ -101,7 +77,8 @@ def lay_phase(
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)
     _parameters(ocp, horizon, before)
-    horizon.X = horizon.states(1 if isinstance(ocp.method, SingleShooting) else horizon.N + 1)
+    one = isinstance(ocp.method, SingleShooting)
+    horizon.X = horizon.unknowns("state", 1 if one else horizon.N + 1)
     _algebraic(ocp, horizon)
     _controls(horizon)
     _previous(ocp, horizon)
@@ -119,10 +96,10 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
     if before is None:
-        start = assembly.parameter(f"{horizon.prefix}time", 0.0, 1, 1)
+        start, begin = assembly.parameter(f"{horizon.prefix}time", 0.0, 1, 1), 0.0
     else:
-        start, horizon.begins = before.T[-1], before.ends
-    horizon.ends = horizon.begins + ocp.length
+        start, begin = before.T[-1], before.times[-1]
+    horizon.times = begin + ocp.length * ocp.fractions
     if free is None:
         horizon.duration = kind(ocp.length)
     else:
@@ -137,7 +114,7 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
 def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, points = horizon.assembly, horizon.N + 1
     rows = []
-    values, times = ocp.declared, horizon.begins + ocp.length * ocp.fractions
+    values = ocp.declared
     controls = {} if before is None else before.model.places("control")
     last = {name: before.V[at, -1] for name, at in controls.items()} if before else {}
     for name, signal in ocp.given.items():
@@ -147,7 +124,7 @@ def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> Non
             guess = spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name)
             part = horizon.unknown(name, free, [LAST], guess, 0)
         elif signal.varying:
-            value = spread(values[name], signal.size, times, f"value of {name!r}")
+            value = spread(values[name], signal.size, horizon.times, f"value of {name!r}")
             part = assembly.parameter(label, value, signal.size, points, 1)
         elif (part := last.get(ocp.lagged.get(name, ""), ca.SX())).numel() != signal.size:
             part = assembly.parameter(label, values[name], signal.size, 1)
@@ -166,11 +143,8 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
         not isinstance(ocp.method, Collocation)
         or any(ca.depends_on(expression, z) for expression in asks)
     )
-    rows = [horizon.assembly.kind(0, horizon.N + 1)]
-    for name, signal in model.signals["algebraic"].items() if used else ():
-        stages = horizon.stages(points=True)
-        rows.append(horizon.unknown(name, signal, stages, horizon.guess[name]))
-    horizon.Z = ca.vertcat(*rows)
+    points = horizon.N + 1
+    horizon.Z = horizon.unknowns("algebraic", points) if used else horizon.assembly.kind(0, points)
 
 
 def _controls(horizon: Horizon) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
-from casadi_hybrid.control.horizon import Horizon, each
+from casadi_hybrid.control.assembly import Horizon, each
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, between, lagrange
 from casadi_hybrid.control.steps import Integrator, RungeKutta, check_step, plain_step, step_of
@@ -26,11 +26,9 @@ class Method(Protocol):
 
     def graphs(self, model: Model) -> Any:
         """Return ``ca.SX``, or ``ca.MX`` where the method needs it."""
-        ...
 
     def connect(self, horizon: Horizon) -> Any:
         """Add the rows of the dynamics; return the integrals of the integrand."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -82,11 +80,9 @@ class MultipleShooting(_Shooting):
 
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
-        ends, integrals = each(
-            step_of(horizon.model, self.step).function(horizon.model, horizon.integrand),
-            horizon.assembly.kind,
-            [horizon.X[:, :-1], *_columns(horizon)],
-        )[:2]
+        step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
+        columns = [horizon.X[:, :-1], *_columns(horizon)]
+        ends, integrals = each(step, horizon.assembly.kind, columns)[:2]
         _move(horizon, "dynamics", horizon.X[:, 1:] - ends)
         self._hold_between(horizon)
         return ca.sum2(integrals)
@@ -164,11 +160,9 @@ class Collocation:
         Z = _points(horizon, "algebraic", at, degree)
         nx, nz = model.size("state"), model.size("algebraic")
         inside, at_points = ca.reshape(X, nx * inner, N), ca.reshape(Z, nz * degree, N)
-        defects, gaps, equations, integrals = each(
-            self._interval(model, horizon.integrand, inner),
-            horizon.assembly.kind,
-            [horizon.X[:, :-1], inside, at_points, horizon.X[:, 1:], *_columns(horizon)[1:]],
-        )
+        interval = self._interval(model, horizon.integrand, inner)
+        columns = [horizon.X[:, :-1], inside, at_points, horizon.X[:, 1:], *_columns(horizon)[1:]]
+        defects, gaps, equations, integrals = each(interval, horizon.assembly.kind, columns)
         if self.points == "legendre":
             _move(horizon, "continuity", gaps)
         _move(horizon, "dynamics", ca.reshape(defects, nx, N * degree), degree)
@@ -213,23 +207,14 @@ class Collocation:
             total += weights[j] * dt * integrand(at, z, w, p, s)
         defects = ca.mtimes(points, ca.DM(slopes)) - ca.horzcat(*rates)
         gap = y - ca.mtimes(points, ca.DM(ends))
-        return ca.Function(
-            "interval",
-            [x, ca.vec(X), ca.vec(Z), y, u, v, p, t, dt],
-            [ca.vec(defects), gap, ca.vec(ca.horzcat(*equations)), total],
-        )
+        arguments = [x, ca.vec(X), ca.vec(Z), y, u, v, p, t, dt]
+        rows = [ca.vec(defects), gap, ca.vec(ca.horzcat(*equations)), total]
+        return ca.Function("interval", arguments, rows)
 
 
 def points_of(method: Method) -> Array:
     """Where in an interval, from 0 to 1, a collocation has its points; of others there are none."""
     return method.coefficients[0] if isinstance(method, Collocation) else np.zeros(0)
-
-
-def within(method: Method, *, algebraic: bool) -> dict[str, Array]:
-    """Where in an interval what is called "… inside", of an algebraic state or else, stands, and
-    what is called "… between"."""
-    own, inner = points_of(method), inner_points(method)
-    return {"inside": own if algebraic else np.append(own[own < 1.0], inner), "between": inner}
 
 
 def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:

@@ -304,12 +304,9 @@ class Model:
                 f"{self.name} has {unknown} algebraic states and {equations.numel()} rows of "
                 "equations; it takes as many"
             )
-        arguments = self.arguments
-        return Moves(
-            ca.Function("rate", arguments, [ca.vertcat(*(self._rates[name] for name in states))]),
-            ca.Function("equations", arguments, [equations]),
-            ca.Function("outputs", arguments, [self.stacked("output")]),
-        )
+        rates = ca.vertcat(*(self._rates[name] for name in states))
+        parts = {"rate": rates, "equations": equations, "outputs": self.stacked("output")}
+        return Moves(*(ca.Function(name, self.arguments, [part]) for name, part in parts.items()))
 
     @property
     def arguments(self) -> list[Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.control.laying import Laid, lay_out, lay_phase
+from casadi_hybrid.control.assembly import Assembly, Horizon
+from casadi_hybrid.control.following import following
+from casadi_hybrid.control.laying import Laid, lay_phase, read
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.storing import renumbered
@@ -24,7 +27,55 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
 
 
-class OptimalControl(Statement):
+class Posed:
+    """One program of all parts.
+
+    Attributes:
+        prefixed: the parts, by the prefix of their names in the program.
+        own: by prefix the values of parameters that a part brings along.
+    """
+
+    name: str
+    options: dict[str, Any]
+    prefixed: Any
+    own: Mapping[str, Mapping[str, Any]] = MappingProxyType({"": {}})
+
+    @cached_property
+    def laid(self) -> dict[str, Laid]:
+        """The program and the functions that read parts by prefix, made at the first use."""
+        parts: dict[str, Statement] = self.prefixed
+        kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in parts.values()]
+        assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
+        laid = self._lay(assembly)
+        models = {prefix: part.model for prefix, part in parts.items()}
+        program = following(assembly.build(), models)
+        for part in parts.values():
+            part.closed = part.model.closed = True
+        return {prefix: read(p, assembly, program, *laid[prefix]) for prefix, p in parts.items()}
+
+    @property
+    def program(self) -> Program:
+        """The nonlinear program, with the numbers given so far."""
+        return next(iter(self.laid.values())).program
+
+    @cached_property
+    def solver(self) -> Any:
+        """The solver of the program, made at the first use."""
+        named = labels(self.program, self.prefixed)
+        return nlpsol("solver", "hybrid", dict(self.program.nlp), {**named, **self.options})
+
+    @property
+    def stated(self) -> set[str]:
+        """Parameters that every part brings along."""
+        return set.intersection(*(set(values) for values in self.own.values()))
+
+    def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
+        """Add the parts to a program; return their horizons and costs by prefix."""
+        parts = self.prefixed.items()
+        return {prefix: lay_phase(part, assembly, prefix=prefix) for prefix, part in parts}
+
+
+class OptimalControl(Statement, Posed):
     """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
 
     Costs and constraints are expressions of the model's symbols, of :meth:`parameter` and
@@ -61,21 +112,6 @@ class OptimalControl(Statement):
         >>> round(ocp.solve().duration, 6)
         2.0
     """
-
-    @cached_property
-    def laid(self) -> Laid:
-        """The program with the functions that read it, made at the first use."""
-        return lay_out(self.name, self.prefixed, lambda to: {"": lay_phase(self, to)})[""]
-
-    @property
-    def program(self) -> Program:
-        """The nonlinear program, with the numbers given so far."""
-        return self.laid.program
-
-    @cached_property
-    def solver(self) -> Any:
-        """The solver of the program, made at the first use."""
-        return solver_of(self.program, self.options, {"": self})
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -147,7 +183,7 @@ class OptimalControl(Statement):
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
         words = "zero, within the limits"
-        law = Law(self, program, {"": {}}, Limits(self), none, words, none, 1e-4, False)
+        law = Law(self, program, self.own, Limits(self), none, words, 1e-4, False)
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:
@@ -160,22 +196,17 @@ class OptimalControl(Statement):
             InputError: for a solution of another problem.
         """
         if not isinstance(answer, Solution):
-            return stated(self.program, {"": (self, self.laid)})
+            return stated(self.program, {"": (self, self.laid[""])})
         mesh = answer.ocp.fractions
         ocp = self if np.array_equal(mesh, self.fractions) else self.on_mesh(mesh)
         program = renumbered(ocp.program, answer.program)
-        return stated(program, {"": (ocp.limited(program.limits), ocp.laid)})
+        return stated(program, {"": (ocp.limited(program.limits), ocp.laid[""])})
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        return Solution.of(self, self.laid, program, **ended(found, stats, explanation))
-
-
-def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
-    """Return the solver of a program, with names; the parts are statements by their prefixes."""
-    return nlpsol("solver", "hybrid", dict(program.nlp), {**labels(program, parts), **options})
+        return Solution.of(self, self.laid[""], program, **ended(found, stats, explanation))
 
 
 def solved(

@@ -91,17 +91,16 @@ class Program:
     variables: Mapping[str, Block] = field(repr=False)
     parameters: Mapping[str, Block] = field(repr=False)
     constraints: Mapping[str, Block] = field(repr=False)
-    stages: Mapping[str, np.ndarray] = field(repr=False, default_factory=dict)
+    stages: Mapping[str, np.ndarray] = field(repr=False)
+    ties: np.ndarray = field(repr=False)
     limits: Mapping[str, tuple[Array, Array]] = field(repr=False, default_factory=dict)
-    ties: Any = field(repr=False, default=None)
     following: Any = field(repr=False, default=None)
     together: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.n} unknowns, {self.lbg.size} rows, {self.p.size} parameters"]
         for kind in ("variables", "parameters", "constraints"):
-            blocks = getattr(self, kind)
-            parts.append(f"  {kind}: {', '.join(blocks) or 'none'}")
+            parts.append(f"  {kind}: {', '.join(getattr(self, kind)) or 'none'}")
         return "\n".join(parts)
 
     @property
@@ -210,8 +209,8 @@ class Program:
                     block = (self.variables if kind == "x" else self.constraints).get(own)
                     if block is None:
                         continue
-                    key, at = f"{side[0]}b{kind}", block.where
-                    at = self.ties[at] if kind == "x" and self.ties is not None else at
+                    key = f"{side[0]}b{kind}"
+                    at = self.ties[block.where] if kind == "x" else block.where
                     there = np.isfinite(getattr(self, key)[at])
                     if self.following is not None:  # infinite now, and finite by other parameters
                         there |= np.isin(at, self.following.rows[key].at)

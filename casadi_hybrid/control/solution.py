@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
@@ -276,7 +277,7 @@ class Solution(Ended):
     @cached_property
     def exceeded(self) -> tuple[measures.Excess, ...]:
         """The limits that are exceeded between grid points by over 1e-4 of the scale."""
-        return measures.exceeded(self.violation())
+        return self.violation().noted
 
     @property
     def cautions(self) -> str:
@@ -287,9 +288,7 @@ class Solution(Ended):
     @property
     def unmet(self) -> list[measures.Excess]:
         """What is violated most where it should hold, the worst first; nothing of a solution."""
-        return checking.unmet(
-            self.program, self.x, self.program.at(self.x)[1], self.ocp, self.times
-        )
+        return checking.unmet(self.program, self.x, self.ocp, self.times)
 
     @property
     def another_guess(self) -> str:
@@ -303,8 +302,7 @@ class Solution(Ended):
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""
         contradiction = self.explanation.partition("Worst violations")[0]
-        x0 = self.program.x0
-        begun = checking.unmet(self.program, x0, self.program.at(x0)[1], self.ocp, self.times)
+        begun = checking.unmet(self.program, self.program.x0, self.ocp, self.times)
         states = self.ocp.model.signals["state"].keys()
         first, last = (states <= given.keys() for given in (self.ocp.fixed, self.ocp.ends))
         for excess in self.unmet:
@@ -365,7 +363,12 @@ class Solution(Ended):
         Raises:
             InputError: without pandas; the message says what to install.
         """
-        return storing.table(self.sample(n))
+        pd, samples = pandas(), self.sample(n)
+        columns = {
+            measures.entry_name(name, i, rows): row
+            for name, rows in samples.rows.items() for i, row in enumerate(rows)
+        }  # fmt: skip
+        return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.joint.scenarios import Scenarios
-from casadi_hybrid.control.loop.plant import first_guess
-from casadi_hybrid.control.predictive.answer import Answers
+from casadi_hybrid.control.controller.names import Softened
+from casadi_hybrid.control.controller.writing import Law, export_law
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import SAME, Plan
 from casadi_hybrid.control.predictive.problem import Problem, prices, violations
+from casadi_hybrid.control.predictive.search import Answers
 from casadi_hybrid.control.predictive.spare import Spare
 from casadi_hybrid.control.program import Program
-
-if TYPE_CHECKING:
-    from casadi_hybrid.engine.export.export import Export
+from casadi_hybrid.engine.export.export import Export
 
 
 def exported(
@@ -37,9 +35,6 @@ def exported(
     **how: Any,
 ) -> Export:
     """See :meth:`MPC.export`."""
-    from casadi_hybrid.control.controller.softened import Ahead, Softened  # noqa: PLC0415 - only here
-    from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
-
     problem, limits = answers.search.problem, answers.limits
     ocp = problem.nominal
     lengths = ocp.length * np.diff(ocp.fractions)
@@ -53,9 +48,6 @@ def exported(
             f"period is {period:g}, an interval {lengths[0]:g}; an exported controller makes a "
             "step an interval"
         )
-    fixed: Mapping[str, Any] = {"": {}}
-    if isinstance(problem, Scenarios):
-        fixed = {f"{label}/": problem.scenarios[label] for label in problem.parts}
     program = limits.put_into(problem.numbers(x, **parameters))
     softened = None
     if answers.aid is not None and not prices(answers.aid.problem) <= prices(problem):
@@ -64,12 +56,10 @@ def exported(
         softened = Softened(other.solver, own, violations(other, own), prices(problem))
     ahead = None
     if delay.seconds:
-        one = program.part(next(iter(fixed)))
-        ahead = Ahead(ocp.model, delay.seconds, *delay.by_intervals(spare.default, one))
+        ahead = delay.by_intervals(spare.default, program.part(next(iter(problem.own))))
     law = Law(
-        ocp, program, fixed, limits, spare.default, spare.said, first_guess(ocp.model, "control"),
-        answers.search.tolerance, True, softened, ahead,
-        np.inf if deadline is None else deadline,
+        ocp, program, problem.own, limits, spare.default, spare.said, answers.search.tolerance,
+        True, softened, ahead, delay.seconds, np.inf if deadline is None else deadline,
     )  # fmt: skip
     loop = _steps(problem, limits, float(lengths[0]), steps, parameters)
     return export_law(problem.solver, law, folder, name, loop=loop, **how)

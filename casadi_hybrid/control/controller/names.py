@@ -1,19 +1,23 @@
-"""Names, places and tables of C: quantities as members of structures, and limits among them."""
+"""Names, places and tables of C: quantities in structures, their limits, the softened problem."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.predictive.limits import Limits
-from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.signals import number as number_of
+from casadi_hybrid.engine.export.export import Export
 from casadi_hybrid.engine.export.tables import braced, number, structure
 
 _KEYWORDS = frozenset((
@@ -123,11 +127,9 @@ class LimitsInC:
 
     def of_controls(self, controls: Mapping[str, Signal], side: str) -> list[int]:
         """The place of the limit of each control on a side, -1 where it has none."""
-        found = []
-        for name, s in controls.items():
-            at = self._at.get((name, side))
-            found += [-1] * s.size if at is None else [at + i for i in range(s.size)]
-        return found
+        places = {name: self._at.get((name, side)) for name in controls}
+        return [-1 if at is None else at + i
+                for name, at in places.items() for i in range(controls[name].size)]  # fmt: skip
 
     def _bounds(self, program: Program) -> str:
         """The tables of the bounds that are limits, as initializers."""
@@ -154,3 +156,65 @@ class LimitsInC:
                         of = -1 if begin is None else begin + size + entry
                         found.add((place, at + entry, scale, of))
         return sorted(found)
+
+
+_SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c", "_static.c"
+"""What the export of the problem itself has too."""
+
+
+@dataclass(frozen=True)
+class Softened:
+    """The softened problem of a controller.
+
+    Attributes:
+        solver, program: of it, with the numbers of the export.
+        amounts: its unknowns that are violations, with the names of limits.
+        before: names of limits that were soft in the problem itself.
+    """
+
+    solver: Any
+    program: Program
+    amounts: Sequence[tuple[str, Block]]
+    before: Set[str]
+
+    def write(
+        self, folder: Path, name: str, *, loops: bool | None, cold: bool
+    ) -> tuple[Export, list[str]]:
+        """Write its solver into the folder of an export; return it and the files' names."""
+        with tempfile.TemporaryDirectory() as apart:
+            written: Export = self.solver.export(
+                apart, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
+            )
+            own = [
+                file for file in written.files
+                if not (file.startswith(_SHARED[:-1]) or file.endswith(_SHARED[-1]))
+            ]  # fmt: skip
+            for file in own:
+                shutil.copyfile(Path(apart) / file, folder / file)
+        return written, own
+
+    def words(self, name: str, program: Program) -> dict[str, Any]:
+        """What the templates ask for; the program is that of the problem itself."""
+        own = self.program
+        if program.p.size != own.p.size:
+            raise AssertionError("the softened problem has other parameters")
+        x = common(program.variables, own.variables)
+        g = common(program.constraints, own.constraints)
+        of, blocks = zip(*self.amounts, strict=True)
+        sizes = [block.where.size for block in blocks]
+        names = quantities([(label, 1, "", "") for label in dict.fromkeys(of)], "limit")
+        at = {quantity.name: quantity.at for quantity in names}
+        return {
+            "common_x": x.shape[1], "hard_x": table(x[0]), "soft_x": table(x[1]),
+            "common_g": g.shape[1], "hard_g": table(g[0]), "soft_g": table(g[1]),
+            "soft_after_x": table(after(own.variables, own.n)),
+            "soft_after_g": table(after(own.constraints, own.m)),
+            "violation_places": enumeration(names, f"{name.upper()}_VIOLATED"),
+            "violations": len(names), "violated_names": [q.name for q in names],
+            "first_violated": names[0].word.upper(),
+            "was_soft": table(quantity.name in self.before for quantity in names),
+            "amounts": sum(sizes),
+            "amount_x": table(np.concatenate([b.where for b in blocks])),
+            "amount_scale": table(np.concatenate([b.scale.ravel(order="F") for b in blocks])),
+            "amount_of": table(np.repeat([at[label] for label in of], sizes)),
+        }  # fmt: skip

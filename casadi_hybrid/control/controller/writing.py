@@ -15,6 +15,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.controller.names import (
     LimitsInC,
     Quantity,
+    Softened,
     after,
     by_word,
     enumeration,
@@ -23,18 +24,14 @@ from casadi_hybrid.control.controller.names import (
     table,
     total,
 )
-from casadi_hybrid.control.controller.softened import (
-    Ahead,
-    Softened,
-    words_of_following,
-    write_function,
-)
+from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.checking import outside
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
+from casadi_hybrid.engine.export.functions import named, text_of_functions
 from casadi_hybrid.engine.export.tables import listing, number, structure
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -49,10 +46,10 @@ class Law:
         parts: by the prefix of each part of the program the parameters that are its own.
         limits: by name.
         default, words: the controls where there is no plan, and the same in words.
-        applied: the controls before the first step.
         tolerance: the largest violation of a plan that is used, in scaled units.
         shifted: whether a step is an interval after the one before.
-        softened, ahead: the softened problem and the prediction over a delay, where there are any.
+        softened: the softened problem, where there is one.
+        ahead, delay: (x, sent, p, t) → x so many seconds later; see :meth:`Delay.by_intervals`.
         deadline: seconds for a step, where there is a clock.
     """
 
@@ -62,17 +59,23 @@ class Law:
     limits: Limits
     default: Array
     words: str
-    applied: Array
     tolerance: float
     shifted: bool
     softened: Softened | None = None
-    ahead: Ahead | None = None
+    ahead: ca.Function | None = None
+    delay: float = 0.0
     deadline: float = np.inf
 
     @property
     def first(self) -> str:
         """The prefix of the part that counts where one does."""
         return next(iter(self.parts))
+
+    @property
+    def functions(self) -> dict[str, ca.Function]:
+        """What is written beside the solvers, by the word of the templates."""
+        follow = self.program.following and self.program.following.function
+        return {label: f for label, f in (("ahead", self.ahead), ("follow", follow)) if f}
 
 
 def export_law(
@@ -106,10 +109,10 @@ def export_law(
     if law.softened is not None:
         relaxed, more = law.softened.write(at, name, loops=loops, cold=cold)
         files += more
-    if law.ahead is not None:
-        files.append(law.ahead.write(at, name))
-    if law.program.following is not None:
-        files.append(write_function(law.program.following.function, at, f"{name}_follow"))
+    for label, function in law.functions.items():
+        files.append(f"{name}_{label}.c")
+        text = text_of_functions([named(function, f"{name}_{label}")], f"{name}_{label}")
+        (at / files[-1]).write_text(text, encoding="utf-8")
     words = _words(law, written, relaxed)
     rows = _memory(law, written, relaxed, words)
     words["memory_table"] = listing([(what, str(size)) for what, size in rows])
@@ -128,7 +131,7 @@ def export_law(
 def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     """What the templates ask for."""
     ocp, program, upper = law.ocp, law.program, written.name.upper()
-    states, controls = ocp.model.signals["state"], ocp.model.signals["control"]
+    controls = ocp.model.signals["control"]
     inputs = _inputs(law)
     outputs = quantities(
         [(name, s.size, s.unit, "control") for name, s in controls.items()], "control"
@@ -137,17 +140,10 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     place = {quantity.name: quantity for quantity in inputs}
     many = total(outputs)
     N = ocp.intervals if law.shifted else 1
-    starts = [
-        (block.where[i], place[name].at + i, block.scale.ravel(order="F")[i])
-        for prefix in law.parts
-        for name, signal in states.items()
-        for block in [program.variables[prefix + name]]
-        for i in range(signal.size)
-    ]
+    begun = [(program.variables[prefix + name], place[name])
+             for prefix in law.parts for name in ocp.model.signals["state"]]  # fmt: skip
     blocks = [program.variables[law.first + name] for name in controls]
-    scales = np.concatenate([block.scale[:, 0] for block in blocks])
-    by_interval = [block.where.reshape(block.shape, order="F") for block in blocks]
-    control_x = np.concatenate([np.concatenate([w[:, k] for w in by_interval]) for k in range(N)])
+    by_interval = [block.where.reshape(block.shape, order="F")[:, :N] for block in blocks]
     shown = list(program.variables.items())
     readable = quantities([(name, b.where.size, "", "") for name, b in shown], "variable")
     values = np.zeros(total(inputs))
@@ -160,12 +156,14 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     soft_words = law.softened.words(written.name, program) if law.softened else {}
     # For each unknown that a measured state begins which violation is that of its limits.
     violation = {label: k for k, label in enumerate(soft_words.get("violated_names", ()))}
-    measured = [q.name for q in inputs for _ in range(q.count)]
-    exceeded = [violation.get(measured[of], -1) for _, of, _ in starts]
+    exceeded = [violation.get(q.name, -1) for _, q in begun for _ in range(q.count)]
     words: dict[str, Any] = {
         "NAME": written.name, "UPPER": upper, "softened": relaxed is not None,
-        "hard": relaxed is None, "delay": False, "warm_only": written.cold is None,
-        "state_count": len(starts) // len(law.parts),
+        "first_violated": "", "hard": relaxed is None, "warm_only": written.cold is None,
+        "delay": law.ahead is not None, "delay_seconds": repr(law.delay),
+        "sent": law.ahead.size2_in(1) if law.ahead else 0, "follows": program.following is not None,
+        "followed": program.following.function.numel_out(0) if program.following else 0,
+        "state_count": ocp.model.size("state"), "starts": len(exceeded),
         "time_from": f"v[{place['time'].at}]" if "time" in place else "0.0",
         "period": (
             f"Call a step once an interval, every {ocp.length * float(ocp.fractions[1]):g} of the "
@@ -179,7 +177,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "lengths": "\n".join(
             f"#define {upper}_LENGTH_{q.word.upper()} {q.count}" for q in readable
         ),
-        "plan_places": N * many, "intervals": N, "starts": len(starts),
+        "plan_places": N * many, "intervals": N,
         "clock": written.cold is not None, "default_words": law.words,
         "stop_said": (
             f", `{written.name}_stop_word(controller.out.stop)` why" if written.cold else ""
@@ -187,10 +185,12 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "max_time": number(law.deadline), "timed": "time" in place,
         "time_at": place["time"].at if "time" in place else -1,
         "from": table(places if places.size else [-1]),
-        "start_x": table([s[0] for s in starts]), "start_of": table([s[1] for s in starts]),
-        "start_scale": table([s[2] for s in starts]),
+        "start_x": table(np.concatenate([b.where[: q.count] for b, q in begun])),
+        "start_of": table(np.concatenate([q.at + np.arange(q.count) for _, q in begun])),
+        "start_scale": table(np.concatenate([b.scale[:, 0] for b, _ in begun])),
         "start_violated": table(exceeded),
-        "control_x": table(control_x), "control_scale": table(scales),
+        "control_x": table(np.vstack(by_interval).ravel(order="F")),
+        "control_scale": table(np.concatenate([block.scale[:, 0] for block in blocks])),
         **{f"control_{side}": table(limits.of_controls(controls, side))
            for side in ("lower", "upper")},
         "default": table(law.default), "after_x": table(later[0]),
@@ -198,8 +198,8 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "read_begin": table(np.cumsum([0, *(q.count for q in readable)])),
         "read_places": program.n, "read_x": table(np.concatenate([b.where for _, b in shown])),
         "read_scale": table(np.concatenate([b.scale.ravel(order="F") for _, b in shown])),
-        "written": structure(by_word(inputs, values)), "applied": table(law.applied),
-        "tolerance": number(law.tolerance),
+        "written": structure(by_word(inputs, values)), "tolerance": number(law.tolerance),
+        "applied": table(first_guess(ocp.model, "control")),
         "first_input": inputs[0].word, "first_unit": inputs[0].unit or "its unit",
         "first_output": outputs[0].word, "first_output_unit": outputs[0].unit or "its unit",
         "table": listing([
@@ -211,11 +211,10 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     }  # fmt: skip
     own = law.softened.program if law.softened else None
     words |= limits.words(written.name, program, own) | soft_words
-    words |= words_of_following(program.following)
-    if law.ahead is not None:
-        words |= law.ahead.words(program, law.first)
+    for label, f in law.functions.items():  # with the places that it works in
+        words |= {f"{label}_{kind}": max(1, getattr(f, f"sz_{kind}")())
+                  for kind in ("arg", "res", "iw", "w")}  # fmt: skip
     words["first_limit"] = limits.members[0].word if limits.members else ""
-    words["first_violated"] = next(iter(soft_words.get("violated_words", [""])))
     return words
 
 
@@ -232,7 +231,8 @@ def _memory(
         numbers += words["violations"] + 1
         integers += 2
     if law.ahead is not None:
-        memories.append(law.ahead.bytes)
+        places = sum(words[f"ahead_{kind}"] for kind in ("arg", "res", "w"))
+        memories.append(8 * (places + (words["ahead_iw"] + 1) // 2))
         numbers += words["sent"] * words["outputs"]
     rows.insert(0, ("memory of a solve", max(memories)))
     rows.append(("plan, limits, controls", 8 * (numbers + 1) + 8 * ((integers + 1) // 2)))

@@ -1,8 +1,7 @@
 """Estimation of states and parameters over a moving horizon, or by a filter."""
 
 from casadi_hybrid.basics.calls import check_classes
-from casadi_hybrid.control.estimation.ekf import EKF
-from casadi_hybrid.control.estimation.estimator import Record, Unknown
+from casadi_hybrid.control.estimation.estimator import EKF, Record, Unknown
 from casadi_hybrid.control.estimation.mhe import MHE
 
 __all__ = ["EKF", "MHE", "Record", "Unknown"]

@@ -1,7 +1,8 @@
-"""What all estimators have in common: what they are given, and the record of their steps."""
+"""What all estimators have in common, with the record of their steps; the filter as one."""
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
@@ -11,9 +12,14 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
-from casadi_hybrid.control.estimation.arrival import Filter, linear_sensors, linear_step
-from casadi_hybrid.control.loop.noise import covariance
-from casadi_hybrid.control.loop.plant import Sensors, first_guess
+from casadi_hybrid.control.estimation.arrival import (
+    Filter,
+    Gaussian,
+    Place,
+    linear_sensors,
+    linear_step,
+)
+from casadi_hybrid.control.loop.plant import Sensors, covariance, first_guess
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, by_name, column, known, moment, number, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, step_of
@@ -70,6 +76,7 @@ class Estimator:
 
     Attributes:
         model, period, sensors: of the plant.
+        scheme, unknowns: the step of the model, and the free parameters by name.
         record, records: of the last step, of all since the start. A loop that runs for days deletes
             them, but for the last: ``del mhe.records[:-1]``.
     """
@@ -93,7 +100,7 @@ class Estimator:
                 raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
-        self._unknowns = _unknowns(model, free)
+        self.unknowns = _unknowns(model, free)
         # Covariances of ξ: the states, below them the free parameters.
         self._prior, drift = (
             np.diag(np.append(np.zeros(n), self._stacked(key) ** 2)) for key in ("std", "drift")
@@ -102,11 +109,11 @@ class Estimator:
         self._process = drift[:n, :n] = covariance(process, states, "process")
         self._start, rest = first_guess(model, "state"), first_guess(model, "control")
         self._u0 = rest if u0 is None else np.asarray(model.vector("control", u0, "u0"))
-        self._step = step_of(model, step, RungeKutta())
+        self.scheme = step_of(model, step, RungeKutta())
         places = model.places("parameter")
-        at = [i for name in self._unknowns for i in range(places[name].start, places[name].stop)]
-        move, see = linear_step(model, self._step, self.period), linear_sensors(model, self.sensors)
-        self._filter = Filter(at, self._noise, drift, move, see)
+        at = [i for name in self.unknowns for i in range(places[name].start, places[name].stop)]
+        move = linear_step(model, self.scheme, self.period)
+        self._filter = Filter(at, self._noise, drift, move, linear_sensors(model, self.sensors))
         self.reset(x0)
 
     def __repr__(self) -> str:
@@ -115,7 +122,7 @@ class Estimator:
         said += [f"window {self.N}"] if hasattr(self, "N") else []
         said.append("noise " + ", ".join(f"{std:.3g}" for std in np.sqrt(np.diag(self._noise))))
         said += [f"free {name} (std {number(unknown.std)}, drift {number(unknown.drift)})"
-                 for name, unknown in self._unknowns.items()]  # fmt: skip
+                 for name, unknown in self.unknowns.items()]  # fmt: skip
         return f"<{kind} of {self.model.name!r}: {', '.join(said)}>"
 
     def reset(self, x0: Any = None) -> None:
@@ -163,13 +170,13 @@ class Estimator:
     @property
     def parameters(self) -> dict[str, Any]:
         """The free parameters by name, as estimated: numbers, or columns."""
-        places = places_of({name: unknown.std.size for name, unknown in self._unknowns.items()})
+        places = places_of({name: unknown.std.size for name, unknown in self.unknowns.items()})
         free = self._mean[self.model.size("state") :].copy()
         return {name: number(free[where]) for name, where in places.items()}
 
     def _stacked(self, key: str) -> Array:
         """An attribute of all unknowns, one below the other."""
-        return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self._unknowns.values())])
+        return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self.unknowns.values())])
 
     def _now(self, time: float | None) -> float:
         """The time of a step."""
@@ -208,3 +215,82 @@ def _unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknow
             )
         found[name] = Unknown(**columns)
     return {name: found[name] for name in model.signals["parameter"] if name in found}
+
+
+class EKF(Estimator):
+    """The extended Kalman filter of states and free parameters: no window, no limits.
+
+    A step predicts, then takes the measurement, by the formulas of
+    :mod:`casadi_hybrid.control.estimation.arrival`, linearized at the mean; a measurement that was
+    lost leaves the prediction. It takes the arguments of :class:`MHE` and can stand in for it in
+    :func:`simulate`: nearly as good where no limit matters and a period is nearly linear, cheaper.
+
+    Args:
+        model: of the plant, its parameters as the estimator believes them; without algebraic
+            states, and references as numbers or functions of time.
+        period: between steps.
+        noise, prior, process, outputs, x0, u0, step: as of :class:`MHE`.
+        free: as there; of ``lower`` and ``upper`` no notice is taken.
+
+    Raises:
+        InputError: for arguments that do not fit, by name.
+
+    Attributes:
+        record, records: of the last step, of all since the start.
+
+    Source: A. H. Jazwinski, "Stochastic processes and filtering theory", Academic Press (1970).
+
+    Example:
+        >>> from casadi_hybrid.control import Model
+        >>> model = Model("drift")
+        >>> x = model.state("position")
+        >>> model.rates(position=0)
+        >>> ekf = EKF(model, 1.0, noise=1.0, prior=1.0)
+        >>> [round(float(ekf.step([y], [])[0]), 6) for y in (1.0, 1.0, 1.0)]
+        [0.5, 0.666667, 0.75]
+    """
+
+    _of_daes = False
+
+    def reset(self, x0: Any = None) -> None:
+        """Forget all measurements; the next step is the first. See :meth:`Estimator.reset`."""
+        super().reset(x0)
+        self._last = Gaussian(self._mean, self._prior)
+        self._before = self._u0
+
+    @property
+    def covariance(self) -> Array:
+        """Of the states and, below them, the free parameters now."""
+        return self._last.covariance.copy()
+
+    def step(self, y: Any, u: Any = None, time: float | None = None) -> Array:
+        """Take a measurement, and return the estimate of the state now.
+
+        Args:
+            y, u, time: as of :meth:`MHE.step`, where there is no delay.
+
+        Raises:
+            InputError: for numbers that do not fit; the estimator stays as it was.
+        """
+        began = clock.perf_counter()
+        seen = self.sensors.column(y)
+        control = self._before if u is None else np.asarray(self.model.vector("control", u, "u"))
+        at, now = self._now(time), self._last
+        if self.records:
+            before = self._place(now.mean, control, self.records[-1].time, seen)
+            now = self._filter.moved(before, now)
+        now = self._filter.measured(self._place(now.mean, control, at, seen), now)
+        self._last, self._mean, self._before = now, now.mean, control
+        success = bool(np.isfinite(now.mean).all())
+        self.records.append(Record(
+            at, success, "filtered" if success else "not finite", 0, clock.perf_counter() - began,
+            int(np.isfinite(seen).sum()), {}, self.parameters,
+        ))  # fmt: skip
+        return self.estimate
+
+    def _place(self, xi: Array, control: Array, time: float, seen: Array) -> Place:
+        """Return a point at which the filter linearizes."""
+        n = self.model.size("state")
+        p = self.model.numbers(self.model.values, time)
+        p[self._filter.free] = xi[n:]
+        return Place(xi[:n], np.zeros(0), p, control, control, time, seen)

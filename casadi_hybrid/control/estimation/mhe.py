@@ -14,7 +14,7 @@ from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.estimation.arrival import Gaussian
 from casadi_hybrid.control.estimation.estimator import Estimator, Record
 from casadi_hybrid.control.estimation.window import FACTOR, MEAN, Memory, window_problem
-from casadi_hybrid.control.loop.noise import factor
+from casadi_hybrid.control.loop.plant import factor
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name
@@ -97,10 +97,8 @@ class MHE(Estimator):
         super().__init__(model, period, noise=noise, prior=prior, process=process,
                          outputs=outputs, x0=x0, u0=u0, free=free, step=step)  # fmt: skip
         self._scale = np.append(model.limits("state", "scale"), self._stacked("scale"))
-        self.ocp = window_problem(
-            model, self.sensors, self._step, self.period, self.N, factor(self._process),
-            self._unknowns, by_name(solver, "solver"),
-        )  # fmt: skip
+        options = by_name(solver, "solver")
+        self.ocp = window_problem(self, self.N, factor(self._process), options)
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first. See :meth:`Estimator.reset`."""
@@ -114,7 +112,7 @@ class MHE(Estimator):
     def takes(self) -> set[str]:
         """Parameters of the model that are not estimated, which :func:`simulate` hands on."""
         own = self.model.signals["parameter"].items()
-        return {name for name, signal in own if not signal.varying and name not in self._unknowns}
+        return {name for name, signal in own if not signal.varying and name not in self.unknowns}
 
     @property
     def covariance(self) -> Array:
@@ -154,7 +152,8 @@ class MHE(Estimator):
         seen = self.sensors.column(y)
         control = None if u is None else np.asarray(self.model.vector("control", u, "u"))
         now = self._now(time)
-        given = self._left() if memory.full else self._given
+        leaves = memory.steps > self.N  # a measurement behind
+        given = self._left() if leaves else self._given
         memory.advance(control, now)
         memory.note(seen, self.delay)
         program, multipliers = self._program(memory, given, parameters)

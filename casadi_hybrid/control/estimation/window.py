@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.estimation.arrival import Place
-from casadi_hybrid.control.loop.plant import Sensors
+from casadi_hybrid.control.estimation.estimator import Estimator
 from casadi_hybrid.control.methods import MultipleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
@@ -49,11 +49,6 @@ class Memory:
         """Number of intervals that lie after the first step."""
         return min(max(self.steps - 1, 0), self.N)
 
-    @property
-    def full(self) -> bool:
-        """Whether the next shift leaves a measurement behind."""
-        return self.steps > self.N
-
     def advance(self, u: Array | None, time: float) -> None:
         """Move on by one period, over which the control was u; None for the one before."""
         if self.steps:
@@ -89,7 +84,7 @@ class Memory:
 
     def keep(self, ocp: OptimalControl, x: Array, p: Array) -> None:
         """Read the trajectories of a point of the window's program."""
-        X, Z, _, _, P, T, *_ = (part.full() for part in ocp.laid.trajectories(x, p))
+        X, Z, _, _, P, T, *_ = (part.full() for part in ocp.laid[""].trajectories(x, p))
         self._read = (X, Z, P, T.ravel())
 
     def place(self, j: int, model: Model) -> Place:
@@ -126,30 +121,22 @@ class Disturbed:
         return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
 
 
-def window_problem(
-    model: Model,
-    sensors: Sensors,
-    step: Any,
-    period: float,
-    intervals: int,
-    root: Array,
-    free: dict[str, Any],
-    solver: dict[str, Any],
-) -> OptimalControl:
-    """Return the problem of a window; see :class:`MHE` for its cost.
+def window_problem(of: Estimator, intervals: int, root: Array, solver: Any) -> OptimalControl:
+    """Return the problem of an estimator's window; see :class:`MHE` for its cost.
 
     Its controls are the disturbances. Each control of the model is a reference with the value just
     before a grid point, which is what a sensor there sees, and another with the value after it.
     """
+    model, sensors, free = of.model, of.sensors, of.unknowns
     window = model.given_controls()  # the step is Disturbed's; its rates are not used
     for name, s in model.signals["control"].items():
         window.reference(name + HELD, 0.0, s.size, unit=s.unit)
     window.reference(ACTIVE, 1.0)
     if root.shape[1]:
         window.control(DISTURBANCE, root.shape[1])
-    disturbed: Any = Disturbed(model, step, root, step.graphs)
+    disturbed: Any = Disturbed(model, of.scheme, root, of.scheme.graphs)
     ocp = OptimalControl(
-        window, duration=intervals * period, intervals=intervals, solver=solver,
+        window, duration=intervals * of.period, intervals=intervals, solver=solver,
         method=MultipleShooting(disturbed), name=f"window of {model.name}",
     )  # fmt: skip
     for name, unknown in free.items():

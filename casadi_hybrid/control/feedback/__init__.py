@@ -21,8 +21,15 @@ What the sensor's noise, of a standard deviation of 0.2 K, will do to the temper
 """
 
 from casadi_hybrid.basics.calls import check_classes
-from casadi_hybrid.control.feedback.closed_loop import ClosedLoop, FeedbackLaw, Prediction, predict
-from casadi_hybrid.control.feedback.controller import FeedbackController, Measured, measure
+from casadi_hybrid.control.feedback.closed_loop import (
+    ClosedLoop,
+    FeedbackController,
+    FeedbackLaw,
+    Measured,
+    Prediction,
+    measure,
+    predict,
+)
 from casadi_hybrid.control.feedback.design import FeedbackDesign, design
 from casadi_hybrid.control.feedback.hybrid import HybridFeedback, HybridState
 

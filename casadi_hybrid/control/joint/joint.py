@@ -11,11 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.horizon import Horizon
-from casadi_hybrid.control.laying import Laid, lay_out
-from casadi_hybrid.control.ocp import OptimalControl, ended, solved, solver_of
+from casadi_hybrid.control.ocp import OptimalControl, Posed, ended, solved
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import storing
 from casadi_hybrid.control.reading.judging import stated
@@ -111,13 +108,16 @@ class JointSolution(Ended):
         }
 
 
-class Joint:
+class Joint(Posed):
     """Parts with names in one program. Phases and scenarios say how they are laid out.
 
     Args:
         parts: optimal control problems by name.
         name: for messages.
         solver: options of :func:`casadi_hybrid.nlpsol`.
+
+    Attributes:
+        model: of the first part.
     """
 
     in_turn: ClassVar[bool] = False
@@ -134,33 +134,11 @@ class Joint:
             if not isinstance(part, OptimalControl):
                 raise InputError(f"{label!r} must be an OptimalControl, got {type(part).__name__}")
         self.parts = dict(parts)
+        self.prefixed: dict[str, OptimalControl] = {f"{label}/": parts[label] for label in parts}
+        self.own = {prefix: {} for prefix in self.prefixed}
+        self.model = next(iter(parts.values())).model
         self.name = name
         self.options = by_name(solver, "solver")
-
-    @property
-    def prefixed(self) -> dict[str, OptimalControl]:
-        """The parts by the prefix of their names in the program."""
-        return {f"{label}/": part for label, part in self.parts.items()}
-
-    @property
-    def model(self) -> Any:
-        """The model of the first part."""
-        return next(iter(self.parts.values())).model
-
-    @cached_property
-    def laid(self) -> dict[str, Laid]:
-        """The program and the functions that read parts by prefix, made at the first use."""
-        return lay_out(self.name, self.prefixed, self._lay)
-
-    @property
-    def program(self) -> Program:
-        """The nonlinear program, with the numbers given so far."""
-        return next(iter(self.laid.values())).program
-
-    @cached_property
-    def solver(self) -> Any:
-        """The solver of the program, made at the first use."""
-        return solver_of(self.program, self.options, self.prefixed)
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -202,9 +180,8 @@ class Joint:
         for label, part in self.parts.items():
             refuse_guessed(part, x0 if self._begins(label) else None)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        known = {}
-        if isinstance(guess, JointSolution):
-            known = {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
+        warm = isinstance(guess, JointSolution)
+        known = {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g} if warm else {}
         return self.solution(program, *solved(self.solver, program, known))
 
     def to_verify(self, answer: Any) -> Any:
@@ -230,7 +207,7 @@ class Joint:
         reached: dict[str, dict[str, Any]] = {}
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
-                if name not in self._fixed(label) and (
+                if name not in self.own[f"{label}/"] and (
                     name[:8] != "initial " or self._begins(label)
                 ):
                     reached.setdefault(name, {})[label] = block.where
@@ -240,27 +217,14 @@ class Joint:
             for label in self.parts
         }  # fmt: skip
 
-    def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
-        """Add the parts to a program; return their horizons and costs by prefix."""
-        raise NotImplementedError
-
     def _begins(self, label: str) -> bool:
         """Whether ``x0`` is the part's."""
         return not self.in_turn or label == next(iter(self.parts))
 
-    def _fixed(self, label: str) -> Mapping[str, Any]:
-        """Values of the part's parameters that it brings along."""
-        return {}
-
-    @property
-    def stated(self) -> set[str]:
-        """Parameters that every part brings along."""
-        return set.intersection(*(set(self._fixed(label)) for label in self.parts))
-
     def parameters_of(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the numbers of a part, its own among them, of those given to all."""
         own, freed = self.parts[label].given, self.parts[label].freed
-        values = dict(self._fixed(label))
+        values = dict(self.own[f"{label}/"])
         everyones = {name for part in self.parts.values() for name in part.given}
         for name, value in given.items():
             if name in self.parts:

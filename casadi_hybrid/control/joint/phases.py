@@ -9,8 +9,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.assembly import Assembly
-from casadi_hybrid.control.horizon import Horizon
+from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.joint.joint import Joint
 from casadi_hybrid.control.laying import lay_phase
 from casadi_hybrid.control.ocp import OptimalControl

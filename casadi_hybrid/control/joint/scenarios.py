@@ -22,8 +22,7 @@ import numpy as np
 
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.assembly import Assembly
-from casadi_hybrid.control.horizon import Horizon
+from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.joint.joint import Joint
 from casadi_hybrid.control.laying import lay_phase
 from casadi_hybrid.control.ocp import OptimalControl
@@ -80,12 +79,10 @@ class Scenarios(Joint):
         if not isinstance(shared, int | np.integer) or not 1 <= shared <= ocp.intervals:
             raise InputError(f"shared must be an integer from 1 to {ocp.intervals}, got {shared!r}")
         self.scenarios = given
+        self.own = {f"{label}/": given[label] for label in given}
         self.weights = dict(zip(self.parts, (shares / shares.sum()).tolist(), strict=True))
         self.shared = int(shared)
         self.ocp = self.nominal = ocp
-
-    def _fixed(self, label: str) -> Mapping[str, Any]:
-        return self.scenarios[label]
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         laid = {

@@ -1,4 +1,4 @@
-"""A plant: a model that moves by one sampling period, and its sensors."""
+"""A plant: a model that moves by one sampling period, its sensors and their noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
-from casadi_hybrid.control.loop.table import Places
+from casadi_hybrid.control.feedback.geometry import covariance as matrix
+from casadi_hybrid.control.loop.table import Places, size_of
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, by_name, column, known, numbers, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, plain_step, step_of
@@ -20,7 +21,7 @@ class Sensors:
     """The measured quantities of a model, one below the other.
 
     Attributes:
-        names, places: of what is measured: states (all by default), algebraic states or outputs.
+        places: of what is measured: states (all by default), algebraic states or outputs.
         function: (x, z, u, p, t) → the column.
     """
 
@@ -30,14 +31,13 @@ class Sensors:
         if isinstance(outputs, str):
             raise InputError(f"outputs must be a list of names, got the text {outputs!r}")
         self.model = model
-        self.names = tuple(model.signals["state"] if outputs is None else outputs)
-        if not self.names:
-            raise InputError("outputs is empty; name at least one quantity that is measured")
         values: dict[str, Any] = {}
-        for name in self.names:
+        for name in model.signals["state"] if outputs is None else outputs:
             if name in values:
                 raise InputError(f"outputs names {name!r} twice")
             values[name] = ca.vec(ca.SX(model.symbol(name)))
+        if not values:
+            raise InputError("outputs is empty; name at least one quantity that is measured")
         self.places: Places = places_of({name: value.numel() for name, value in values.items()})
         column = ca.vertcat(*values.values())
         self.size = int(column.numel())
@@ -191,3 +191,42 @@ def first_guess(model: Model, kind: str) -> Array:
             value = value[..., :1]
         parts.append(column(value, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)
+
+
+def covariance(value: Any, places: Places, what: str) -> Array:
+    """Return a covariance matrix.
+
+    The value is a standard deviation for all entries, one an entry, a dictionary of them by name
+    (names left out have none), or a covariance matrix; None is no noise.
+    """
+    size = size_of(places)
+    if np.ndim(value) > 1:
+        return matrix(value, size, what)
+    deviations = np.zeros(size)
+    if isinstance(value, Mapping):
+        for name, number in value.items():
+            where = known(name, places, f"entry of {what}")
+            deviations[where] = column(number, where.stop - where.start, f"{what}[{name!r}]")
+    elif value is not None:
+        deviations = column(value, size, what)
+    if not (np.isfinite(deviations) & (deviations >= 0.0)).all():
+        raise InputError(f"{what} must be standard deviations, finite and not negative")
+    return np.diag(deviations**2)
+
+
+def factor(matrix: Array) -> Array:
+    """Return G with G Gᵀ = the covariance, and no column for a direction without noise.
+
+    A diagonal covariance keeps the order of its entries.
+    """
+    if not np.any(matrix - np.diag(np.diag(matrix))):
+        noisy = np.flatnonzero(np.diag(matrix) > 0.0)
+        return np.asarray(np.sqrt(matrix)[:, noisy])
+    values, vectors = np.linalg.eigh(matrix)
+    noisy = np.flatnonzero(values > 1e-14 * values.max(initial=0.0))
+    return np.asarray(vectors[:, noisy] * np.sqrt(values[noisy]))
+
+
+def draw(rng: np.random.Generator, root: Array) -> Array:
+    """Return a normal sample with the covariance root rootᵀ."""
+    return np.asarray(root @ rng.standard_normal(root.shape[1]))

@@ -20,7 +20,7 @@ from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Places, Table, size_of
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.predictive.paths import judged
+from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK, LAST_PLAN, judged
 from casadi_hybrid.control.reading.measures import Limits
 from casadi_hybrid.control.signals import Array, Signal, column, expression, known, pair_of, places
 
@@ -114,7 +114,7 @@ def check_links(wiring: Wiring, controller: Any, estimator: Any) -> None:
     own, its = wiring.period, getattr(estimator, "period", wiring.period)
     if found and abs(its - own) > 1e-6 * own:
         raise InputError(f"the plant's period is {own:g}, the estimator's {its:g}; make them equal")
-    taken = [*getattr(getattr(estimator, "sensors", None), "names", ())] if found else []
+    taken = [*getattr(getattr(estimator, "sensors", None), "places", ())] if found else []
     seen = [*wiring.measured] if wiring.model else []
     last = ("plant measures", seen, f"give the plant outputs={wanted}, or add an estimator")
     if estimator is not None:
@@ -146,10 +146,6 @@ def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
             raise InputError(f"cost {name!r} must be a scalar, it has {function.numel_out(0)}")
         found[name] = partial(plant.evaluate, function)
     return found
-
-
-WITHOUT_PLAN = ("last plan", "fallback", "default")
-"""What a predictive controller calls a step whose solver found no plan to act on."""
 
 
 class Recorder:
@@ -199,7 +195,7 @@ class Recorder:
         found |= {name: slice(n + where.start, n + where.stop) for name, where in free.items()}
         first = applied[0] if wiring.u0 is None else wiring.u0
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
-        named = wiring.model is not None
+        named, without_plan = wiring.model is not None, (LAST_PLAN, FALLBACK, DEFAULT)
         paths, constraints, changed, unchecked = judged(rows["answer"], states, held, named=named)
         asked = filter(None, (getattr(answer, "asked", None) for answer in rows["answer"]))
         models = wiring.model, *(problem.model for problem, *_ in asked)
@@ -229,7 +225,7 @@ class Recorder:
                     {**self.free, **self.limits, **constraints}.items()},
             unchecked=tuple(dict.fromkeys([*unseen, *unchecked])),
             status=tuple(map(_status, rows["answer"])),
-            success=np.array([bool(getattr(answer, "success", _status(answer) not in WITHOUT_PLAN))
+            success=np.array([bool(getattr(answer, "success", _status(answer) not in without_plan))
                               for answer in rows["answer"]]) & rows["estimated"],
             seconds=np.array(rows["seconds"]),
             steps=tuple(rows["answer"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,10 @@ from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, wors
 from casadi_hybrid.control.reading.storing import packed, unpacked
 from casadi_hybrid.control.signals import Array, ByName
 
-FORMAT = "casadi_hybrid run 3"
+FORMAT = "casadi_hybrid run 4"
 TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints",
           "parameters")  # fmt: skip
 UNSOLVED = "the estimator did not solve its window, or the controller gave no reason"
-WORDS = ("status", "stopped", "time_unit", "unchecked", "deadline")
 
 
 @dataclass(frozen=True)
@@ -209,23 +208,13 @@ class Run(ByName):
 
     def save(self, path: str | Path) -> Path:
         """Write a file of NumPy's format ``.npz`` without :attr:`steps`; return its path."""
-        head: dict[str, Any] = {
-            "format": FORMAT,
-            "tables": {
-                name: {key: [w.start, w.stop] for key, w in getattr(self, name).places.items()}
-                for name in TABLES
-            },
-            "costs": list(self.costs),
-            "limits": {name: [*(part.tolist() for part in limit[:3]), limit.unit]
-                       for name, limit in self.limits.items()},
-            **{name: getattr(self, name) for name in WORDS},
-        }  # fmt: skip
-        arrays = {"success": self.success, "seconds": self.seconds}
+        held = {part.name: getattr(self, part.name) for part in fields(self)}
+        del held["steps"]
         for name in TABLES:
-            table = getattr(self, name)
-            arrays |= {f"{name} values": table.values, f"{name} times": table.times}
-        arrays |= {f"cost {i}": values for i, values in enumerate(self.costs.values())}
-        return packed(path, "head", head, arrays)
+            table = held[name]
+            places = {key: [at.start, at.stop] for key, at in table.places.items()}
+            held[name] = places, table.values, table.times
+        return packed(path, "head", held | {"format": FORMAT})
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
@@ -234,21 +223,16 @@ class Run(ByName):
         Raises:
             InputError: where the file is no such file.
         """
-        head, arrays = unpacked(path, "head", "run")
+        held = unpacked(path, "head", "run")
         try:
-            if head["format"] != FORMAT:
-                raise InputError(f"{path} has the format {head['format']!r}, not {FORMAT!r}")
-            parts: dict[str, Any] = {
-                name: Table({key: slice(*place) for key, place in head["tables"][name].items()},
-                            arrays[f"{name} values"], arrays[f"{name} times"])
-                for name in TABLES
-            }  # fmt: skip
-            parts["costs"] = {name: arrays[f"cost {i}"] for i, name in enumerate(head["costs"])}
-            parts["limits"] = {name: Limits._make([*map(np.array, limit[:3]), limit[3]])
-                               for name, limit in head["limits"].items()}  # fmt: skip
-            for name in WORDS:
-                parts[name] = tuple(head[name]) if isinstance(head[name], list) else head[name]
-            return cls(**parts, success=arrays["success"], seconds=arrays["seconds"])
+            if (found := held.pop("format")) != FORMAT:
+                raise InputError(f"{path} has the format {found!r}, not {FORMAT!r}")
+            for name in TABLES:
+                places, *matrix = held[name]
+                held[name] = Table({key: slice(*at) for key, at in places.items()}, *matrix)
+            held["limits"] = {name: Limits(*limit) for name, limit in held["limits"].items()}
+            held |= {name: tuple(held[name]) for name in ("status", "unchecked")}
+            return cls(**held)
         except (KeyError, TypeError) as error:
             raise InputError(f"{path} holds no run: {error}") from None
 

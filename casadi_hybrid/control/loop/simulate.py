@@ -14,8 +14,7 @@ from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, share
 from casadi_hybrid.basics.parallel import Progress
-from casadi_hybrid.control.loop.noise import covariance, draw, factor
-from casadi_hybrid.control.loop.plant import Plant
+from casadi_hybrid.control.loop.plant import Plant, covariance, draw, factor
 from casadi_hybrid.control.loop.record import OfFunction, OfPlant, Recorder, Wiring, check_links
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, by_name

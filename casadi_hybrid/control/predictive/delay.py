@@ -12,14 +12,14 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.control.following import own_parameters
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.plan import SAME
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
 
-_SAME = 1e-9
-"""Part of the delay by which times may differ and still be the same."""
 _FINER, _STEPS = 4, (4, 8, 16, 32, 64)
 """Steps of the prediction for one of the problem's; those tried in C, an interval."""
 _NEAR, _PART = 1e-6, 1e-3
@@ -47,17 +47,14 @@ class Delay:
                 "has to last until its first control acts"
             )
         self._step = step
-        if ocp.model.discrete and abs(self.seconds / step - round(self.seconds / step)) > _SAME:
+        if ocp.model.discrete and abs(self.seconds / step - round(self.seconds / step)) > SAME:
             raise InputError(
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        self._plant, self._finer = None, None
-        if self.seconds:
-            own = getattr(ocp.method, "step", None)
-            if isinstance(own, RungeKutta):
-                self._finer = RungeKutta(_FINER * own.steps)
-            self._plant = Plant(ocp.model, step, step=self._finer)
+        own = getattr(ocp.method, "step", None)
+        self._finer = RungeKutta(_FINER * own.steps) if isinstance(own, RungeKutta) else None
+        self._plant = Plant(ocp.model, step, step=self._finer) if self.seconds else None
         self.reset()
 
     def reset(self) -> None:
@@ -75,24 +72,26 @@ class Delay:
             while len(self._sent) > 1 and self._sent[1][0] <= time:
                 del self._sent[0]  # another one acts already
 
-    def by_intervals(self, u: Array, program: Program) -> tuple[ca.Function, int]:
-        """Return (x, sent, p, t) → x one delay later, for C, and how many columns ``sent`` has.
+    def by_intervals(self, u: Array, program: Program) -> ca.Function:
+        """Return (x, sent, p, t) → x one delay later, for C; p are the program's parameters.
 
-        A control is sent every interval, the oldest first. What has no Runge–Kutta steps of its own
-        takes as many as agree with the integrator, near the program's state and the control u.
+        A control is sent every interval, ``sent`` having the oldest first. What has no Runge–Kutta
+        steps of its own takes as many as agree with the integrator, near the program's state and
+        the control u.
         """
         if (model := self._know(program).model).size("algebraic"):
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
-        f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - _SAME))
-        x, p, t = (ca.MX.sym(name, f.size1_in(k)) for name, k in (("x", 0), ("p", 4), ("t", 5)))
+        f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - SAME))
+        x, p, t = ca.MX.sym("x", f.size1_in(0)), ca.MX.sym("p", program.p.size), ca.MX.sym("t")
         sent, z = ca.MX.sym("sent", f.size1_in(2), count), ca.MX(f.size1_in(1), 1)
+        own = own_parameters(model, program, p)
         after, at, length = x, t, self.seconds - (count - 1) * self._step
         for v in ca.horzsplit(sent):
-            after = f(after, z, v, v, p, at, length)[0]
+            after = f(after, z, v, v, own, at, length)[0]
             at, length = at + length, self._step
-        return ca.Function("ahead", [x, sent, p, t], [after]), count
+        return ca.Function("ahead", [x, sent, p, t], [after])
 
     def _in_c(self, u: Array, program: Program) -> ca.Function:
         """The step of the prediction in C."""
@@ -121,10 +120,9 @@ class Delay:
     def _know(self, program: Program) -> Plant:
         """Return what predicts, with a program's parameters."""
         assert self._plant is not None
-        for name in self._plant.model.signals["parameter"]:
-            if name in program.parameters:
-                values = program.parameters[name].read(program.p)
-                self._plant.parameters[name] = values[:, 0]
+        own = self._plant.model.signals["parameter"].keys() & program.parameters.keys()
+        first = {name: program.parameters[name].read(program.p)[:, 0] for name in own}
+        self._plant.parameters |= first
         return self._plant
 
     def ahead(self, x: Array, time: float, program: Program, courses: Mapping[str, Any]) -> Array:
@@ -135,7 +133,7 @@ class Delay:
         """
         if self._plant is None:
             return x
-        slack, plant = _SAME * self.seconds, self._know(program)
+        slack, plant = SAME * self.seconds, self._know(program)
         model = plant.model
         moving = {name: f for name, f in courses.items() if name in model.signals["parameter"]}
         edges = time + self._step * np.arange(1, self.seconds / self._step)

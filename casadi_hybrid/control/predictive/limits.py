@@ -25,8 +25,6 @@ class Limits:
         self._model, self._prefixes = ocp.model, list(prefixes)
         self.declared = ocp.limitable
         self._changed: dict[str, Sides] = {}
-        self._sides = {kind: (ocp.model.limits(kind, "lower"), ocp.model.limits(kind, "upper"))
-                       for kind in ("state", "control")}  # fmt: skip
 
     def change(self, given: Mapping[str, Any]) -> None:
         """Take pairs by name; see :meth:`MPC.limits`."""
@@ -70,10 +68,8 @@ class Limits:
 
     def of(self, kind: str, program: Program) -> Sides:
         """Return lower and upper of all of a kind as a program has them, one below the other."""
-        if not program.limits:
-            return self._sides[kind]
-        lower, upper = (side.copy() for side in self._sides[kind])
-        for name, where in self._model.places(kind).items():
+        lower, upper = (self._model.limits(kind, side) for side in ("lower", "upper"))
+        for name, where in self._model.places(kind).items() if program.limits else ():
             of = [program.limits.get(f"{prefix}{name}") for prefix in self._prefixes]
             if pairs := [pair for pair in of if pair is not None]:  # of scenarios the tightest
                 lower[where] = np.max([pair[0] for pair in pairs], axis=0)

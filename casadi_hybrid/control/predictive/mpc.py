@@ -12,17 +12,15 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, is_callable, positive
-from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, refuse
-from casadi_hybrid.control.predictive.search import Found, Question
+from casadi_hybrid.control.predictive.search import Answers, Found, Question
 from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Gain, Record, Step, arrays, gain_at, table
 from casadi_hybrid.control.signals import NumberError, by_name, moment
@@ -123,7 +121,6 @@ class MPC:
             is_callable(fallback, "fallback")
         positive(tolerance, "tolerance")
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
-        self.records: list[Record] = []
         self._one = ocp.nominal
         self._spare = Spare(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
@@ -151,7 +148,7 @@ class MPC:
 
         What :meth:`prepare` has found stays.
         """
-        self.records = []
+        self.records: list[Record] = []
         self._plan: Plan | None = None
         self._latest: Plan | None = None
         self._left, self._waited = np.inf, 0
@@ -218,10 +215,8 @@ class MPC:
         if not flaw:
             # From a point that was no plan a few steps a time need not come to one, ever.
             few = self.iterations if self._latest is self._plan else None
-            solves = self._answers.to(
-                replace(question, before=self._latest, until=until, reserve=self._reserve,
-                        iterations=few)
-            )  # fmt: skip
+            question = replace(question, before=self._latest, until=until, reserve=self._reserve)
+            solves = self._answers.to(replace(question, iterations=few))
         solver_done = clock.perf_counter()
         for found in solves:
             self._keep(found)
@@ -316,6 +311,9 @@ class MPC:
                 :meth:`NlpSolver.export`.
             OSError: where the folder cannot be written to.
         """
+        # only for this
+        from casadi_hybrid.control.controller.loop import exported  # noqa: PLC0415
+
         if "x0" in parameters:
             raise InputError("the state that an MPC exports is x=, not x0=")
         if not self._spare.settled:

@@ -1,24 +1,28 @@
-"""One solve of a predictive controller: from the last plan, in time, and what became of it."""
+"""Solves of a predictive controller: from the last plan, in time, and what a step comes to."""
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.arrays import all_finite
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
+from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
-from casadi_hybrid.control.predictive.problem import Problem
+from casadi_hybrid.control.predictive.problem import Problem, prices, said, softened, violated
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.terms import Soft
 from casadi_hybrid.result.result import Result
 
 _RESIDUALS = ("feasibility", "stationarity", "complementarity")
@@ -93,7 +97,7 @@ class Search:
         self._solver = problem.solver
         program, nlp = problem.program, problem.program.nlp
         self._rows = Buffered(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
-        self._names: dict[str, Any] = {}  # of the block of each entry
+        self._names: dict[str, Any] = {}  # of the block of each entry, for each step has a list
         for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
             self._names[key] = np.empty(lower.size, dtype=object)
             for name, block in blocks.items():
@@ -102,8 +106,7 @@ class Search:
     @property
     def zeros(self) -> dict[str, float]:
         """Numbers for the references that each step has to give."""
-        stated = getattr(self.problem, "stated", ())
-        return dict.fromkeys(self.problem.nominal.lacking(stated), 0.0)
+        return dict.fromkeys(self.problem.nominal.lacking(self.problem.stated), 0.0)
 
     def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program with the numbers of a step, its start aside."""
@@ -152,7 +155,7 @@ class Search:
         said |= {name: getattr(residuals, name) for name in _RESIDUALS}
         report |= {**said, "objective": float(result.f)}
         reasons = [] if result.success else [_why(result)]
-        if not _finite(x, result.lam_x, result.lam_g):
+        if not all(map(all_finite, (x, result.lam_x, result.lam_g))):
             reason = "; ".join([*reasons, "its point is not finite"])
             return Found(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
@@ -190,12 +193,86 @@ class Search:
             at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
             touched = self._names[key][at].tolist()
             count, names = count + len(touched), names + [n for n in blocks if n in touched]
-        worst = float(worst) if _finite(g) else np.nan
+        worst = float(worst) if all_finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
 
 
-def _finite(*arrays: Array) -> bool:
-    return all(bool(np.isfinite(array).all()) for array in arrays)
+class Answers:
+    """Solves a problem, and the softened one where limits cannot be kept.
+
+    The softened one is first where the state is outside its limits, or where limits could not be
+    kept a step before, for to find that out again may take all the time there is. What exceeds no
+    limit there is where the solve of the problem itself begins.
+    """
+
+    def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
+        self.limits = Limits(ocp.nominal, ocp.prefixed)
+        self.search = Search(ocp, tolerance, self.limits)
+        self._soft = soft
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what the steps before have come to."""
+        self._strained = False
+
+    @cached_property
+    def aid(self) -> Search | None:
+        """For the softened problem, made when first asked for; None where there is none."""
+        if self._soft is None:
+            return None
+        other = softened(self.search.problem, self._soft)
+        return Search(other, self.search.tolerance, self.limits)
+
+    def to(self, question: Question) -> list[Found]:
+        """What the solves of a step come to; the last one's is the answer to its question."""
+        relaxed: list[Found] = []
+        if self._soft is not None and (question.far or self._strained):
+            why = "a step before no plan was found that keeps all limits"
+            if question.far:
+                far = said(question.far, self.search.problem.nominal)
+                why = f"the state is outside its limits ({far})"
+            relaxed = [self._softened(question, why)]
+            over = relaxed[0].violated.keys() - prices(self.search.problem)
+            if over or question.far:
+                if relaxed[0].status:
+                    self._strained = not over <= question.far.keys()
+                return relaxed
+        return self._kept(question, relaxed)
+
+    def _kept(self, question: Question, relaxed: list[Found]) -> list[Found]:
+        """By a plan that keeps all limits; else the softened answer, which may be there."""
+        softly = any(found.status for found in relaxed)
+        near = relaxed[0].plan if softly else question.before
+        found = self.search.run(replace(question, before=near))
+        # Where there is no feasible point one within the tolerance is any, the best of none.
+        given_up = found.infeasible and self._soft is not None
+        if found.usable and not given_up:
+            self._strained = False
+            status = words.SOLVED if found.solved else words.FEASIBLE
+            return [*relaxed, replace(found, status=status)]
+        # A few iterations say nothing. Where neither problem has come to a plan they take turns.
+        in_vain = bool(relaxed) and not softly
+        self._strained = not in_vain and (found.infeasible or question.iterations is None)
+        if given_up and not relaxed:
+            relaxed = [self._softened(question, found.reason)]
+        if any(one.status for one in relaxed):
+            return [found, *relaxed]
+        status = words.FEASIBLE if found.usable else ""
+        reason = relaxed[0].reason if relaxed else found.reason
+        return [*relaxed, replace(found, status=status, reason=reason)]
+
+    def _softened(self, question: Question, why: str) -> Found:
+        """By a plan that may exceed limits, and says by how much."""
+        aid = self.aid
+        assert aid is not None
+        program = aid.numbers(question.state, question.at, question.parameters)
+        found = aid.run(replace(question, program=program))
+        why += f"; the softened problem: {found.reason}" if found.reason else ""
+        if not found.usable or found.plan is None:
+            return replace(found, reason=why)
+        over = violated(aid.problem, program, found.plan.x, aid.tolerance)
+        why += f"; limits exceeded: {said(over, aid.problem.nominal)}" if over else ""
+        return replace(found, status=words.SOFTENED, reason=why, violated=over)
 
 
 def _why(result: Result) -> str:

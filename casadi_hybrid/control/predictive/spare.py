@@ -10,8 +10,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.predictive.answer import Answers
 from casadi_hybrid.control.predictive.plan import Plan, beginning
+from casadi_hybrid.control.predictive.search import Answers
 from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steady import steady

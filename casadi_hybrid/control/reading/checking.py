@@ -132,13 +132,13 @@ def violation(dense: Dense, n: int) -> Violations:
     return Violations(found, tuple(sorted(exceeded, key=lambda excess: -excess.scaled)))
 
 
-def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) -> list[Excess]:
+def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Excess]:
     """Return the largest violation of each limit and end condition at a point, the worst first.
 
     The rows of the dynamics are left out: what a solver cannot meet is something that was stated.
     """
     units, found = units_of(ocp), []
-    for key, at, lower, upper, blocks in program.sides(x, g):
+    for key, at, lower, upper, blocks in program.sides(x, program.at(x)[1]):
         for name, block in blocks.items():
             if name in units and block.where.size:
                 stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]

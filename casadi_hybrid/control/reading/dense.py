@@ -76,18 +76,19 @@ class Dense:
     Args:
         ocp, laid: the problem and its functions.
         x, p: the point and the parameters of its program.
+
+    Attributes:
+        N: number of intervals.
     """
 
     def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
         parts: list[Array] = [part.full() for part in laid.trajectories(x, p)]
         self.X, self.Z, self.U, self.V, self.P, T, self.costs, self.Y = parts
         self.times = T.ravel()
+        self.N = self.times.size - 1
         self.ocp, self._inside = ocp, (laid.points, x, p)
-
-    @property
-    def N(self) -> int:
-        """Number of intervals."""
-        return self.times.size - 1
+        self._collocated = isinstance(ocp.method, Collocation)
+        self._step: Any = None if ocp.model.discrete else getattr(ocp.method, "step", None)
 
     def locate(self, times: Any) -> tuple[Whole, Array]:
         """Return the interval and the fraction of it for each time.
@@ -112,9 +113,8 @@ class Dense:
     def columns(self, k: Whole, s: Array) -> Columns:
         """Return all arguments of the model's functions at fractions of intervals."""
         t = self.times[k] + s * np.diff(self.times)[k]
-        u = self._controls(k, s)
-        p = self._parameters(k, s)
-        x = self._states(k, s)
+        u, x = self._controls(k, s), self._states(k, s)
+        p = self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)]
         return Columns(x, self._algebraic(k, s, x, u, p, t), u, p, t)
 
     def halved(self) -> Array:
@@ -122,10 +122,9 @@ class Dense:
 
         Of other methods the states that are there.
         """
-        step = getattr(self.ocp.method, "step", None)
-        if self.ocp.model.discrete or not isinstance(step, RungeKutta):
+        if not isinstance(self._step, RungeKutta):
             return self.X[:, 1:]
-        twice = plain_step(RungeKutta(2 * step.steps), self.ocp.model)
+        twice = plain_step(RungeKutta(2 * self._step.steps), self.ocp.model)
         return self._shot(twice, self.V, np.arange(self.N), np.diff(self.times))
 
     def slopes(self, k: Whole, s: Array) -> Array:
@@ -167,17 +166,6 @@ class Dense:
 
     def _controls(self, k: Whole, s: Array) -> Array:
         return np.asarray(self.U[:, k] + s * (self.V - self.U)[:, k])
-
-    def _parameters(self, k: Whole, s: Array) -> Array:
-        return np.asarray(self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)])
-
-    @property
-    def _collocated(self) -> bool:
-        return isinstance(self.ocp.method, Collocation)
-
-    @property
-    def _step(self) -> Any:
-        return None if self.ocp.model.discrete else self.ocp.method.step  # type: ignore[attr-defined]
 
     def _states(self, k: Whole, s: Array) -> Array:
         if self._collocated:

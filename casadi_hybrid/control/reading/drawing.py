@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.methods import within
+from casadi_hybrid.control.methods import inner_points, points_of
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
@@ -45,7 +45,6 @@ class Panel:
         held, joined: whether it is drawn as stairs, whether there is a curve between grid points.
     """
 
-    name: str
     limited: Any
     times: Array
     rows: Array
@@ -190,13 +189,15 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
     if algebraic and name not in solution.program.variables:  # no limit holds at the grid points
         touched[:] = False
     active, marked = solution.active(tol), [(grid_times[None], dots, touched)]
-    for word, taus in within(ocp.method, algebraic=algebraic).items():
+    own, inner = points_of(ocp.method), inner_points(ocp.method)
+    inside = own if algebraic else np.append(own[own < 1.0], inner)
+    for word, taus in (("inside", inside), ("between", inner)):  # as blocks are called
         if f"{name} {word}" in active:
             more = np.atleast_2d(active[f"{name} {word}"])
             at, values = read(*dense.each(taus[: more.shape[1] // N]))
             marked.append((at[None], values, more))
     when, *found = (np.hstack(parts) for parts in zip(*marked, strict=True))
-    return Panel(name, limited, times, rows, grid_times, dots, held, not model.discrete,
+    return Panel(limited, times, rows, grid_times, dots, held, not model.discrete,
                  (when[0], *found))  # fmt: skip
 
 
@@ -219,7 +220,7 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
         ax.axhline(limit, **limit_style((pairs == limit).any(axis=1), own=colour is None))
     ax.margins(x=0.01)
     ax.yaxis.set_major_locator(MaxNLocator(4 if narrow else 5))
-    name_axis(ax, panel.name, panel.limited.unit)
+    name_axis(ax, panel.limited.name, panel.limited.unit)
 
 
 def _explain(ax: Axes, panels: Sequence[Panel]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import checking, measures
+from casadi_hybrid.control.reading import checking
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.statement import Statement
@@ -26,7 +26,7 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
         found = []
         for prefix, (ocp, laid) in parts.items():
             beyond = checking.violation(Dense(ocp, laid, x, p), checking.POINTS)
-            found += [f"{prefix}{excess}" for excess in measures.exceeded(beyond)]
+            found += [f"{prefix}{excess}" for excess in beyond.noted]
         return found
 
     names: dict[str, Any] = labels(program, {prefix: ocp for prefix, (ocp, _) in parts.items()})

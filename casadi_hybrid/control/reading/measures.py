@@ -159,16 +159,16 @@ class Violations(ByName):
         """The largest excess of all, divided by the scale."""
         return self.worst[0].scaled if self.worst else 0.0
 
+    @property
+    def noted(self) -> tuple[Excess, ...]:
+        """What is worth a warning: above :data:`NOTED` of the scale."""
+        return tuple(excess for excess in self.worst if excess.scaled > NOTED)
+
     def __repr__(self) -> str:
         """The largest excess, of what and when."""
         if not self.worst:
             return "no limit is exceeded between the grid points"
         return f"largest violation {self.largest:.2g} of the scale: {self.worst[0]}"
-
-
-def exceeded(violations: Violations) -> tuple[Excess, ...]:
-    """Return what is worth a warning: above :data:`NOTED` of the scale."""
-    return tuple(excess for excess in violations.worst if excess.scaled > NOTED)
 
 
 def warning(found: Sequence[Excess], method: object) -> str:

@@ -1,10 +1,10 @@
-"""Tables and files of trajectories: pandas, and NumPy's archive without pickled objects."""
+"""Files of trajectories: NumPy's archive without pickled objects."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -12,16 +12,16 @@ from zipfile import BadZipFile
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.files import npz_path, pandas
+from casadi_hybrid.basics.files import npz_path
 from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.program import BOUNDS, Program
-from casadi_hybrid.control.reading.dense import Samples
 from casadi_hybrid.control.reading.judging import labels
-from casadi_hybrid.control.reading.measures import entry_name
 from casadi_hybrid.control.signals import Array, ByName
 
-VERSION = 2
+VERSION = 3
 """Of the layout of the file."""
+_ARRAY = "array of this file"
+"""What stands for an array among the texts of a file, with its name there."""
 SAME = 1e-6
 """Difference of numbers of a program, in its scales, that rounding and integrators may make."""
 
@@ -69,18 +69,9 @@ class Saved(ByName):
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
-        arrays: dict[str, Any] = {"times": self.times}
-        names: dict[str, list[str]] = {}
-        for part in (parts := ("rows", "multipliers", "point", "limits")):
-            held = getattr(self, part)
-            names[part] = list(held)
-            arrays |= {f"{part}.{i}": value for i, value in enumerate(held.values())}
-        texts = {f.name: getattr(self, f.name) for f in fields(self)
-                 if f.name not in ("times", *parts)}  # fmt: skip
         stats = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.stats.items()}
         said = {k: v for k, v in stats.items() if isinstance(v, int | float | str | None)}
-        texts |= {"names": names, "version": VERSION, "stats": said}
-        return packed(path, "text", texts, arrays)
+        return packed(path, "text", {**vars(self), "stats": said, "version": VERSION})
 
     @classmethod
     def read(cls, path: str | Path) -> Saved:
@@ -89,13 +80,10 @@ class Saved(ByName):
         Raises:
             InputError: where the file is none of these, or of a later version.
         """
-        texts, arrays = unpacked(path, "text", "saved solution")
-        if texts.pop("version", 0) != VERSION:
+        held = unpacked(path, "text", "saved solution")
+        if held.pop("version", 0) != VERSION:
             raise InputError(f"{path} was saved by another version; its layout is not known here")
-        names = texts.pop("names")
-        parts: dict[str, Any] = {part: {name: arrays[f"{part}.{i}"] for i, name in enumerate(held)}
-                 for part, held in names.items()}  # fmt: skip
-        return cls(times=arrays["times"], **parts, **texts)
+        return cls(**held)
 
     def program(self, ocp: Any) -> Program:
         """Return the program of a problem, which must be the one that was solved, with its numbers.
@@ -131,20 +119,29 @@ class Saved(ByName):
                 yield f"{side}{of[key[-1]][at]} is {said}"
 
 
-def packed(path: str | Path, key: str, texts: Any, arrays: Mapping[str, Any]) -> Path:
-    """Write arrays and, under a key, texts to one file; the suffix is added where it is missing."""
-    target = npz_path(path)
-    held: dict[str, Any] = {key: np.array(json.dumps(texts)), **arrays}
-    np.savez_compressed(target, **held)
+def packed(path: str | Path, key: str, held: Any) -> Path:
+    """Write dictionaries and lists, under a key, with the arrays in them to one file.
+
+    The suffix is added where it is missing.
+    """
+    arrays: dict[str, Any] = {}
+
+    def named(array: Any) -> dict[str, str]:
+        name = str(len(arrays))
+        arrays[name] = array
+        return {_ARRAY: name}
+
+    arrays[key], target = np.array(json.dumps(held, default=named)), npz_path(path)
+    np.savez_compressed(target, **arrays)
     return target
 
 
-def unpacked(path: str | Path, key: str, what: str) -> tuple[Any, dict[str, Array]]:
-    """Return the texts and arrays that :func:`packed` wrote."""
+def unpacked(path: str | Path, key: str, what: str) -> Any:
+    """Return what :func:`packed` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        return json.loads(str(arrays.pop(key))), arrays
+        with np.load(path, allow_pickle=False) as file:
+            text = str(file[key])
+            return json.loads(text, object_hook=lambda d: file[d[_ARRAY]] if _ARRAY in d else d)
     except FileNotFoundError:
         raise
     except (ValueError, KeyError, TypeError, OSError, BadZipFile) as problem:
@@ -174,13 +171,3 @@ def renumbered(program: Program, solved: Program) -> Program:
     """Return a program with the numbers of one that is laid out alike."""
     program = alike(program, identity(solved), f"the solution is of {solved.name!r}")
     return replace(program, **solved.arguments, limits=solved.limits)
-
-
-def table(samples: Samples) -> Any:
-    """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, …."""
-    pd = pandas()
-    columns = {
-        entry_name(name, i, rows): row
-        for name, rows in samples.rows.items() for i, row in enumerate(rows)
-    }  # fmt: skip
-    return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))

@@ -101,11 +101,9 @@ static const bounds of_soft_limits[] = {@soft_bounds@};
 
 @end@
 @if delay@
-/* @NAME@_ahead.c: the state, the controls sent and the parameters of the model -> the state one
- * delay later. A parameter is from a place of the program's, or it is a value. */
+/* @NAME@_ahead.c: the state, the controls sent, the parameters and the time -> the state one delay
+ * later. */
 int @NAME@_ahead(const double **arg, double **res, int *iw, double *w, int mem);
-static const int ahead_p[] = @ahead_p@;
-static const double ahead_scale[] = @ahead_scales@, ahead_value[] = @ahead_values@;
 
 @end@
 void @NAME@_begin(@NAME@_controller *controller) {
@@ -170,13 +168,11 @@ static void set_parameters(@NAME@_controller *controller, const double *v) {
 @if delay@
 /* The inputs at the moment at which the control acts. Returns 0 where a number is not finite. */
 static int predict(@NAME@_controller *controller, double *v) {
-    double after[@state_count@], p[@ahead_places@], time = @time_from@;
+    double after[@state_count@], time = @time_from@;
     int i;
-    for (i = 0; i < @ahead_p_count@; i++)
-        p[i] = ahead_p[i] < 0 ? ahead_value[i] : controller->in.p[ahead_p[i]] * ahead_scale[i];
     controller->memory.ahead.arg[0] = v;
     controller->memory.ahead.arg[1] = controller->sent;
-    controller->memory.ahead.arg[2] = p;
+    controller->memory.ahead.arg[2] = controller->in.p;
     controller->memory.ahead.arg[3] = &time;
     controller->memory.ahead.res[0] = after;
     @NAME@_ahead(controller->memory.ahead.arg, controller->memory.ahead.res,
@@ -193,13 +189,8 @@ static int predict(@NAME@_controller *controller, double *v) {
 
 @end@
 /* Bounds, parameters, and the state at the start of the guess. A state that exceeds its limits by no
- * more than the tolerance is at them.
-@if softened@
- * Returns by how many it exceeds them farther, -1 where a number is not finite. */
-@end@
-@if hard@
- * From one farther away the plan begins outside. Returns 0, or -1 where a number is not finite. */
-@end@
+ * more than the tolerance is at them; without a softened problem the plan begins outside from one
+ * farther away. Returns how many entries are farther away, -1 where a number is not finite. */
 static int take(@NAME@_controller *controller, const double *v) {
     @NAME@_in *in = &controller->in;
     double measured[@UPPER@_INPUTS];
@@ -211,14 +202,11 @@ static int take(@NAME@_controller *controller, const double *v) {
         if (!isfinite(v[i])) return -1;
         measured[i] = v[i];
     }
-@if follows@
     set_parameters(controller, measured);
-@end@
 @if limited@
     put(controller, of_limits, bound);
 @end@
 @if delay@
-    set_parameters(controller, measured);
     if (!predict(controller, measured)) return -1;
 @end@
     for (i = 0; i < STARTS; i++) {
@@ -239,15 +227,19 @@ static int take(@NAME@_controller *controller, const double *v) {
         measured[start_of[i]] = scaled * start_scale[i];
     }
     set_parameters(controller, measured);
-@if softened@
     return far;
-@end@
-@if hard@
-    return 0 * far;
-@end@
 }
 
 @if softened@
+/* Whether a limit on time or steps has ended a solve. */
+@if clock@
+#define CUT_SHORT(out, NAME) \
+    ((out)->stop == NAME##_STOP_ITERATION_LIMIT || (out)->stop == NAME##_STOP_TIME_LIMIT)
+@end@
+@if warm_only@
+#define CUT_SHORT(out, NAME) ((out)->status == NAME##_LIMIT)
+@end@
+
 @if clock@
 /* Seconds that are left; what is over has next to none, for 0 is no limit. */
 static double left(const @NAME@_in *in, double began, double most) {
@@ -263,7 +255,7 @@ static void hand_over(double *to, const int *here, const double *v, const int *t
 }
 
 /* Solves the softened problem from the start of the other one; returns whether there is a plan. */
-static int relax(@NAME@_controller *controller, double seconds) {
+static int relax(@NAME@_controller *controller) {
     const @NAME@_in *in = &controller->in;
     @NAME@_softened_in *soft = &controller->softened_in;
     @NAME@_softened_out *found = &controller->softened_out;
@@ -279,9 +271,8 @@ static int relax(@NAME@_controller *controller, double seconds) {
     soft->max_iter = in->max_iter;
 @if clock@
     soft->now = in->now;
-    soft->max_time = seconds;
+    soft->max_time = in->max_time;
 @end@
-    (void)seconds;
 @if limited@
     put(controller, of_soft_limits, bound);
 @end@
@@ -324,14 +315,7 @@ static void keep_unfinished(@NAME@_controller *controller) {
     const double left = fmax(found->feasibility, fmax(found->stationarity, found->complementarity));
     const int nearer = controller->left == 0.0 || left < 0.9 * controller->left;
     controller->left = 0.0;
-@if clock@
-    if (!nearer || (found->stop != @UPPER@_SOFTENED_STOP_ITERATION_LIMIT &&
-                    found->stop != @UPPER@_SOFTENED_STOP_TIME_LIMIT))
-        return;
-@end@
-@if warm_only@
-    if (!nearer || found->status != @UPPER@_SOFTENED_LIMIT) return;
-@end@
+    if (!nearer || !CUT_SHORT(found, @UPPER@_SOFTENED)) return;
     take_eased(controller);
     controller->begun = 2; /* the point is a start for both problems */
     controller->left = left;
@@ -365,15 +349,12 @@ static int plan(@NAME@_controller *controller, int far) {
 @if clock@
     const double began = in->now ? in->now() : 0.0, most = in->max_time;
 @end@
-@if warm_only@
-    const double most = 0.0;
-@end@
     memset(controller->violated, 0, sizeof controller->violated);
     controller->relaxed = 0;
     out->steps = out->factors = 0;
     if (far || controller->strained) {
         tried = 1;
-        relaxed = relax(controller, most);
+        relaxed = relax(controller);
         if (far || exceeds(controller, 0)) {
             if (!relaxed) {
                 keep_unfinished(controller);
@@ -401,30 +382,20 @@ static int plan(@NAME@_controller *controller, int far) {
     usable = out->status == @UPPER@_SOLVED || out->feasibility <= controller->tolerance;
 @if softened@
     in->of_solution = given;
+    controller->strained = !usable && (!tried || relaxed);
+    if (!usable && !tried && !CUT_SHORT(out, @UPPER@)) {
+@if clock@
+        in->max_time = left(in, began, most);
+@end@
+        relaxed = relax(controller);
+        if (!relaxed) keep_unfinished(controller);
+    }
 @if clock@
     in->max_time = most;
 @end@
-    if (!usable) {
-        controller->strained = !tried || relaxed;
-@if clock@
-        if (!tried && out->stop != @UPPER@_STOP_ITERATION_LIMIT &&
-            out->stop != @UPPER@_STOP_TIME_LIMIT) {
-            relaxed = relax(controller, left(in, began, most));
-            if (!relaxed) keep_unfinished(controller);
-        }
-@end@
-@if warm_only@
-        if (!tried && out->status != @UPPER@_LIMIT) {
-            relaxed = relax(controller, most);
-            if (!relaxed) keep_unfinished(controller);
-        }
-@end@
-        if (relaxed) {
-            take_eased(controller);
-            return @UPPER@_BY_SOFTENED;
-        }
-    } else {
-        controller->strained = 0;
+    if (!usable && relaxed) {
+        take_eased(controller);
+        return @UPPER@_BY_SOFTENED;
     }
     memset(controller->violated, 0, sizeof controller->violated);
 @end@

@@ -29,9 +29,11 @@ enum {
 
 @if limited@
 /* Limits that may change between steps, in physical units; a side that was declared without a limit
- * is not here. A lower and an upper one that differ stay different, equal ones stay equal. */
+ * is not here. A lower and an upper one that differ stay different, equal ones stay equal, also by an
+ * expression that they follow: else it is another problem (@UPPER@_OTHER_PATTERN). */
 @if follows@
-/* One that is NAN is the expression of inputs that it was declared as, and follows them. */
+/* One that is NAN is the expression of inputs that it was declared as, and follows them, until you
+ * set it to a number, and again once you set it to NAN. */
 @end@
 typedef struct {
 @limit_fields@
@@ -62,7 +64,7 @@ enum {
     @UPPER@_BY_SOLUTION = 0,  /* the first control of a plan that solves the problem */
     @UPPER@_BY_FEASIBLE = 1,  /* of a plan that holds all limits, at which the solver was stopped */
     @UPPER@_BY_LAST_PLAN = 2, /* what the last such plan has for this interval */
-    @UPPER@_BY_FALLBACK = 3,  /* your function */
+    @UPPER@_BY_FALLBACK = 3,  /* your function, controller.fallback */
     @UPPER@_BY_DEFAULT = 4,   /* @default_words@ */
     @UPPER@_BY_SOFTENED = 5   /* a plan that exceeds limits, as little as their price demands */
 };
@@ -73,7 +75,8 @@ enum {
  * - limits;
 @end@
 @if clock@
- * - in.now, a clock in seconds that only goes forward, and in.max_time, how many a step may solve;
+ * - in.now, a clock in seconds that only goes forward, and in.max_time, how many a step may solve
+ *   before it takes what it has, @max_time@ as written;
 @end@
  * - in.max_iter, steps of a solve.
  * Bounds in `in` are those of the program, divided by the scales; a step writes them. */
