@@ -38,8 +38,8 @@ _TAKEN = frozenset((
     *("locale", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio"),
     *("stdlib", "string", "tgmath", "time", "wchar", "wctype", "main", "replay", "hybrid", "auto"),
     *("case", "char", "const", "default", "do", "double", "enum", "extern", "goto", "inline"),
-    *("int", "long", "register", "restrict", "short", "sizeof", "static", "struct", "switch"),
-    *("typedef", "union", "unsigned", "void", "volatile"),
+    *("int", "long", "register", "restrict", "short", "signed", "sizeof", "static", "struct"),
+    *("switch", "typedef", "union", "unsigned", "void", "volatile"),
     # Targets that CMake has, and the library of the functions of math.h.
     *("all", "all_build", "clean", "edit_cache", "help", "install", "m", "package"),
     *("package_source", "rebuild_cache", "run_tests", "test", "zero_check"),
