@@ -39,7 +39,7 @@ def put_in_place(path: str) -> None:
 def prepared(problem: Problem, **given: object) -> tuple[Problem, Core, Known]:
     """The solver of a problem within bounds of these kinds, and the numbers it was given."""
     numbers = problem.numbers(**given)
-    core = engine_of(problem).another(numbers.bounds, LIMITS)
+    core = engine_of(problem).core(numbers.bounds, LIMITS)
     known = {name: getattr(numbers, name) for name in ("x0", "p", "lam_x0", "lam_g0")}
     known |= {name: getattr(numbers.bounds, name) for name in ("lbx", "ubx", "lbg", "ubg")}
     return problem, core, known

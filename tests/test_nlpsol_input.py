@@ -79,7 +79,7 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
         ({"compiler": 3}, "compiler must be a text"),
         ({"ipopt": "quiet"}, "ipopt must be a dictionary of options, got str"),
         ({"ipopt.linear_solver": ["mumps"]}, "ipopt.linear_solver must be a number or a text"),
-        ({"tol": 1e-7, "ipopt.tol": 1e-3}, "tol is given twice, 1e-07 and, among IPOPT's"),
+        ({"tol": 1e-7, "ipopt.tol": 1e-3}, "tol is given twice, 1e-07 and 0.001 among IPOPT's"),
         ({"ipopt": {"max_iter": 5}, "ipopt.max_iter": 6}, "ipopt.max_iter is given twice, 5 and 6"),
         ({"hybrid": {"tol": 1e-7}, "tol": 1e-8}, "tol is given twice"),
         ({"ipopt.max_cpu_time": "1"}, "ipopt.max_cpu_time must be a positive number"),

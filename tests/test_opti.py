@@ -298,6 +298,8 @@ def test_the_steps_of_a_solve_can_be_called_one_by_one():
     assert steps.return_status() == "Solve_Succeeded"
     assert float(steps.res()["f"]) == pytest.approx(8)
     assert steps.baked_copy().problem_dirty() is False
+    assert [steps.g_index_reduce_g(1), steps.g_index_unreduce_g(1)] == [1, 1]
+    assert steps.g_index_reduce_x(1) == -1
     assert opti.return_status() == "unknown"  # advanced is a copy
     with pytest.raises(RuntimeError, match="have not solved"):
         opti.stats()

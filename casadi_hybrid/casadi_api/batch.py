@@ -89,7 +89,8 @@ def solve_many(
         if known is not None and (k == 0 or known is not warm[k - 1]):
             _checked(runner, {}, k, warm)
     columns = _columns(given, solves, len(warm))
-    start, at = _checked(runner, {**given, **{k: v[0] for k, v in columns.items()}}, 0, warm)
+    first = {**given, **{k: v[0] for k, v in columns.items()}}
+    start, at = _checked(runner, first, 0, [None] * len(warm))  # of warm rows see _fill
     engine = engine_of(problem)
     if runner.in_threads:
         engine = engine.for_rows

@@ -182,8 +182,9 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _put(into: dict[str, Any], name: str, value: Any, label: str, where: str = "") -> None:
     """Keep a value, unless the same option has another one already."""
     if name in into and not _same(into[name], value):
-        last = f"{where} {value!r}".strip()
-        raise InputError(f"{label} is given twice, {into[name]!r} and {last}; give it once")
+        raise InputError(
+            f"{label} is given twice, {into[name]!r} and {value!r}{where}; give it once"
+        )
     into[name] = value
 
 
@@ -252,7 +253,7 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
     for name, value in translated.items():
         # What is printed is no contradiction: scripts silence IPOPT, and ask here for a log.
         if name != "log" or name not in own:
-            _put(own, name, value, name, ", among IPOPT's options,")
+            _put(own, name, value, name, " among IPOPT's options")
     return unused
 
 

@@ -310,7 +310,7 @@ class NlpSolver(Signature):
         """(x, p) → (f, g)."""
         return self._of_problem.nlp
 
-    def generate(self, *_file: Any) -> str:
+    def generate(self, *_file: Any, **_options: Any) -> str:
         """Refused: what CasADi would write does not run."""
         raise InputError("CasADi cannot write this solver as C; its export(folder) writes it whole")
 

@@ -120,7 +120,10 @@ def export(arguments: argparse.Namespace) -> Export:
             f"{place} must return an nlp dictionary, a Problem, a solver of nlpsol, an "
             f"OptimalControl or an MPC, not {type(solver).__name__}"
         )
-    options = {**numbers_beside(there), **options}
+    if any(value is solver for value in there.values()):  # what a function states has its own
+        beside = {word: value for word, value in numbers_beside(there).items()
+                  if value is not solver}  # fmt: skip
+        options = {**beside, **options}
     if not isinstance(solver, NlpSolver):
         solver = nlpsol(check_name(own if name is None else name), "hybrid", solver)
     return solver.export(arguments.out, name, loop=loop, **options)

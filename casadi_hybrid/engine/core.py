@@ -172,7 +172,7 @@ class Core:
             self._call_by(self.python.first, self.python.second)
         else:
             lists, self.awaited = forms_of(problem, repeated)
-        interpreted = self.python is None and lists is None
+        interpreted = self.python is None and lists is None and self.awaited is None
         self._unlisted = interpreted and not repeated and functions.instructions >= SMALL
         self._evaluations = 0
         if lists is not None:
@@ -217,9 +217,9 @@ class Core:
         )
 
     def limit(self, limits: Limits) -> None:
-        """Set the tolerances of the solves to come; called before each, so it is no part of one."""
+        """Set the tolerances of the solves to come, and what helps them; it is no part of a solve."""
         awaited, problem = self.awaited, self._problem()
-        if self._unlisted and problem is not None:
+        if self._unlisted and problem is not None and limits == self.limits:  # not in given time
             self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
             multipliers = self.inputs["lam_x0"].any() or self.inputs["lam_g0"].any()
             warm = self.sided or multipliers or any(self.matrices[-2:])

@@ -278,6 +278,18 @@ class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
             return super()._casadi_solver()
         return ca.Function() if self._program is None else self._program.solver
 
+    def g_index_reduce_g(self, i: int) -> int:
+        """Row i itself: no row becomes a bound here."""
+        return super().g_index_reduce_g(i) if self._options is None else i
+
+    def g_index_unreduce_g(self, i: int) -> int:
+        """Row i itself: no row becomes a bound here."""
+        return super().g_index_unreduce_g(i) if self._options is None else i
+
+    def g_index_reduce_x(self, i: int) -> int:
+        """−1: no row becomes a bound here."""
+        return super().g_index_reduce_x(i) if self._options is None else -1
+
     def show_infeasibilities(self, tol: float = 0.0, opts: dict[str, Any] | None = None) -> None:
         """Print the constraints that are violated by more than ``tol`` at the latest values."""
         if self._options is None:

@@ -30,7 +30,7 @@ class Trial:
         seed: of it.
         cost: over all steps; NaN for a run that stopped early, whose sum is of fewer steps.
         violation: the largest of all limits, in units of the quantities' scales.
-        failed: number of steps that the controller called a failure.
+        failed: number of steps without success, see :class:`Run`.
         steps: number of steps made.
         error: a sentence where the run stopped early or raised, else empty.
     """
