@@ -217,7 +217,7 @@ class Core:
         )
 
     def limit(self, limits: Limits) -> None:
-        """Set the tolerances of the solves to come, and what helps them; it is no part of a solve."""
+        """Set the tolerances of the solves to come, and what helps them; no part of a solve."""
         awaited, problem = self.awaited, self._problem()
         if self._unlisted and problem is not None and limits == self.limits:  # not in given time
             self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
