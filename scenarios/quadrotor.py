@@ -90,15 +90,10 @@ def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS, near=LIMIT) -> None:
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-1.0, 1.6))
 
 
-def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
-    """Return x and z of the two rotors."""
-    reach = np.array([-ARM, ARM])
-    return x + reach * np.cos(angle), z + reach * np.sin(angle)
-
-
 def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
     """Plot the paths; IPOPT's slalom as circles."""
     fig, ((path,),) = figure(height=2.7)
+    arms = np.array([-ARM, ARM])
     scenery(path)
     path.plot(ipopt["x"], ipopt["z"], **CIRCLES | {"markersize": 3}, label="IPOPT, slalom")
     for answer, name, color, line in (
@@ -107,8 +102,9 @@ def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
     ):
         style = {"color": color, "linestyle": line}
         path.plot(answer["x"], answer["z"], label=name, **style)
-        for state in answer.states[:3, ::6].T:
-            path.plot(*rotors(*state), color=color, linewidth=2.5)
+        for x, z, angle in answer.states[:3, ::6].T:
+            rotors = x + arms * np.cos(angle), z + arms * np.sin(angle)
+            path.plot(*rotors, color=color, linewidth=2.5)
     path.plot([], [], color="#444444", linewidth=2.5, label="the vehicle on its way")
     legend_below(fig, path)
     return fig

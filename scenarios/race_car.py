@@ -132,10 +132,8 @@ def car() -> Model:
 def lap(intervals: int) -> OptimalControl:
     """Return the flying lap."""
     model = car()
-    ocp = OptimalControl(model, duration=LENGTH, intervals=intervals,
-                         method=Collocation(2))  # fmt: skip
-    periodic = [name for name in model.signals["state"] if name != "time of lap"]
-    ocp.periodic(*periodic)
+    ocp = OptimalControl(model, duration=LENGTH, intervals=intervals, method=Collocation(2))
+    ocp.periodic(*(name for name in model.signals["state"] if name != "time of lap"))
     ocp.initial({"time of lap": 0.0})
     t, v, drive = (model.symbol(name) for name in ("time of lap", "speed", "engine"))
     brake, rate = model.symbol("brakes"), model.symbol("steering rate")
@@ -177,7 +175,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     ocp = lap(40 if arguments.short else 120)
     answers = solve_with_all(ocp)
     ours, ipopt = (answer.solution for answer in answers)
-    slides = np.abs(ours["slip at the rear"]).max()
     return finish_answers(
         arguments,
         answers,
@@ -186,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "length of the circuit (m)": LENGTH,
             "fastest, slowest (km/h)": f"{3.6 * ours['speed'].max():.0f}, "
             f"{3.6 * ours['speed'].min():.0f}",
-            "largest slip at the rear (°)": float(slides),
+            "largest slip at the rear (°)": np.abs(ours["slip at the rear"]).max(),
         },
         figures={
             "lap": draw(ours, ipopt),
