@@ -77,7 +77,6 @@ def pulled(plant: Model, masses: int) -> np.ndarray:
 
 
 def horizon(masses: int, intervals: int) -> OptimalControl:
-    """Return the way back to rest."""
     plant = chain(masses)
     ocp = OptimalControl(plant, duration=intervals * DT, intervals=intervals, unroll=False,
                          method=MultipleShooting(RungeKutta(2)))  # fmt: skip
@@ -96,7 +95,6 @@ def shape(places: np.ndarray) -> np.ndarray:
 
 
 def draw(ours) -> Figure:
-    """Plot the chain from the side and from above."""
     fig, ((side, above),) = figure(1, 2, height=2.8)
     for ax, row in ((side, 2), (above, 1)):
         for k, color, mark in zip((0, 2, 5, -1), COLOURS, "osD^", strict=True):

@@ -155,7 +155,6 @@ def work(records: Sequence[Any]) -> dict[str, float]:
 
 
 def rms(error: np.ndarray) -> float:
-    """Return the root of the mean square."""
     return float(np.sqrt(np.mean(np.square(error))))
 
 

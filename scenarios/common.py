@@ -4,9 +4,6 @@ A scenario is a problem, a start and a table of :class:`Method` rows. Every meth
 same point and gets the same budget; IPOPT solves the same problem; every answer is judged by
 :func:`casadi_hybrid.verify.verify`. The scenario fails, with exit code 1, when the answer of a
 method that is marked ``required`` is not accepted or when one of the scenario's own checks fails.
-
-All seconds are wall clock of one solve in this process, interpreted functions, without building
-the functions or the solver.
 """
 
 import time
@@ -37,8 +34,7 @@ AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
 class Method:
     """One row of a scenario's table.
 
-    The method is a name of :data:`casadi_hybrid.METHODS`, with options, or an iteration object. The
-    scenario fails when the answer of a required one is not accepted.
+    The method is a name of :data:`casadi_hybrid.METHODS`, with options, or an iteration object.
     """
 
     label: str

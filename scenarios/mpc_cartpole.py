@@ -68,7 +68,6 @@ def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     size = (20, 8) if arguments.short else (30, 120)
     found = courses(*size, short=arguments.short)

@@ -52,7 +52,6 @@ CORNERS = {"rear": (0.0, TOP), "front": (GAP, TOP)}
 
 
 def manoeuvre(intervals: int) -> OptimalControl:
-    """Return the parking manoeuvre."""
     car = Model(NAME)
     x, y = car.state("x", unit="m"), car.state("y", unit="m")
     heading = car.state("psi", scale=0.5, unit="rad")

@@ -65,7 +65,6 @@ def swing_up(intervals: int = 30, duration: float = 2.0) -> OptimalControl:
 
 
 def methods() -> list[Method]:
-    """Return the rows of the table."""
     return [
         Method(AUTO, "auto", required=True),
         Method(LOOK_AHEAD, "look-ahead", required=True),
@@ -85,7 +84,6 @@ def methods() -> list[Method]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when every required answer and every check holds, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = swing_up(10, 1.0) if arguments.short else swing_up()
     max_iter = 500 if arguments.short else 20_000

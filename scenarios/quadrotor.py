@@ -111,7 +111,6 @@ def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when both flights are KKT points no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     N = 30 if arguments.short else 60
     flights = (flight("transfer", N, 2.0), flight("slalom", N, 2.6, DISCS))
