@@ -77,7 +77,6 @@ def drift(known: Outcome, now: Outcome) -> list[str]:
 
 
 def scenarios() -> list[str]:
-    """Return the names of all scenarios."""
     return list(scenario_summaries(HERE))
 
 
@@ -151,11 +150,10 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
         passed = "" if check["passed"] else " **failed**"
         lines.append(f"- {check['name']}: {value} (limit {check['limit']:g}){passed}")
     lines.append("")
-    pictures = [Path(file).name for file in data["files"] if not file.endswith(".json")]
-    for file in pictures:
-        if (folder / name / file).exists():
-            title = f"{name}: {Path(file).stem.replace('_', ' ')}"
-            lines.append(f"![{title}](gallery/{name}/{file})")
+    for file in map(Path, data["files"]):
+        if file.suffix != ".json" and (folder / name / file.name).exists():
+            title = f"{name}: {file.stem.replace('_', ' ')}"
+            lines.append(f"![{title}](gallery/{name}/{file.name})")
     return lines
 
 
