@@ -179,6 +179,4 @@ def finish_answers(
 def judge(solution: Solution) -> Report:
     """Ask the verifier about a point with the solver's own multipliers."""
     program = solution.program
-    numbers = {key: value for key, value in program.arguments.items() if key != "x0"}
-    point = {"x": solution.x, "lam_x": solution.lam_x, "lam_g": solution.lam_g}
-    return verify(problem_of(program), point, **numbers, tol=TOL, ipopt=False)
+    return verify(problem_of(program), solution, **program.arguments, tol=TOL, ipopt=False)
