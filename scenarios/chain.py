@@ -96,13 +96,12 @@ def shape(places: np.ndarray) -> np.ndarray:
 
 def draw(ours) -> Figure:
     fig, ((side, above),) = figure(1, 2, height=2.8)
-    for ax, row in ((side, 2), (above, 1)):
+    for ax, row, title in ((side, 2, "from the side"), (above, 1, "from above")):
         for k, color, mark in zip((0, 2, 5, -1), COLOURS, "osD^", strict=True):
             points, label = shape(ours["p"][:, k]), f"{ours.times[k]:.1f} s"
             ax.plot(points[0], points[row], f"{mark}-", color=color, markersize=4, label=label)
         ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
-    side.set_title("from the side", fontsize=10)
-    above.set_title("from above", fontsize=10)
+        ax.set_title(title, fontsize=10)
     above.axhline(WALL, **LIMIT, label="limit")
     legend_below(fig, above, columns=5)
     return fig

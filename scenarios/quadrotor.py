@@ -100,8 +100,7 @@ def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
         (transfer, "hybrid, transfer, no obstacles", PALETTE[2], "-."),
         (slalom, "hybrid, slalom", PALETTE[0], "-"),
     ):
-        style = {"color": color, "linestyle": line}
-        path.plot(answer["x"], answer["z"], label=name, **style)
+        path.plot(answer["x"], answer["z"], label=name, color=color, linestyle=line)
         for x, z, angle in answer.states[:3, ::6].T:
             rotors = x + arms * np.cos(angle), z + arms * np.sin(angle)
             path.plot(*rotors, color=color, linewidth=2.5)
