@@ -45,7 +45,6 @@ def stage_cost(plant, u):
 
 
 def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
-    """Return the closed loops, which begin at rest with the pole hanging."""
     model = cart_pole(force=FORCE, track=np.inf)
     true = cart_pole(1.2, 0.33, TRUE_LENGTH, friction=0.3, force=FORCE)
     rest = {"q": 0, "theta": 0, "v": 0, "omega": 0}

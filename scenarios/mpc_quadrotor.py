@@ -58,7 +58,6 @@ def stage_cost(body, u, target):
 
 
 def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
-    """Return the closed loops, which begin at rest."""
     model = vehicle(heights=FREE, tilt=np.inf)
     true = vehicle(1.08, 1.2, wind=-1.5, drag=0.2, heights=FREE)
     ocp = OptimalControl(model, duration=intervals * DT, intervals=intervals, name=NAME)

@@ -57,7 +57,6 @@ def vehicle(mass=1.0, inertia=1.0, *, wind=0.0, drag=0.0, heights=HEIGHTS, tilt=
 
 
 def flight(name: str, intervals: int, duration: float, obstacles=()) -> OptimalControl:
-    """Return a flight from rest at (0, 0) to rest at (8, 0.5)."""
     ocp = OptimalControl(vehicle(), duration=duration, intervals=intervals, name=name)
     rest = {"theta": 0, "vx": 0, "vz": 0, "omega": 0}
     ocp.initial(x=0, z=0, **rest)
@@ -91,7 +90,6 @@ def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS, near=LIMIT) -> None:
 
 
 def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
-    """Plot the paths; IPOPT's slalom as circles."""
     fig, ((path,),) = figure(height=2.7)
     arms = np.array([-ARM, ARM])
     scenery(path)

@@ -100,7 +100,6 @@ def reactions(drawn: int) -> list[dict[str, float]]:
 
 
 def row(label: str, courses: Sequence[Solves]) -> dict[str, Any]:
-    """Return the table row of what a controller did with all plants."""
     together = Solves(label, [plan for course in courses for plan in course.plans],
                       [record for course in courses for record in course.records])  # fmt: skip
     costs = [course.run.cost for course in courses]
