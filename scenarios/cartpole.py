@@ -46,7 +46,6 @@ def cart_pole(M=1.0, m=0.3, length=LENGTH, *, force=8.0, track=TRACK, friction=0
 
 
 def swing_up(intervals: int) -> OptimalControl:
-    """Return the swing-up in 2.5 s."""
     plant = cart_pole()
     shooting = MultipleShooting(RungeKutta(2))
     ocp = OptimalControl(plant, duration=2.5, intervals=intervals, method=shooting)

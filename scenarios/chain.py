@@ -77,7 +77,6 @@ def pulled(plant: Model, masses: int) -> np.ndarray:
 
 
 def horizon(masses: int, intervals: int) -> OptimalControl:
-    """Return the way back to rest."""
     plant = chain(masses)
     ocp = OptimalControl(plant, duration=intervals * DT, intervals=intervals, unroll=False,
                          method=MultipleShooting(RungeKutta(2)))  # fmt: skip
@@ -96,15 +95,13 @@ def shape(places: np.ndarray) -> np.ndarray:
 
 
 def draw(ours) -> Figure:
-    """Plot the chain from the side and from above."""
     fig, ((side, above),) = figure(1, 2, height=2.8)
-    for ax, row in ((side, 2), (above, 1)):
+    for ax, row, title in ((side, 2, "from the side"), (above, 1, "from above")):
         for k, color, mark in zip((0, 2, 5, -1), COLOURS, "osD^", strict=True):
             points, label = shape(ours["p"][:, k]), f"{ours.times[k]:.1f} s"
             ax.plot(points[0], points[row], f"{mark}-", color=color, markersize=4, label=label)
         ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
-    side.set_title("from the side", fontsize=10)
-    above.set_title("from above", fontsize=10)
+        ax.set_title(title, fontsize=10)
     above.axhline(WALL, **LIMIT, label="limit")
     legend_below(fig, above, columns=5)
     return fig

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from reporting import TOL, Check, finish, progress
@@ -51,19 +51,13 @@ PEERS = (WARM_IPOPT, FATROP, SQP_CLIPPED)
 """Who closes the loop besides the hybrid solver."""
 
 
-class Work(NamedTuple):
-    """What a solve has cost."""
-
-    iterations: int
-    seconds: float
-
-
-def timed(ocp: OptimalControl, solver: Any, arguments: Any, program: Any) -> tuple[Solution, Work]:
-    """Return what a peer finds, and its work."""
+def timed(ocp: OptimalControl, solver: Any, arguments: Any, program: Any) -> tuple[Solution, Any]:
+    """Return what a peer finds, and its iterations and seconds."""
     began = clock.perf_counter()
     found = solver(**arguments)
     seconds, stats = clock.perf_counter() - began, solver.stats()
-    return ocp.solution(program, found, stats), Work(int(stats.get("iter_count", -1)), seconds)
+    record = SimpleNamespace(iterations=int(stats.get("iter_count", -1)), seconds=seconds)
+    return ocp.solution(program, found, stats), record
 
 
 class Repeated:
@@ -78,14 +72,14 @@ class Repeated:
         self.solver = make_solver(ocp.program, peer)
         self.solver(**ocp.numbers().arguments)  # untimed: the first call builds functions
         self.plans: list[Solution | None] = []
-        self.records: list[Work] = []
+        self.records: list[Any] = []
         self.warm: dict[str, Any] = {}
         self.age = 0
 
     def step(self, x: Any, time: float = 0.0, **parameters: Any) -> Any:
         """Solve with these numbers; return the control, and for whose limits it was asked."""
         program = self.ocp.numbers(x, time=time, **parameters)
-        plan, work = timed(self.ocp, self.solver, {**program.arguments, **self.warm}, program)
+        plan, record = timed(self.ocp, self.solver, {**program.arguments, **self.warm}, program)
         self.age += 1
         usable = not self.plans or kkt_residual(plan)[0] <= USABLE
         if usable:
@@ -93,7 +87,7 @@ class Repeated:
             warm = program.shifted(plan.x, plan.lam_x, plan.lam_g)
             self.warm = {"x0": warm["x0"]} if self.primal else warm
         self.plans.append(plan if usable else None)
-        self.records.append(work)
+        self.records.append(record)
         control = self.controls[:, min(self.age, self.controls.shape[1] - 1)]
         return SimpleNamespace(control=control, asked=(self.ocp, program, {}))
 
@@ -161,7 +155,6 @@ def work(records: Sequence[Any]) -> dict[str, float]:
 
 
 def rms(error: np.ndarray) -> float:
-    """Return the root of the mean square."""
     return float(np.sqrt(np.mean(np.square(error))))
 
 
@@ -188,9 +181,9 @@ def again(mhe: KeptMHE, peer: Peer) -> Solves:
     plans, records, warm = [], [], {}
     for window in mhe.windows:
         program = window.program
-        plan, work = timed(mhe.ocp, solver, program.arguments | warm, program)
+        plan, record = timed(mhe.ocp, solver, program.arguments | warm, program)
         plans.append(plan)
-        records.append(work)
+        records.append(record)
         warm = program.shifted(plan.x, plan.lam_x, plan.lam_g)
         del warm["x0"]
     return Solves(peer.label, plans, records)
@@ -211,21 +204,14 @@ LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 
 
-def run_all(
-    ocp: OptimalControl,
-    plant: Plant,
-    peers: Sequence[Peer] = PEERS,
-    *,
-    short: bool = False,
-    **experiment: Any,
-) -> list[Solves]:
+def run_all(ocp: OptimalControl, plant: Plant, *, short: bool, **experiment: Any) -> list[Solves]:
     """Return the courses of the hybrid solver and of the peers, in short of the first one only.
 
     ``experiment`` are arguments of :func:`casadi_hybrid.control.simulate`.
     """
     ocp.solve()  # the first call builds functions, before there is a clock
     controllers = {"hybrid": MPC(ocp)}
-    controllers |= {peer.label: Repeated(ocp, peer) for peer in (peers[:1] if short else peers)}
+    controllers |= {peer.label: Repeated(ocp, peer) for peer in (PEERS[:1] if short else PEERS)}
     courses = []
     for label, controller in controllers.items():
         progress(f"{ocp.name}: {experiment['steps']} steps with {label} ...")

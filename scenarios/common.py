@@ -4,15 +4,13 @@ A scenario is a problem, a start and a table of :class:`Method` rows. Every meth
 same point and gets the same budget; IPOPT solves the same problem; every answer is judged by
 :func:`casadi_hybrid.verify.verify`. The scenario fails, with exit code 1, when the answer of a
 method that is marked ``required`` is not accepted or when one of the scenario's own checks fails.
-
-All seconds are wall clock of one solve in this process, interpreted functions, without building
-the functions or the solver.
 """
 
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -37,26 +35,13 @@ AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
 class Method:
     """One row of a scenario's table.
 
-    The method is a name of :data:`casadi_hybrid.METHODS`, with options, or an iteration object. The
-    scenario fails when the answer of a required one is not accepted.
+    The method is a name of :data:`casadi_hybrid.METHODS`, with options, or an iteration object.
     """
 
     label: str
     method: str | Iteration
     options: Mapping[str, Any] = field(default_factory=dict)
     required: bool = False
-
-
-class Course(NamedTuple):
-    """Residuals and points of a method, one an iterate.
-
-    A :class:`~casadi_hybrid.History` keeps every correction too, whose m×m matrices fill the memory
-    over tens of thousands of iterations.
-    """
-
-    feasibility: np.ndarray
-    stationarity: np.ndarray
-    points: np.ndarray
 
 
 def equations(ocp: OptimalControl, units: Mapping[str, float] | None = None) -> Problem:
@@ -108,9 +93,12 @@ def solve(
 
     result = solver.solve(x0, p, callback=note, **bounds)
     report = verify(problem, result, p=p, x0=x0, tol=TOL)
+    # A History keeps every correction too: too many m×m matrices over 10⁴ iterations.
+    names = "feasibility", "stationarity", "points"
+    columns = map(np.array, zip(*noted, strict=True))
+    course = SimpleNamespace(**dict(zip(names, columns, strict=True)))
     return Answer(method.label, report, result.stop.name, result.iterations, result.elapsed,
-                  method.required, result, {"detail": result.detail},
-                  Course(*map(np.array, zip(*noted, strict=True))))  # fmt: skip
+                  method.required, result, {"detail": result.detail}, course)  # fmt: skip
 
 
 def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Answer:

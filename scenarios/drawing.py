@@ -17,9 +17,6 @@ SOLVERS = (PALETTE[0], PALETTE[7], PALETTE[2], PALETTE[3])
 SOFT = LIMIT | {"linewidth": 1.4, "linestyle": ":"}
 """How a limit is drawn that a controller may exceed at a price."""
 
-TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
-"""How a set point is drawn."""
-
 CIRCLES = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4, "fillstyle": "none"}
 """How the answer that ours is compared with is drawn."""
 
@@ -45,7 +42,7 @@ def compare(
             at = (at[:-1] + at[1:]) / 2 if rows.shape[1] < at.size else at
             axes[name].plot(at, rows.T, **CIRCLES, label="IPOPT")
     for name, value in (targets or {}).items():
-        axes[name].axhline(value, **TARGET, label="target")
+        axes[name].axhline(value, color="#000000", linewidth=0.9, linestyle=":", label="target")
     return relabelled(fig)
 
 

@@ -38,15 +38,9 @@ from reporting import Check, finish, no_worse_than, parser, table
 from solving import IPOPT
 
 from casadi_hybrid import Problem
-from casadi_hybrid.control.feedback import (
-    FeedbackController,
-    FeedbackLaw,
-    HybridFeedback,
-    design,
-    measure,
-    predict,
-)
+from casadi_hybrid.control.feedback import FeedbackLaw, HybridFeedback, design, measure, predict
 from casadi_hybrid.plotting import DASHES, PALETTE, plot_curves
+from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "feedback_controller"
 SUMMARY = "the law as a controller of two plants with noisy sensors: three splits, three rivals"
@@ -88,20 +82,15 @@ class Plant:
     start: np.ndarray
     shown: int
 
-    @cached_property
-    def _functions(self) -> tuple[ca.Function, ca.Function]:
-        slopes = ca.jacobian(self.truth, self.u)
-        return tuple(ca.Function("h", [self.u], [rows]) for rows in (self.truth, slopes))
-
     def h(self, u: np.ndarray) -> np.ndarray:
         """The true constraints, n×k to m×k: one column a run."""
-        return self._functions[0](u).full()
+        return self.problem.functions.residual(u, []).full()
 
     def sensitivity(self, u: np.ndarray) -> np.ndarray:
         """The true ∂h/∂u at u, m×n, which the controller does not know."""
-        return self._functions[1](u).full()
+        return Oracle(self.problem.functions, []).first(u).B
 
-    @property
+    @cached_property
     def problem(self) -> Problem:
         """The cheapest inputs by the true constraints: what the controller should find."""
         away = self.u - self.preferred
@@ -179,15 +168,6 @@ def laws(plant: Plant) -> dict[str, FeedbackLaw]:
     }  # fmt: skip
 
 
-def quiet(law: FeedbackLaw, plant: Plant, steps: int = 700) -> np.ndarray:
-    """Step without noise and return the inputs, one row a step."""
-    controller = FeedbackController(law, plant.start)
-    rows = [controller.u]
-    for _ in range(steps):
-        rows.append(controller.step(plant.h(rows[-1])[:, 0]))
-    return np.array(rows)
-
-
 COLUMNS: tuple[tuple[str, str, Any], ...] = (
     ("method", "law", str),
     ("actual", "rate with the plant", "{:.4f}".format),
@@ -209,7 +189,8 @@ class Study:
     def __init__(self, plant: Plant, steps: int) -> None:
         self.plant, self.rows, self.clean, self.noisy, i = plant, [], {}, {}, plant.shown
         for label, law in laws(plant).items():
-            self.clean[label] = quiet(law, plant)
+            alone = measure(law, plant.h, plant.start, 0 * plant.noise, steps=501, runs=1)
+            self.clean[label] = alone.first
             rest = self.clean[label][-1]
             seen = measure(law, plant.h, rest, plant.noise, steps=steps, runs=300)
             self.noisy[label] = seen.first[200:400]  # the first measurement is forgotten

@@ -77,7 +77,6 @@ def drift(known: Outcome, now: Outcome) -> list[str]:
 
 
 def scenarios() -> list[str]:
-    """Return the names of all scenarios."""
     return list(scenario_summaries(HERE))
 
 
@@ -101,6 +100,8 @@ def run(name: str, folder: Path, *options: str) -> bool:
 
 def page(names: Sequence[str], folder: Path) -> str:
     """Return the page in Markdown."""
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    packages = ", ".join(f"{name} {version(name)}" for name in ("casadi", "numpy", "scipy"))
     lines = [
         "# Gallery",
         "",
@@ -111,9 +112,9 @@ def page(names: Sequence[str], folder: Path) -> str:
         "nor refuted. `iter` are iterations; `time` is the wall clock of a cold solve, of the "
         "hybrid solver its second call from the same start; `first` is the first call, in which "
         "that solver builds what the others build before it, in `build`. All are of one run on one "
-        f"machine ({_machine()}) with interpreted functions. What our solver came to is kept in "
-        "`docs/gallery`, and `python scenarios/gallery.py --check` is red where iterations, "
-        "verdicts or costs drift.",
+        f"machine ({machine}, {packages}) with interpreted functions. What our solver came to is "
+        "kept in `docs/gallery`, and `python scenarios/gallery.py --check` is red where "
+        "iterations, verdicts or costs drift.",
         "",
         "Of n unknowns and m constraints:",
         "",
@@ -149,11 +150,10 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
         passed = "" if check["passed"] else " **failed**"
         lines.append(f"- {check['name']}: {value} (limit {check['limit']:g}){passed}")
     lines.append("")
-    pictures = [Path(file).name for file in data["files"] if not file.endswith(".json")]
-    for file in pictures:
-        if (folder / name / file).exists():
-            title = f"{name}: {Path(file).stem.replace('_', ' ')}"
-            lines.append(f"![{title}](gallery/{name}/{file})")
+    for file in map(Path, data["files"]):
+        if file.suffix != ".json" and (folder / name / file.name).exists():
+            title = f"{name}: {file.stem.replace('_', ' ')}"
+            lines.append(f"![{title}](gallery/{name}/{file.name})")
     return lines
 
 
@@ -180,12 +180,6 @@ def _columns(text: str) -> list[str]:
 def _report(folder: Path) -> dict[str, Any] | None:
     path = folder / "report.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-
-
-def _machine() -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("casadi", "numpy", "scipy"))
-    cores = os.cpu_count()
-    return f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {packages}"
 
 
 def fresh(names: Sequence[str], *options: str) -> Iterator[tuple[str, bool, Any]]:

@@ -122,13 +122,10 @@ def lane_change(intervals: int) -> OptimalControl:
 
 def gap(s: np.ndarray, y: np.ndarray, heading: np.ndarray) -> float:
     """Return the least distance (m) across the road from our right side to the standing car."""
-    least = np.inf
-    for pose in zip(s, y, heading, strict=True):
-        rear, front = outline(*pose, *CAR).T[:2]
-        side = np.linspace(rear, front, 50)
-        beside = (side[:, 0] >= BEGIN) & (side[:, 0] <= END)
-        least = min(least, float(np.min(side[beside, 1] - LEFT, initial=np.inf)))
-    return least
+    ends = (outline(*pose, *CAR).T[:2] for pose in zip(s, y, heading, strict=True))
+    along, across = np.concatenate([np.linspace(rear, front, 50) for rear, front in ends]).T
+    beside = (along >= BEGIN) & (along <= END)
+    return float(np.min(across[beside] - LEFT, initial=np.inf))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -79,7 +79,6 @@ CORNERS = (
 
 
 def launch(intervals: int) -> Phases:
-    """Return the flight as three phases."""
     durations = (142.0, Free(150.0, 1.0, 900.0), Free(190.0, 50.0, 300.0))
     parts = {}
     for i, (name, numbers) in enumerate(STAGES.items()):

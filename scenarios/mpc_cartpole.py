@@ -45,7 +45,6 @@ def stage_cost(plant, u):
 
 
 def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
-    """Return the closed loops, which begin at rest with the pole hanging."""
     model = cart_pole(force=FORCE, track=np.inf)
     true = cart_pole(1.2, 0.33, TRUE_LENGTH, friction=0.3, force=FORCE)
     rest = {"q": 0, "theta": 0, "v": 0, "omega": 0}
@@ -68,7 +67,6 @@ def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     size = (20, 8) if arguments.short else (30, 120)
     found = courses(*size, short=arguments.short)

@@ -58,7 +58,6 @@ def stage_cost(body, u, target):
 
 
 def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
-    """Return the closed loops, which begin at rest."""
     model = vehicle(heights=FREE, tilt=np.inf)
     true = vehicle(1.08, 1.2, wind=-1.5, drag=0.2, heights=FREE)
     ocp = OptimalControl(model, duration=intervals * DT, intervals=intervals, name=NAME)
@@ -86,7 +85,6 @@ def courses(intervals: int, steps: int, *, short: bool) -> list[Solves]:
 
 
 def draw(courses: list[Solves]) -> Figure:
-    """Plot the paths beside the obstacles and the reference."""
     fig, ((ax,),) = figure(height=3.0)
     scenery(ax, DISCS, (), SOFT)
     ax.set(xlim=(-3.0, 3.0), ylim=(-0.3, 2.6))
@@ -99,7 +97,6 @@ def draw(courses: list[Solves]) -> Figure:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     size = (15, 8) if arguments.short else (30, 120)
     found = courses(*size, short=arguments.short)

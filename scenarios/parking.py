@@ -52,7 +52,6 @@ CORNERS = {"rear": (0.0, TOP), "front": (GAP, TOP)}
 
 
 def manoeuvre(intervals: int) -> OptimalControl:
-    """Return the parking manoeuvre."""
     car = Model(NAME)
     x, y = car.state("x", unit="m"), car.state("y", unit="m")
     heading = car.state("psi", scale=0.5, unit="rad")
@@ -70,9 +69,7 @@ def manoeuvre(intervals: int) -> OptimalControl:
         # An angle at every time: linear in between, which nothing asks for.
         normal = car.control(name, lower=low, upper=low + np.pi / 2, guess=low + np.pi / 4,
                              unit="rad", linear=True)  # fmt: skip
-        away = ca.mtimes(
-            (body - np.array([corner]).T).T, ca.vertcat(ca.cos(normal), ca.sin(normal))
-        )
+        away = (body - np.array([corner]).T).T @ ca.vertcat(ca.cos(normal), ca.sin(normal))
         ocp.path(f"distance to {name}", away, lower=CLEARANCE, unit="m")
     ocp.initial(x=GAP + 1.5, y=3.4, psi=0, delta=0, v=0)
     ocp.final(x=0.5 + OVERHANG, y=BOTTOM + 0.5 * WIDTH, psi=0, delta=0, v=0)

@@ -42,6 +42,8 @@ NAME = "pendulum"
 SUMMARY = "swing-up of a pendulum with a torque below gravity's: 92 variables, 64 constraints"
 
 SPLITS = {"50 : 50": 0.5, "pure augmented": 1.0, "pure optimistic": 0.0}
+SAME = ("hybrid: metric, pure augmented", "hybrid: metric, pure optimistic", "hybrid: closed form")
+"""Curves left out of the figure: two that lie on a third, and one that has no step."""
 UNIT = 5.0
 """Of the torque, N·m."""
 
@@ -65,7 +67,6 @@ def swing_up(intervals: int = 30, duration: float = 2.0) -> OptimalControl:
 
 
 def methods() -> list[Method]:
-    """Return the rows of the table."""
     return [
         Method(AUTO, "auto", required=True),
         Method(LOOK_AHEAD, "look-ahead", required=True),
@@ -85,7 +86,6 @@ def methods() -> list[Method]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when every required answer and every check holds, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     ocp = swing_up(10, 1.0) if arguments.short else swing_up()
     max_iter = 500 if arguments.short else 20_000
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
     splits = apart(run.course.points for run in runs if "metric" in run.label)
     default, ipopt, weight = runs[0].solution, peers[0], 9.81 * 0.5
     ours, theirs = (named(ocp, answer.report.x) for answer in (runs[0], ipopt))
-    drawn = {run.label: run.course for run in runs if run.label not in _SAME}
+    drawn = {run.label: run.course for run in runs if run.label not in SAME}
     shown = (
         "9 of 11 methods: two splits of the metric lie on the third, the closed form takes no step"
     )
@@ -120,9 +120,6 @@ def main(argv: list[str] | None = None) -> int:
         },
     )
 
-
-_SAME = ("hybrid: metric, pure augmented", "hybrid: metric, pure optimistic", "hybrid: closed form")
-"""Curves left out of the figure: two that lie on a third, and one that has no step."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -54,7 +54,6 @@ def swing_up(name: str, intervals: int, duration, torque: float = TORQUE) -> Opt
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when both answers are KKT points no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     N = 30 if arguments.short else 60
     efforts = solve_with_all(swing_up("least effort", N, DURATION), FATROP, short=arguments.short)

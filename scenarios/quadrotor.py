@@ -57,7 +57,6 @@ def vehicle(mass=1.0, inertia=1.0, *, wind=0.0, drag=0.0, heights=HEIGHTS, tilt=
 
 
 def flight(name: str, intervals: int, duration: float, obstacles=()) -> OptimalControl:
-    """Return a flight from rest at (0, 0) to rest at (8, 0.5)."""
     ocp = OptimalControl(vehicle(), duration=duration, intervals=intervals, name=name)
     rest = {"theta": 0, "vx": 0, "vz": 0, "omega": 0}
     ocp.initial(x=0, z=0, **rest)
@@ -90,32 +89,25 @@ def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS, near=LIMIT) -> None:
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-1.0, 1.6))
 
 
-def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
-    """Return x and z of the two rotors."""
-    reach = np.array([-ARM, ARM])
-    return x + reach * np.cos(angle), z + reach * np.sin(angle)
-
-
 def draw(transfer: Solution, slalom: Solution, ipopt: Solution) -> Figure:
-    """Plot the paths; IPOPT's slalom as circles."""
     fig, ((path,),) = figure(height=2.7)
+    arms = np.array([-ARM, ARM])
     scenery(path)
     path.plot(ipopt["x"], ipopt["z"], **CIRCLES | {"markersize": 3}, label="IPOPT, slalom")
     for answer, name, color, line in (
         (transfer, "hybrid, transfer, no obstacles", PALETTE[2], "-."),
         (slalom, "hybrid, slalom", PALETTE[0], "-"),
     ):
-        style = {"color": color, "linestyle": line}
-        path.plot(answer["x"], answer["z"], label=name, **style)
-        for state in answer.states[:3, ::6].T:
-            path.plot(*rotors(*state), color=color, linewidth=2.5)
+        path.plot(answer["x"], answer["z"], label=name, color=color, linestyle=line)
+        for x, z, angle in answer.states[:3, ::6].T:
+            rotors = x + arms * np.cos(angle), z + arms * np.sin(angle)
+            path.plot(*rotors, color=color, linewidth=2.5)
     path.plot([], [], color="#444444", linewidth=2.5, label="the vehicle on its way")
     legend_below(fig, path)
     return fig
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the scenario; 0 when both flights are KKT points no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     N = 30 if arguments.short else 60
     flights = (flight("transfer", N, 2.0), flight("slalom", N, 2.6, DISCS))

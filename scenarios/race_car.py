@@ -23,7 +23,6 @@ simplest form). The circuit and the numbers of the car are made up.
 
 import sys
 from collections.abc import Sequence
-from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -47,7 +46,6 @@ HALF_WIDTH = 4.0
 """Of the track in m."""
 
 
-@cache
 def centre_line() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Arc length, points (east + i north) and curvature at 4001 points, the last the first."""
     a = np.linspace(0.0, 2.0 * np.pi, 4001)
@@ -63,22 +61,22 @@ def centre_line() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return way, z, (slope.conj() * bend).imag / pace**3
 
 
+WAY, LINE, CURVATURE = centre_line()
+LENGTH = float(WAY[-1])
+"""Of the centre line in m."""
+
+
 def bend(s: float) -> float:
-    """Return the curvature at s."""
-    way, _, curvature = centre_line()
-    return float(np.interp(s, way, curvature))
+    return float(np.interp(s, WAY, CURVATURE))
 
 
 def beside(s: np.ndarray, offset: np.ndarray) -> np.ndarray:
     """Return the points (2 rows) beside the centre line, positive to the left."""
-    way, line, _ = centre_line()
-    along = np.interp(s, way, np.gradient(line, way))
-    z = np.interp(s, way, line) + 1j * offset * along / np.abs(along)
+    along = np.interp(s, WAY, np.gradient(LINE, WAY))
+    z = np.interp(s, WAY, LINE) + 1j * offset * along / np.abs(along)
     return np.array([z.real, z.imag])
 
 
-LENGTH = float(centre_line()[0][-1])
-"""Of the centre line in m."""
 MASS, INERTIA, FRONT, REAR, DRAG = 800.0, 900.0, 1.5, 1.3, 0.9
 GRIP, SHAPE, STIFFNESS, POWER, BRAKES, GRAVITY = 1.3, 1.5, 9.0, 1.6e5, 0.6, 9.81
 """kg, kg m², m, m, kg/m; μ, C, B of the tyres, power in W, share of the brakes in front, m/s²."""
@@ -89,7 +87,6 @@ USED, SLIP = 0.95, 9.0
 
 
 def car() -> Model:
-    """Return the car along the circuit."""
     model = Model(NAME, time_unit="m")
     n = model.state("offset", lower=-HALF_WIDTH, upper=HALF_WIDTH, unit="m")
     chi = model.state("heading", lower=-1.0, upper=1.0, scale=0.3, unit="rad")
@@ -130,12 +127,9 @@ def car() -> Model:
 
 
 def lap(intervals: int) -> OptimalControl:
-    """Return the flying lap."""
     model = car()
-    ocp = OptimalControl(model, duration=LENGTH, intervals=intervals,
-                         method=Collocation(2))  # fmt: skip
-    periodic = [name for name in model.signals["state"] if name != "time of lap"]
-    ocp.periodic(*periodic)
+    ocp = OptimalControl(model, duration=LENGTH, intervals=intervals, method=Collocation(2))
+    ocp.periodic(*(name for name in model.signals["state"] if name != "time of lap"))
     ocp.initial({"time of lap": 0.0})
     t, v, drive = (model.symbol(name) for name in ("time of lap", "speed", "engine"))
     brake, rate = model.symbol("brakes"), model.symbol("steering rate")
@@ -177,7 +171,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     ocp = lap(40 if arguments.short else 120)
     answers = solve_with_all(ocp)
     ours, ipopt = (answer.solution for answer in answers)
-    slides = np.abs(ours["slip at the rear"]).max()
     return finish_answers(
         arguments,
         answers,
@@ -186,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "length of the circuit (m)": LENGTH,
             "fastest, slowest (km/h)": f"{3.6 * ours['speed'].max():.0f}, "
             f"{3.6 * ours['speed'].min():.0f}",
-            "largest slip at the rear (°)": float(slides),
+            "largest slip at the rear (°)": np.abs(ours["slip at the rear"]).max(),
         },
         figures={
             "lap": draw(ours, ipopt),

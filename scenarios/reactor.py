@@ -60,7 +60,6 @@ def price(tank: Model) -> Any:
 
 
 def change(intervals: int) -> OptimalControl:
-    """Return the change of the set point in 6 min."""
     tank = stirred_tank()
     ocp = OptimalControl(tank, duration=6.0, intervals=intervals, method=Collocation(3))
     ocp.initial(**steady(tank, T=320, u=0).states)

@@ -154,10 +154,10 @@ def finish(
 
     ``size`` are the numbers of unknowns and of constraints, answers those of :class:`Answer` or of
     :class:`closed_loop.Solves`. The scenario fails when one that is required is not accepted or a
-    check is not passed. Lists and dictionaries among the
-    facts go to the file only; figures and films, which write an animation to a path and are not
-    called in the short form, have the names of their files, further tables, as :func:`table` makes
-    them and shown before the main one, their titles.
+    check is not passed. Lists and dictionaries among the facts go to the file only; figures and
+    films, which write an animation to a path and are not called in the short form, have the names
+    of their files, further tables, as :func:`table` makes them and shown before the main one,
+    their titles.
     """
     drawings: dict[str, Callable[[Path], Path]] = {
         f"{title}.{arguments.figures}": partial(save, figure)
@@ -199,7 +199,6 @@ def finish(
 
 
 def fact(key: str, value: Any) -> str:
-    """Return a fact as it is printed."""
     return f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}"
 
 

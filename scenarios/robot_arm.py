@@ -82,11 +82,6 @@ def measured(q: np.ndarray, noise: float = 0.0) -> np.ndarray:
     return seen + noise * np.random.default_rng(0).standard_normal(12)
 
 
-def skeleton(q: np.ndarray) -> np.ndarray:
-    """Return the origins of base, joints and tool, one column each, in m."""
-    return np.array([frame[:3, 3].full().ravel() for frame in joints(ca.DM(q))]).T
-
-
 def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
     """Plot the arm and its markers at rest and at the target, from two sides."""
     fig, axes = figure(1, 2, height=3.0)
@@ -95,7 +90,8 @@ def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
         target = p.reshape(-1, 3).T[seen]
         ax.plot(*target, "*", color=PALETTE[1], markersize=9, label="target of a marker")
         for posture, color, label in ((REST, PALETTE[6], "rest"), (q, PALETTE[0], "solution")):
-            ax.plot(*skeleton(posture)[seen], "o-", color=color, markersize=4, label=label)
+            origins = ca.horzcat(*(frame[:3, 3] for frame in joints(ca.DM(posture)))).full()
+            ax.plot(*origins[seen], "o-", color=color, markersize=4, label=label)
             places = measured(posture).reshape(-1, 3).T[seen]
             ax.plot(*places, "o", color=color, fillstyle="none", label=f"markers, {label}")
         ax.set_title(title, fontsize=10)

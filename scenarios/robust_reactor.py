@@ -72,7 +72,6 @@ NEAR = 1e-3
 
 
 def nominal(intervals: int = 20) -> OptimalControl:
-    """Return the problem of the nominal controller."""
     tank = stirred_tank(jacket=320, coldest=-np.inf)
     # Of every solve, also where the last one came to no plan and MPC(iterations=) has no limit:
     # once the reaction has run away there is none, and a solve would take two thousand.
@@ -101,7 +100,6 @@ def reactions(drawn: int) -> list[dict[str, float]]:
 
 
 def row(label: str, courses: Sequence[Solves]) -> dict[str, Any]:
-    """Return the table row of what a controller did with all plants."""
     together = Solves(label, [plan for course in courses for plan in course.plans],
                       [record for course in courses for record in course.records])  # fmt: skip
     costs = [course.run.cost for course in courses]
@@ -135,7 +133,6 @@ LOOP_COLUMNS: tuple[Column, ...] = (
 
 def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float]],
                steps: int) -> list[Solves]:  # fmt: skip
-    """Close the loop around each plant."""
     # The limit is soft already; the other limits are the jacket's and hold by themselves.
     mpc, model, courses = MPC(problem, soften=None), problem.model, []
     x0 = steady(model, T=320, u=0).states

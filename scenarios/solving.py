@@ -3,10 +3,6 @@
 Every solver gets the same program and starts from the same point with zero multipliers. What it
 says of its own success is shown but decides nothing: KKT residuals are recomputed from the
 program's functions, and :func:`casadi_hybrid.verify.verify` gives the verdict.
-
-All seconds are wall clock of one cold solve in this process, interpreted functions. Building the
-functions and the solver has a column of its own: ours builds at its first call what the others
-build before it, so that its second call from the same start is timed.
 """
 
 import argparse
@@ -183,6 +179,4 @@ def finish_answers(
 def judge(solution: Solution) -> Report:
     """Ask the verifier about a point with the solver's own multipliers."""
     program = solution.program
-    numbers = {key: value for key, value in program.arguments.items() if key != "x0"}
-    point = {"x": solution.x, "lam_x": solution.lam_x, "lam_g": solution.lam_g}
-    return verify(problem_of(program), point, **numbers, tol=TOL, ipopt=False)
+    return verify(problem_of(program), solution, **program.arguments, tol=TOL, ipopt=False)

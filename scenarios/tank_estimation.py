@@ -35,7 +35,6 @@ NOISE, PROCESS = {"h": 0.01, "flow": 2e-6}, 5e-4
 
 
 def tanks() -> Model:
-    """Return the plant."""
     plant = Model(NAME)
     h = plant.state("h", 3, lower=0.02, upper=0.8, scale=0.1, guess=0.4, unit="m")
     pump = plant.control("pump", scale=1e-4, unit="m³/s")
@@ -53,7 +52,6 @@ def pump(time: float, h: np.ndarray) -> float:
 
 
 def estimator(N: int, noise=NOISE) -> KeptMHE:
-    """Return the estimator of levels and leak over N periods."""
     leak = {"std": 10.0, "lower": 0.0, "upper": 100.0, "drift": 5.0, "scale": 10.0}
     return KeptMHE(tanks(), PERIOD, N, outputs=list(NOISE), noise=noise, process=PROCESS,
                    prior=0.2, free={"leak": leak})  # fmt: skip

@@ -28,7 +28,6 @@ DURATION, SLOWEST, START = 10.0, -0.25, (0.0, 1.0)
 
 
 def oscillator(intervals: int) -> OptimalControl:
-    """Return the optimal control problem."""
     plant = Model(NAME, time_unit="")
     v, y = plant.state("v", lower=SLOWEST), plant.state("y")
     u = plant.control("u", lower=-1, upper=1)
