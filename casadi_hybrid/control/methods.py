@@ -153,9 +153,8 @@ class Collocation:
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         model, N, degree = horizon.model, horizon.N, self.degree
-        taus = self.coefficients[0]
         inner = degree - 1 if self.points == "radau" else degree
-        at = between(horizon.fractions, taus)
+        at = between(horizon.fractions, self.coefficients[0])
         X = _points(horizon, "state", at.reshape(N, degree)[:, :inner].ravel(), inner)
         Z = _points(horizon, "algebraic", at, degree)
         nx, nz = model.size("state"), model.size("algebraic")
@@ -227,7 +226,6 @@ def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:
 
 
 def _columns(horizon: Horizon) -> list[Any]:
-    """(z, u, v, p, t, dt) of each interval."""
     N = horizon.N
     return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
 

@@ -323,9 +323,8 @@ class Model:
         self.signals[kind][signal.name] = signal
         if kind == "parameter":
             self.values[signal.name] = numbers
-        symbols = ca.SX.sym(signal.name, signal.size) if value is None else value
-        self._symbols[signal.name] = symbols
-        return symbols
+        self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size) if value is None else value
+        return self._symbols[signal.name]
 
     def _limited(
         self, kind: str, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any

@@ -185,10 +185,8 @@ def column(value: Any, size: int, what: str) -> Array:
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
     if values.size not in (1, size):
-        needed = (
-            f"one, or declare it with {values.size} entries" if size == 1 else f"one, or {size}"
-        )
-        raise InputError(f"{what} has {values.size} entries; give {needed}")
+        needed = f"declare it with {values.size} entries" if size == 1 else size
+        raise InputError(f"{what} has {values.size} entries; give one, or {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
 
 
@@ -334,5 +332,4 @@ def lagrange(nodes: Array, s: Array) -> Array:
 
 def between(fractions: Array, taus: Array) -> Array:
     """Return where points at fractions ``taus`` of each interval lie, interval by interval."""
-    points: Array = (fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel()
-    return points
+    return np.asarray((fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel())

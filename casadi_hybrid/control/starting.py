@@ -148,8 +148,7 @@ def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array
     """A trajectory's name, that of a block of it, and where in the duration its columns are."""
     for name in ocp.model.unknowns:
         for label in (name, f"{name} inside"):
-            block = program.variables.get(label)
-            if block is not None:
+            if block := program.variables.get(label):
                 at = ocp.fractions[: block.shape[1]]
                 if label != name:
                     at = between(ocp.fractions, points_of(ocp.method)[: block.stride])

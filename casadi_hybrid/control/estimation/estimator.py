@@ -175,11 +175,9 @@ class Estimator:
         return {name: number(free[where]) for name, where in places.items()}
 
     def _stacked(self, key: str) -> Array:
-        """An attribute of all unknowns, one below the other."""
         return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self.unknowns.values())])
 
     def _now(self, time: float | None) -> float:
-        """The time of a step."""
         expected = self.records[-1].time + self.period if self.records else 0.0
         now = expected if time is None else moment(time)
         if self.records and abs(now - expected) > 1e-6 * self.period:

@@ -106,6 +106,5 @@ class Phases(Joint):
                     f"{value.numel()}"
                 )
             end = source.expression_function([value], "jump").call(h.at(h.N), True, False)[0]
-            gap = g.X[places[name], 0] - end
             label = f"{name} from {one} to {other}"
-            assembly.constrain(label, gap, [g.first - 1], scale=signal.scale)
+            assembly.constrain(label, g.X[places[name], 0] - end, [g.first - 1], scale=signal.scale)

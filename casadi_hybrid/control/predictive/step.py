@@ -204,12 +204,9 @@ def table(records: Sequence[Record]) -> str:
     return aligned(rows)
 
 
-Changes = Sequence[Mapping[str, tuple[Array, Array]]]
-
-
 def judged(
     answers: Sequence[Any], states: Table, held: Table, *, named: bool
-) -> tuple[dict[str, Array], dict[str, Constraint], Changes, tuple[str, ...]]:
+) -> tuple[dict[str, Array], dict[str, Constraint], Sequence[Mapping[str, Any]], tuple[str, ...]]:
     """Return the path constraints of the steps of an :class:`MPC` along K + 1 states.
 
     ``held`` are controls: before the first step, in the K steps, and the last once more. Where they
