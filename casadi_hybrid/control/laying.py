@@ -179,7 +179,6 @@ def _equations(horizon: Horizon) -> None:
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
-    """The rows that fix states at the start, and those that let them end as they began."""
     rows = ocp.model.places("state")
     for name, value in ocp.fixed.items():
         signal = ocp.model.signals["state"][name]
@@ -222,8 +221,7 @@ def _soften(
         ("lower", constraint.lower, rows + violation),
         ("upper", constraint.upper, rows - violation),
     ):
-        finite = np.flatnonzero(np.isfinite(limit)).tolist()
-        if finite:
+        if finite := np.flatnonzero(np.isfinite(limit)).tolist():
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
                               scale=constraint.scale[finite], stride=stride)  # fmt: skip

@@ -182,11 +182,10 @@ class Collocation:
         at = np.append(taus[:inner], inner_points(self))
         ends = [horizon.X[:, 1:]] if inner < self.degree else []
         X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
-        of_z = taus
+        nodes = np.append(0.0, taus)
         if horizon.Z.shape[0]:
-            of_z, Z = np.append(0.0, taus), ca.vertcat(horizon.Z[:, :-1], Z)
-        X = interpolated(np.append(0.0, taus), at, X)
-        _hold(horizon, at, X, interpolated(of_z, at, Z), inner)
+            taus, Z = nodes, ca.vertcat(horizon.Z[:, :-1], Z)
+        _hold(horizon, at, interpolated(nodes, at, X), interpolated(taus, at, Z), inner)
 
     def _interval(self, model: Model, integrand: ca.Function, inner: int) -> ca.Function:
         taus, slopes, weights, ends = self.coefficients

@@ -282,8 +282,7 @@ class Model:
         for name, value in values.items():
             where = known(name, own, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
-        missing = [name for name in own if name not in values]
-        if default is None and missing:
+        if default is None and (missing := [name for name in own if name not in values]):
             raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         return full
 

@@ -313,8 +313,7 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
         raise InputError(
             f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
         ) from None
-    strange = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
-    if strange:
+    if strange := ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free():
         if strange[0] in (symbol.name() for column in arguments for symbol in ca.symvar(column)):
             unknown = (
                 "is another model's or problem's by the same name; take the symbol of this one"

@@ -95,8 +95,7 @@ class Estimator:
         states, n = model.places("state"), model.size("state")
         self._noise = covariance(noise, self.sensors.places, "noise")
         for what, given, of in (("noise", noise, self.sensors.places), ("prior", prior, states)):
-            missing = [name for name in of if isinstance(given, Mapping) and name not in given]
-            if missing:
+            if missing := [name for name in of if isinstance(given, Mapping) and name not in given]:
                 raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
@@ -287,7 +286,6 @@ class EKF(Estimator):
         return self.estimate
 
     def _place(self, xi: Array, control: Array, time: float, seen: Array) -> Place:
-        """Return a point at which the filter linearizes."""
         n = self.model.size("state")
         p = self.model.numbers(self.model.values, time)
         p[self._filter.free] = xi[n:]

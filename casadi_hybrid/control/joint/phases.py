@@ -81,8 +81,7 @@ class Phases(Joint):
         laid: dict[str, tuple[Horizon, Any]] = {}
         before = None
         for prefix, part in self.prefixed.items():
-            laid[prefix] = lay_phase(part, assembly, prefix=prefix, before=before)
-            before = laid[prefix][0]
+            before, _ = laid[prefix] = lay_phase(part, assembly, prefix=prefix, before=before)
         for one, other in pairwise(self.parts):
             self._link(assembly, one, laid[f"{one}/"][0], other, laid[f"{other}/"][0])
         return laid

@@ -94,7 +94,6 @@ class Delay:
         return ca.Function("ahead", [x, sent, p, t], [after])
 
     def _in_c(self, u: Array, program: Program) -> ca.Function:
-        """The step of the prediction in C."""
         plant = self._know(program)
         model, near = plant.model, []
         if model.discrete or self._finer:

@@ -91,7 +91,6 @@ class Spare:
                          for name, unit, own in parts)  # fmt: skip
 
     def _chosen(self, default: Any) -> Array:
-        """The controls that the user chose, which must be within their limits."""
         if np.isscalar(default):
             default = np.full(self._lower.size, default)
         chosen: Array = self._model.vector("control", default, "default")

@@ -215,8 +215,7 @@ def judged(
     the names of those that the record does not determine.
     """
     asked = [getattr(answer, "asked", None) for answer in answers]
-    first = next(filter(None, asked), None)
-    if first is None:
+    if (first := next(filter(None, asked), None)) is None:
         return {}, {}, (), ()
     ocp, model, prefix = first[0].nominal, first[0].model, next(iter(first[0].prefixed))
     lasting = list(accumulate([*asked, None], lambda old, new: new or old, initial=first))[1:]

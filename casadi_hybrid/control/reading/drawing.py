@@ -223,7 +223,6 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
 
 
 def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
-    """Entries of the figure's legend, for what appears in some panel."""
     if any(panel.joined and not panel.held for panel in panels):
         ax.plot([], [], linewidth=1.6, label="between grid points", color=GREY)
     if any(not panel.held for panel in panels):
