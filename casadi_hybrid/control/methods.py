@@ -278,6 +278,5 @@ def _coefficients(degree: int, points: str) -> tuple[Array, Array, Array, Array]
         np.array(ca.DM(part), dtype=float) for part in ca.collocation_coeff(taus.tolist())
     )
     # Exact for powers below the degree. CasADi's own weights add up to 1/2 where the degree is 1.
-    powers = np.vander(taus, increasing=True).T
-    weights = np.linalg.solve(powers, 1.0 / np.arange(1, degree + 1))
+    weights = np.linalg.solve(np.vander(taus, increasing=True).T, 1.0 / np.arange(1, degree + 1))
     return taus, slopes, np.asarray(weights, dtype=float), ends

@@ -177,8 +177,7 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
             f"of {ocp.name}: {had}, not {has}"
         )
     fractions, before = ocp.fractions, solution.ocp.fractions
-    middles = (fractions[:-1] + fractions[1:]) / 2
-    k = np.searchsorted(before, middles, side="right") - 1
+    k = np.searchsorted(before, (fractions[:-1] + fractions[1:]) / 2, side="right") - 1
     ratio = np.diff(fractions) / np.diff(before)[k]
     k, ratio = np.append(k, before.size - 1), np.append(ratio, ratio[-1])  # and the last point
 

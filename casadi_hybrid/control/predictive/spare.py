@@ -64,11 +64,10 @@ class Spare:
     def settle(self, plan: Plan) -> None:
         """Find out what the default is: where the model rests near the end of a plan or guess."""
         program, model = plan.program.part(next(iter(plan.problem.prefixed))), self._model
-        read = {name: block.read(plan.x) for name, block in program.variables.items()}
+        read = program.unpack(plan.x)
         guess = {name: read[name][:, -1] for name in model.signals["state"]}
-        guess |= {
-            name: read[name][:, read[name].shape[1] // 2] for name in model.signals["control"]
-        }
+        for name in model.signals["control"]:
+            guess[name] = read[name][:, read[name].shape[1] // 2]
         values = {name: program.parameters[name].read(program.p)[:, 0]
                   for name in model.signals["parameter"] if name in program.parameters}  # fmt: skip
         self.settled = True
