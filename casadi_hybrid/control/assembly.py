@@ -269,8 +269,7 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
     # That of the last interval is the value at the last grid point already.
     count = N - len(places)
     if count and jumps:
-        before = [column[:, :count] for column in ends]
-        places.append((" at end", before, h.stages()[:count]))
+        places.append((" at end", [column[:, :count] for column in ends], h.stages()[:count]))
     if h.between is not None:
         taus, X, Z = h.between
         each_interval = np.repeat(np.arange(N), taus.size).tolist()

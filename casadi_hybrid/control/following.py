@@ -70,8 +70,6 @@ def following(program: Program, models: Mapping[str, Model]) -> Program:
     found: dict[str, list[tuple[Any, ...]]] = {key: [] for key in BOUNDS}
     for prefix, model in models.items():
         moving, function = model.limiting
-        if not moving:
-            continue
         own = own_parameters(model, program, p, prefix)
         given = [ca.densify(side) for side in function.call([own])]
         for k, (name, signal) in enumerate(moving.items()):

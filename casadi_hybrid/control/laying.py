@@ -68,10 +68,9 @@ def lay_phase(
     """
     others, assembly.cost = assembly.cost, assembly.kind(0)
     integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
-    integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     guesses = {name: ocp.guessed(name, ocp.guesses.get(name, signal.guess))
                for name, signal in ocp.model.unknowns.items()}  # fmt: skip
-    function = ocp.expression_function([integrand], "integrand")
+    function = ocp.expression_function([ca.vertcat(ca.SX(0, 1), *integrals)], "integrand")
     model = ocp.model.unlimited(ocp.softened)
     first = 0 if before is None else before.first + before.N + 1
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
@@ -106,8 +105,7 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
         signal = Signal.of("duration", 1, free.lower, free.upper, free.scale or free.guess)
         guess = ocp.guesses.get("duration", free.guess)
         horizon.duration = horizon.unknown("duration", signal, [LAST], float(guess), 0)
-    fractions = kind(ca.DM(ocp.fractions).T)
-    horizon.T = start + horizon.duration * fractions
+    horizon.T = start + horizon.duration * kind(ca.DM(ocp.fractions).T)
     horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
 
 
@@ -129,8 +127,7 @@ def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> Non
         elif (part := last.get(ocp.lagged.get(name, ""), ca.SX())).numel() != signal.size:
             part = assembly.parameter(label, values[name], signal.size, 1)
         rows.append(part if signal.varying else ca.repmat(part, 1, points))
-    rows.append(ca.repmat(horizon.duration, 1, points))
-    horizon.P = ca.vertcat(*rows)
+    horizon.P = ca.vertcat(*rows, ca.repmat(horizon.duration, 1, points))
 
 
 def _algebraic(ocp: Statement, horizon: Horizon) -> None:
@@ -163,9 +160,8 @@ def _controls(horizon: Horizon) -> None:
 def _previous(ocp: Statement, horizon: Horizon) -> None:
     """From the second grid point on a previous control is that of the interval before."""
     controls, P = ocp.model.places("control"), horizon.P
-    rows = places(ocp.given)
     for name, control in ocp.lagged.items():
-        at, before = rows[name], horizon.U[controls[control], :]
+        at, before = places(ocp.given)[name], horizon.U[controls[control], :]
         P = ca.vertcat(P[: at.start, :], ca.horzcat(P[at, 0], before), P[at.stop :, :])
     horizon.P = P
 
@@ -183,7 +179,6 @@ def _equations(horizon: Horizon) -> None:
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
-    """The rows that fix states at the start, and those that let them end as they began."""
     rows = ocp.model.places("state")
     for name, value in ocp.fixed.items():
         signal = ocp.model.signals["state"][name]
@@ -226,8 +221,7 @@ def _soften(
         ("lower", constraint.lower, rows + violation),
         ("upper", constraint.upper, rows - violation),
     ):
-        finite = np.flatnonzero(np.isfinite(limit)).tolist()
-        if finite:
+        if finite := np.flatnonzero(np.isfinite(limit)).tolist():
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
                               scale=constraint.scale[finite], stride=stride)  # fmt: skip
@@ -237,7 +231,6 @@ def _soften(
 
 
 def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
-    """All costs, one below the other."""
     h, kind = horizon, horizon.assembly.kind
     rows, found = [], iter(ca.vertsplit(integrals))
     for cost in ocp.costs:

@@ -153,9 +153,8 @@ class Collocation:
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         model, N, degree = horizon.model, horizon.N, self.degree
-        taus = self.coefficients[0]
         inner = degree - 1 if self.points == "radau" else degree
-        at = between(horizon.fractions, taus)
+        at = between(horizon.fractions, self.coefficients[0])
         X = _points(horizon, "state", at.reshape(N, degree)[:, :inner].ravel(), inner)
         Z = _points(horizon, "algebraic", at, degree)
         nx, nz = model.size("state"), model.size("algebraic")
@@ -183,11 +182,10 @@ class Collocation:
         at = np.append(taus[:inner], inner_points(self))
         ends = [horizon.X[:, 1:]] if inner < self.degree else []
         X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
-        of_z = taus
+        nodes = np.append(0.0, taus)
         if horizon.Z.shape[0]:
-            of_z, Z = np.append(0.0, taus), ca.vertcat(horizon.Z[:, :-1], Z)
-        X = interpolated(np.append(0.0, taus), at, X)
-        _hold(horizon, at, X, interpolated(of_z, at, Z), inner)
+            taus, Z = nodes, ca.vertcat(horizon.Z[:, :-1], Z)
+        _hold(horizon, at, interpolated(nodes, at, X), interpolated(taus, at, Z), inner)
 
     def _interval(self, model: Model, integrand: ca.Function, inner: int) -> ca.Function:
         taus, slopes, weights, ends = self.coefficients
@@ -227,7 +225,6 @@ def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:
 
 
 def _columns(horizon: Horizon) -> list[Any]:
-    """(z, u, v, p, t, dt) of each interval."""
     N = horizon.N
     return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
 
@@ -281,6 +278,5 @@ def _coefficients(degree: int, points: str) -> tuple[Array, Array, Array, Array]
         np.array(ca.DM(part), dtype=float) for part in ca.collocation_coeff(taus.tolist())
     )
     # Exact for powers below the degree. CasADi's own weights add up to 1/2 where the degree is 1.
-    powers = np.vander(taus, increasing=True).T
-    weights = np.linalg.solve(powers, 1.0 / np.arange(1, degree + 1))
+    weights = np.linalg.solve(np.vander(taus, increasing=True).T, 1.0 / np.arange(1, degree + 1))
     return taus, slopes, np.asarray(weights, dtype=float), ends

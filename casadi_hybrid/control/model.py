@@ -282,8 +282,7 @@ class Model:
         for name, value in values.items():
             where = known(name, own, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
-        missing = [name for name in own if name not in values]
-        if default is None and missing:
+        if default is None and (missing := [name for name in own if name not in values]):
             raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         return full
 
@@ -323,9 +322,8 @@ class Model:
         self.signals[kind][signal.name] = signal
         if kind == "parameter":
             self.values[signal.name] = numbers
-        symbols = ca.SX.sym(signal.name, signal.size) if value is None else value
-        self._symbols[signal.name] = symbols
-        return symbols
+        self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size) if value is None else value
+        return self._symbols[signal.name]
 
     def _limited(
         self, kind: str, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any

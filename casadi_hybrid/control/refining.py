@@ -291,7 +291,6 @@ def _in_the_way(solution: Solution) -> str:
 
 
 def _finer(mesh: _Mesh, tolerance: float) -> Array:
-    """Cut the intervals whose error or violation is too large."""
     ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
     order = ocp.method.degree + 1 if isinstance(ocp.method, Collocation) else 5
     pieces = np.ones(error.size)

@@ -185,10 +185,8 @@ def column(value: Any, size: int, what: str) -> Array:
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
     if values.size not in (1, size):
-        needed = (
-            f"one, or declare it with {values.size} entries" if size == 1 else f"one, or {size}"
-        )
-        raise InputError(f"{what} has {values.size} entries; give {needed}")
+        needed = f"declare it with {values.size} entries" if size == 1 else size
+        raise InputError(f"{what} has {values.size} entries; give one, or {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
 
 
@@ -315,8 +313,7 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
         raise InputError(
             f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
         ) from None
-    strange = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
-    if strange:
+    if strange := ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free():
         if strange[0] in (symbol.name() for column in arguments for symbol in ca.symvar(column)):
             unknown = (
                 "is another model's or problem's by the same name; take the symbol of this one"
@@ -334,5 +331,4 @@ def lagrange(nodes: Array, s: Array) -> Array:
 
 def between(fractions: Array, taus: Array) -> Array:
     """Return where points at fractions ``taus`` of each interval lie, interval by interval."""
-    points: Array = (fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel()
-    return points
+    return np.asarray((fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel())

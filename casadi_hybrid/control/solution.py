@@ -143,9 +143,7 @@ class Solution(Ended):
         free = [name for name in self.ocp.model.signals["state"] if name not in fixed]
         if self.ocp.fixed and free:  # perhaps forgotten in initial(…)
             said += f"\nfree at the start: {', '.join(free)}"
-        wrong = [self.cautions]
-        if not self.success:
-            wrong = [self.another_guess, self.explanation]
+        wrong = [self.cautions] if self.success else [self.another_guess, self.explanation]
         return "\n".join(filter(None, (said, *wrong)))
 
     __repr__ = __str__
@@ -258,9 +256,8 @@ class Solution(Ended):
         Raises:
             InputError: for a discrete model, and for an integrator that does not fit.
         """
-        return checking.error(
-            self.dense, count(n, "n", at_least=1), whole=whole, integrator=integrator
-        )
+        n = count(n, "n", at_least=1)
+        return checking.error(self.dense, n, whole=whole, integrator=integrator)
 
     def violation(self, n: int = checking.POINTS) -> measures.Violations:
         """Return by how much hard limits are exceeded in between; printed, the largest and when.

@@ -148,8 +148,7 @@ def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array
     """A trajectory's name, that of a block of it, and where in the duration its columns are."""
     for name in ocp.model.unknowns:
         for label in (name, f"{name} inside"):
-            block = program.variables.get(label)
-            if block is not None:
+            if block := program.variables.get(label):
                 at = ocp.fractions[: block.shape[1]]
                 if label != name:
                     at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
@@ -178,8 +177,7 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
             f"of {ocp.name}: {had}, not {has}"
         )
     fractions, before = ocp.fractions, solution.ocp.fractions
-    middles = (fractions[:-1] + fractions[1:]) / 2
-    k = np.searchsorted(before, middles, side="right") - 1
+    k = np.searchsorted(before, (fractions[:-1] + fractions[1:]) / 2, side="right") - 1
     ratio = np.diff(fractions) / np.diff(before)[k]
     k, ratio = np.append(k, before.size - 1), np.append(ratio, ratio[-1])  # and the last point
 

@@ -403,8 +403,7 @@ class Statement:
         old = self.fractions
         for name, signal in self.given.items():
             if signal.varying:
-                value = self.declared[name]
-                made.values[name] = moved_to(value, signal.size, old, mesh, held=True)
+                made.values[name] = moved_to(self.declared[name], signal.size, old, mesh, held=True)
         for name, signal in self.model.unknowns.items():
             guess = self.guesses.get(name, signal.guess)
             if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:

@@ -138,8 +138,7 @@ class DiscreteMap:
             raise InputError(f"{model.name} is discrete and has algebraic states; solve for them")
         if integrand.numel_out(0):
             raise InputError(f"{model.name} is discrete; a cost of it is a sum, not an integral")
-        symbols = symbols_of(model, integrand)
-        x, z, u, _, p, t, _ = symbols
+        x, z, u, _, p, t, _ = symbols = symbols_of(model, integrand)
         after = _own(model, model.moves.rate, (x, z, u, p, t))
         return ca.Function("step", symbols, [after, ca.SX(0, 1), z])
 

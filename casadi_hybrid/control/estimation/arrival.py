@@ -43,8 +43,7 @@ class Gaussian:
     def whitening(self, scale: Array) -> Array:
         """Return S with SᵀS = P⁻¹, of P with what rounding makes of it and least directions up."""
         rounding = np.finfo(float).eps * np.abs(self.mean) * scale / RESOLVED
-        lacking = rounding - self.covariance.diagonal()
-        P = self.covariance + np.diag(np.maximum(lacking, 0.0))
+        P = self.covariance + np.diag(np.maximum(rounding - self.covariance.diagonal(), 0.0))
         own = np.sqrt(np.maximum(P.diagonal(), 0.0))
         own = np.where(own > LEAST**2 * scale, own, scale)  # else it is none, but for rounding
         values, vectors = np.linalg.eigh(P / np.outer(own, own))
@@ -103,8 +102,7 @@ class Filter:
         A = np.eye(n + free)
         A[:n, :n], A[:n, n:] = by_x, by_p[:, self.free]
         here = self.estimate(at)
-        moved = np.concatenate((after.ravel(), here[n:]))
-        mean = moved + A @ (now.mean - here)
+        mean = np.concatenate((after.ravel(), here[n:])) + A @ (now.mean - here)
         return Gaussian(mean, _even(A @ now.covariance @ A.T + self.process))
 
     def step(self, at: Place) -> Array:

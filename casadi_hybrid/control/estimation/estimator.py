@@ -95,8 +95,7 @@ class Estimator:
         states, n = model.places("state"), model.size("state")
         self._noise = covariance(noise, self.sensors.places, "noise")
         for what, given, of in (("noise", noise, self.sensors.places), ("prior", prior, states)):
-            missing = [name for name in of if isinstance(given, Mapping) and name not in given]
-            if missing:
+            if missing := [name for name in of if isinstance(given, Mapping) and name not in given]:
                 raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
@@ -175,11 +174,9 @@ class Estimator:
         return {name: number(free[where]) for name, where in places.items()}
 
     def _stacked(self, key: str) -> Array:
-        """An attribute of all unknowns, one below the other."""
         return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self.unknowns.values())])
 
     def _now(self, time: float | None) -> float:
-        """The time of a step."""
         expected = self.records[-1].time + self.period if self.records else 0.0
         now = expected if time is None else moment(time)
         if self.records and abs(now - expected) > 1e-6 * self.period:
@@ -289,7 +286,6 @@ class EKF(Estimator):
         return self.estimate
 
     def _place(self, xi: Array, control: Array, time: float, seen: Array) -> Place:
-        """Return a point at which the filter linearizes."""
         n = self.model.size("state")
         p = self.model.numbers(self.model.values, time)
         p[self._filter.free] = xi[n:]

@@ -17,7 +17,7 @@ from casadi_hybrid.control.estimation.window import FACTOR, MEAN, Memory, window
 from casadi_hybrid.control.loop.plant import factor
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, by_name
+from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
@@ -97,8 +97,7 @@ class MHE(Estimator):
         super().__init__(model, period, noise=noise, prior=prior, process=process,
                          outputs=outputs, x0=x0, u0=u0, free=free, step=step)  # fmt: skip
         self._scale = np.append(model.limits("state", "scale"), self._stacked("scale"))
-        options = by_name(solver, "solver")
-        self.ocp = window_problem(self, self.N, factor(self._process), options)
+        self.ocp = window_problem(self, self.N, factor(self._process), solver)
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first. See :meth:`Estimator.reset`."""
@@ -152,8 +151,7 @@ class MHE(Estimator):
         seen = self.sensors.column(y)
         control = None if u is None else np.asarray(self.model.vector("control", u, "u"))
         now = self._now(time)
-        leaves = memory.steps > self.N  # a measurement behind
-        given = self._left() if leaves else self._given
+        given = self._left() if memory.steps > self.N else self._given
         memory.advance(control, now)
         memory.note(seen, self.delay)
         program, multipliers = self._program(memory, given, parameters)

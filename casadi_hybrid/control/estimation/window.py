@@ -90,10 +90,9 @@ class Memory:
     def place(self, j: int, model: Model) -> Place:
         """Return a grid point with what was last found there."""
         X, Z, P, T = self._read
-        z = Z[:, j] if Z.shape[0] else np.zeros(0)
         own = P[: model.size("parameter"), j]
         after = self.before[:, min(j + 1, self.N)]
-        return Place(X[:, j], z, own, self.before[:, j], after, float(T[j]), self.y[:, j])
+        return Place(X[:, j], Z[:, j], own, self.before[:, j], after, float(T[j]), self.y[:, j])
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,7 @@ def window_problem(of: Estimator, intervals: int, root: Array, solver: Any) -> O
     y = ocp.reference(MEASURED, 0.0, sensors.size)
     weight = ocp.reference(WHITENING, 0.0, sensors.size**2)
     error = y - sensors.function(*model.arguments)
-    whitened = ca.mtimes(ca.reshape(weight, sensors.size, sensors.size), error)
-    fit = 0.5 * ca.sumsqr(whitened)
+    fit = 0.5 * ca.sumsqr(ca.mtimes(ca.reshape(weight, sensors.size, sensors.size), error))
     ocp.minimize("measurements", sum=fit, end=fit)
     if root.shape[1]:
         ocp.minimize("disturbance", sum=0.5 * ca.sumsqr(window.symbol(DISTURBANCE)))

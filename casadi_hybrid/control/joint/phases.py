@@ -81,8 +81,7 @@ class Phases(Joint):
         laid: dict[str, tuple[Horizon, Any]] = {}
         before = None
         for prefix, part in self.prefixed.items():
-            laid[prefix] = lay_phase(part, assembly, prefix=prefix, before=before)
-            before = laid[prefix][0]
+            before, _ = laid[prefix] = lay_phase(part, assembly, prefix=prefix, before=before)
         for one, other in pairwise(self.parts):
             self._link(assembly, one, laid[f"{one}/"][0], other, laid[f"{other}/"][0])
         return laid
@@ -106,6 +105,5 @@ class Phases(Joint):
                     f"{value.numel()}"
                 )
             end = source.expression_function([value], "jump").call(h.at(h.N), True, False)[0]
-            gap = g.X[places[name], 0] - end
             label = f"{name} from {one} to {other}"
-            assembly.constrain(label, gap, [g.first - 1], scale=signal.scale)
+            assembly.constrain(label, g.X[places[name], 0] - end, [g.first - 1], scale=signal.scale)

@@ -126,9 +126,8 @@ class Summary(ByName):
         # matplotlib only when drawing
         from casadi_hybrid.control.loop.drawing import draw_shares  # noqa: PLC0415
 
-        cost, most = self.column("cost"), self.column("violation")
         ended = f"{len(self.errors)} of {len(self.trials)} runs came to no end"
-        shown = {"cost": cost, "largest violation / scale": most}
+        shown = {"cost": self.column("cost"), "largest violation / scale": self.column("violation")}
         return draw_shares(shown, title or (ended if self.errors else ""))
 
 

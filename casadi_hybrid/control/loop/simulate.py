@@ -172,7 +172,6 @@ def _asker(
 
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
-    """The control of this period: what is due, else what was applied before, else zeros."""
     for control in (due, before, None if command is None else np.zeros(command.size)):
         if control is not None:
             return control
@@ -180,7 +179,6 @@ def _applied(due: Array | None, before: Array | None, command: Array | None) -> 
 
 
 def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
-    """The function (k, time, x) → x pushed."""
     if callable(push):
         called_as(push, "push", "a function (k, time, x) → column or None", (0, 0.0, None))
     table: dict[int, Array] = {}

@@ -78,8 +78,7 @@ class Table:
 
     def rows(self, name: str) -> Array:
         """Return the trajectory of a name as a matrix, also where it has one entry."""
-        where = known(name, self.places, "trajectory")
-        return np.asarray(self.values[where])
+        return np.asarray(self.values[known(name, self.places, "trajectory")])
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -36,7 +36,7 @@ class Delay:
     """
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
-        step = float(ocp.length * ocp.fractions[1])
+        self._step = step = float(ocp.length * ocp.fractions[1])
         if isinstance(delay, int | np.integer) and not isinstance(delay, bool):
             self.seconds = count(delay, "delay") * (period or step)
         else:
@@ -46,7 +46,6 @@ class Delay:
                 f"delay is {self.seconds:g} s, the horizon of {ocp.name} {ocp.length:g} s; a plan "
                 "has to last until its first control acts"
             )
-        self._step = step
         if ocp.model.discrete and abs(self.seconds / step - round(self.seconds / step)) > SAME:
             raise InputError(
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
@@ -94,7 +93,6 @@ class Delay:
         return ca.Function("ahead", [x, sent, p, t], [after])
 
     def _in_c(self, u: Array, program: Program) -> ca.Function:
-        """The step of the prediction in C."""
         plant = self._know(program)
         model, near = plant.model, []
         if model.discrete or self._finer:

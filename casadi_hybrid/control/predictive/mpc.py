@@ -172,8 +172,7 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        at = moment(time)
-        question, flaw = self._question(x, at, parameters)
+        question, flaw = self._question(x, moment(time), parameters)
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs finite numbers")
         aid = self._answers.aid
@@ -330,7 +329,6 @@ class MPC:
         return table(self.records)
 
     def _next(self) -> float:
-        """A period after the last step."""
         if self._time is None:
             return 0.0
         last = self._latest

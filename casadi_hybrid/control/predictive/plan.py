@@ -88,13 +88,12 @@ class Plan:
         """
         if not self.covers(time):
             return None
-        times = self.times
-        k = int(np.searchsorted(times, time + self._slack, side="right")) - 1
+        k = int(np.searchsorted(self.times, time + self._slack, side="right")) - 1
         rows, prefix = [], next(iter(self.problem.prefixed))
         for name, signal in self.ocp.model.signals["control"].items():
             values = self.program.variables[prefix + name].read(self.x)
             if signal.linear:
-                rows.append(np.array([np.interp(time, times, row) for row in values]))
+                rows.append(np.array([np.interp(time, self.times, row) for row in values]))
             else:
                 rows.append(values[:, k])
         return np.concatenate(rows)

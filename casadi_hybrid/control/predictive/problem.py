@@ -34,8 +34,7 @@ def refuse(problem: Problem) -> None:
     ocp = problem.nominal
     if not ocp.model.signals["control"]:
         raise InputError(f"{problem.name} has no control, so there is nothing to apply")
-    loose = [name for name in ocp.model.signals["state"] if name not in ocp.fixed]
-    if loose:
+    if loose := [name for name in ocp.model.signals["state"] if name not in ocp.fixed]:
         raise InputError(
             f"{problem.name} leaves {', '.join(loose)} free at the start; call its initial()"
         )

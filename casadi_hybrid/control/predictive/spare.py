@@ -64,11 +64,10 @@ class Spare:
     def settle(self, plan: Plan) -> None:
         """Find out what the default is: where the model rests near the end of a plan or guess."""
         program, model = plan.program.part(next(iter(plan.problem.prefixed))), self._model
-        read = {name: block.read(plan.x) for name, block in program.variables.items()}
+        read = program.unpack(plan.x)
         guess = {name: read[name][:, -1] for name in model.signals["state"]}
-        guess |= {
-            name: read[name][:, read[name].shape[1] // 2] for name in model.signals["control"]
-        }
+        for name in model.signals["control"]:
+            guess[name] = read[name][:, read[name].shape[1] // 2]
         values = {name: program.parameters[name].read(program.p)[:, 0]
                   for name in model.signals["parameter"] if name in program.parameters}  # fmt: skip
         self.settled = True
@@ -91,7 +90,6 @@ class Spare:
                          for name, unit, own in parts)  # fmt: skip
 
     def _chosen(self, default: Any) -> Array:
-        """The controls that the user chose, which must be within their limits."""
         if np.isscalar(default):
             default = np.full(self._lower.size, default)
         chosen: Array = self._model.vector("control", default, "default")

@@ -204,12 +204,9 @@ def table(records: Sequence[Record]) -> str:
     return aligned(rows)
 
 
-Changes = Sequence[Mapping[str, tuple[Array, Array]]]
-
-
 def judged(
     answers: Sequence[Any], states: Table, held: Table, *, named: bool
-) -> tuple[dict[str, Array], dict[str, Constraint], Changes, tuple[str, ...]]:
+) -> tuple[dict[str, Array], dict[str, Constraint], Sequence[Mapping[str, Any]], tuple[str, ...]]:
     """Return the path constraints of the steps of an :class:`MPC` along K + 1 states.
 
     ``held`` are controls: before the first step, in the K steps, and the last once more. Where they
@@ -218,8 +215,7 @@ def judged(
     the names of those that the record does not determine.
     """
     asked = [getattr(answer, "asked", None) for answer in answers]
-    first = next(filter(None, asked), None)
-    if first is None:
+    if (first := next(filter(None, asked), None)) is None:
         return {}, {}, (), ()
     ocp, model, prefix = first[0].nominal, first[0].model, next(iter(first[0].prefixed))
     lasting = list(accumulate([*asked, None], lambda old, new: new or old, initial=first))[1:]

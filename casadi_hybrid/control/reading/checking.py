@@ -95,7 +95,6 @@ def coarse(dense: Dense) -> str:
 
 
 def _errors(dense: Dense, ends: Array, between: Array) -> Errors:
-    """Of the distances by state and interval."""
     model = dense.ocp.model
     scale = model.limits("state", "scale")
     rows = np.maximum(ends, between)
@@ -144,11 +143,10 @@ def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Exce
                 stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
                 limited = Limits(block.read(lower), block.read(upper), block.scale, units[name])
                 when = times[np.clip(stages, 0, times.size - 1)]
-                found.append(
-                    worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)[1]
-                )
-    worst = [excess for excess in found if excess.scaled > FEASIBLE]
-    return sorted(worst, key=lambda excess: -excess.scaled)
+                _, excess = worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)
+                if excess.scaled > FEASIBLE:
+                    found.append(excess)
+    return sorted(found, key=lambda excess: -excess.scaled)
 
 
 def curved(ocp: Statement, name: str) -> str:
@@ -231,13 +229,12 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
     rate = Buffered(model.moves.rate)
-    own = model.size("parameter")
-    scale = model.limits("state", "scale")
+    near = TOLERANCE * model.limits("state", "scale")
 
     def flow(k: int, start: Array) -> Array:
         t0, dt = dense.times[k], dense.times[k + 1] - dense.times[k]
         u, v = dense.U[:, k], dense.V[:, k]
-        p = np.ascontiguousarray(dense.P[:own, k])
+        p = np.ascontiguousarray(dense.P[: model.size("parameter"), k])
         left = iter(range(_EVALUATIONS))
 
         def f(s: float, y: Array) -> Array:
@@ -249,9 +246,7 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
 
         if not np.isfinite(start).all():
             raise RuntimeError("the interval before has no end")
-        found = solve_ivp(
-            f, (0.0, 1.0), start, method, fractions, rtol=TOLERANCE, atol=TOLERANCE * scale
-        )
+        found = solve_ivp(f, (0.0, 1.0), start, method, fractions, rtol=TOLERANCE, atol=near)
         if not found.success:
             raise RuntimeError(found.message)
         return np.asarray(found.y)

@@ -67,8 +67,7 @@ def draw(
     for part in parts.values():
         paths = (c.name for c in part.ocp.constraints if c.place == "path")
         chosen |= dict.fromkeys((*part.ocp.model.unknowns, *paths))
-    asked = listed(names) or chosen
-    panels = [_panels(parts, name, tol) for name in asked]
+    panels = [_panels(parts, name, tol) for name in listed(names) or chosen]
     several = len(parts) > 1
     unit = next(iter(parts.values())).ocp.model.time_unit
     fig, flat = stacked_axes(len(panels), label or labelled("time", unit))
@@ -224,7 +223,6 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
 
 
 def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
-    """Entries of the figure's legend, for what appears in some panel."""
     if any(panel.joined and not panel.held for panel in panels):
         ax.plot([], [], linewidth=1.6, label="between grid points", color=GREY)
     if any(not panel.held for panel in panels):

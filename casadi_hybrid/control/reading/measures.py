@@ -146,8 +146,7 @@ class Violations(ByName):
     worst: tuple[Excess, ...]
 
     def __getitem__(self, name: str) -> Array:
-        rows: Array = known(name, self.rows, "limit")
-        return rows
+        return np.asarray(known(name, self.rows, "limit"))
 
     @property
     def by_interval(self) -> Array:

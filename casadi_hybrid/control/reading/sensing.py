@@ -60,8 +60,7 @@ def of_unknowns(sensitivities: Sensitivities, at: Any, of_p: Any) -> tuple[Array
     """Return d(unknowns) and d(objective) by these entries of p, at a solution or a plan."""
     program = at.program
     sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
-    moved = slopes(program)
-    found = sensitivities(at, program.p, program, ("p",), moved, of_p)  # it has the bounds
+    found = sensitivities(at, program.p, program, ("p",), slopes(program), of_p)  # has the bounds
     return found["jac_x_p"], found["jac_f_p"][0]
 
 
