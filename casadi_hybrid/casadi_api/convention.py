@@ -44,10 +44,11 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     if type(value) is list and value and isinstance(value[0], list | tuple):
         with suppress(ValueError):  # rows of different lengths
             value = np.asarray(value)
-    rows, columns = value.shape if type(value) in _MATRICES and len(value.shape) == 2 else (0, 0)
-    if not rows or rows != wanted[0] or (columns, rows) == wanted or columns % wanted[1]:
+    if type(value) not in _MATRICES or len(value.shape) != 2:
         return 1
-    return max(1, columns // wanted[1])
+    rows, columns = value.shape
+    fits = rows and rows == wanted[0] and (columns, rows) != wanted
+    return max(1, columns // wanted[1]) if fits and columns % wanted[1] == 0 else 1
 
 
 dense = lru_cache(256)(ca.Sparsity.dense)

@@ -90,11 +90,12 @@ class Run(ByName):
         timed = f"longest step {longest:.1f} ms, estimator included; over the deadline: {late}"
         lost = (step for step, good in zip(self.steps, self.success, strict=False) if not good)
         reasons = Counter(getattr(step, "reason", "") or UNSOLVED for step in lost)
+        why, most = next(iter(reasons.most_common(1)), ("", 0))
+        of_them = f", {most} of them" if len(reasons) > 1 else ""
         lines = [
             f"{len(self.status)} steps from time {self.times[0]:g} to {end}: "
             + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
-            *(f"{self.failed} without success{f', {n} of them' if len(reasons) > 1 else ''}: {why}"
-              for why, n in reasons.most_common(1)),
+            f"{self.failed} without success{of_them}: {why}" if reasons else "",
             f"states: {self._ranges(self.states)}",
             f"controls: {self._ranges(self.controls)}" if len(self.controls) else "",
             *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),

@@ -67,7 +67,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[i
     kinds = ["" if k in texts else ' class="n"' for k in range(len(heads))]
 
     def line(cells: Sequence[str], tag: str) -> str:
-        made = (f"<{tag}{kind}>{one}</{tag[:2]}>" for one, kind in zip(cells, kinds, strict=True))
+        name = tag.split(maxsplit=1)[0]
+        made = (f"<{tag}{kind}>{one}</{name}>" for one, kind in zip(cells, kinds, strict=True))
         return f"<tr>{''.join(made)}</tr>"
 
     head, body = line(heads, 'th scope="col"'), "\n".join(line(row, "td") for row in rows)
@@ -78,7 +79,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[i
 
 def pairs(rows: Sequence[tuple[str, str]]) -> str:
     """A table of two columns without a head: what, and how much; both are HTML already."""
-    body = "\n".join(f'<tr><th scope="row">{what}</th><td>{told}</td></tr>' for what, told in rows)
+    body = "\n".join(f'<tr><th scope="row">{what}</th><td>{text}</td></tr>' for what, text in rows)
     return f'<div class="scroll"><table class="pairs"><tbody>\n{body}\n</tbody></table></div>'
 
 
