@@ -394,7 +394,7 @@ class Engine:
 
     Args:
         problem: has to live as long as this is used.
-        made: called with each solver that is made.
+        made: called with each solver that is made, None for nothing to be done.
 
     Attributes:
         library: the core in C.
@@ -402,7 +402,7 @@ class Engine:
         cores: those that are kept, the one that was made last first.
     """
 
-    def __init__(self, problem: Problem, made: Callable[[Core], object] = id) -> None:
+    def __init__(self, problem: Problem, made: Callable[[Core], None] | None = None) -> None:
         # The engines of a thread are known for as long as their problems live.
         self.library, self._problem, self._made = engine(), ref(problem), made
         self.evaluate = None if why_not(problem) else trigger()
@@ -422,7 +422,8 @@ class Engine:
         found = next((one for one in fit if not one.busy), None)
         if found is None:
             found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
-            self._made(found)
+            if self._made is not None:
+                self._made(found)
             others = [one for one in self.cores if one not in fit]
             self.cores = [found, *fit, *others[: _KINDS - 1]]
         return found
