@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
@@ -13,10 +13,15 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, solves_in, symbols_of
-from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function
+from casadi_hybrid.casadi_api.graphs.function import (
+    callback,
+    columns_of,
+    defaults_of,
+    make_function,
+    shapes_of,
+)
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.casadi_api.signature import Signature
 from casadi_hybrid.problem.numbers import by_block
 
 if TYPE_CHECKING:
@@ -41,7 +46,7 @@ def _remade(made: Any, _memo: Any = None) -> Any:
     return kind(*parts)
 
 
-class NlpSolver(Signature):
+class NlpSolver(ca.Function):  # type: ignore[misc]
     """A nonlinear program ready to be solved for any start, parameters and bounds.
 
     Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call
@@ -68,9 +73,17 @@ class NlpSolver(Signature):
     memory until the process ends: a graph built from it may outlive it.
     """
 
+    # ``ca.Function.__init__`` is not called: ``this`` makes the object of CasADi when needed.
     def __init__(self, runner: Runner) -> None:
-        super().__init__(runner.name, runner.problem)
-        self._runner = runner
+        self._runner, self._name, self._problem = runner, runner.name, runner.problem
+
+    def name(self) -> str:
+        """The name given to it."""
+        return self._name
+
+    def class_name(self) -> str:
+        """What it is."""
+        return "NlpSolver"
 
     @cached_property
     def this(self) -> Any:
@@ -149,7 +162,8 @@ class NlpSolver(Signature):
             if warm_start is not None:
                 raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
             return self._in_graph(given)
-        if any(solves_in(value, self._shapes[label]) > 1 for label, value in given.items()):
+        shapes = shapes_of(self._problem)
+        if any(solves_in(value, shapes[label]) > 1 for label, value in given.items()):
             from casadi_hybrid.casadi_api.batch import complain, solve_many  # noqa: PLC0415 (threads)
 
             batch = solve_many(self._runner, given, warm_start)
@@ -419,10 +433,19 @@ class NlpSolver(Signature):
 
     __hash__ = object.__hash__  # CasADi's makes what is behind the Function
 
+    def __str__(self) -> str:
+        return str(self._signature).rpartition(" ")[0] + " NlpSolver"
+
     def __repr__(self) -> str:
         problem = self._problem
         sizes = f"n={problem.n}, m={problem.m}, parameters={problem.n_p}"
         return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
+
+    @cached_property
+    def _signature(self) -> ca.Function:
+        """A Function of the same shapes and defaults that computes nothing."""
+        zeros = [ca.MX.zeros(rows) for rows in columns_of(self._problem)[1]]
+        return make_function(self._name, self._problem, lambda _: zeros)
 
     @cached_property
     def _of_problem(self) -> oracles.ProblemFunctions:
@@ -437,8 +460,22 @@ class NlpSolver(Signature):
             if value is None or isinstance(value, Mapping):
                 blocks = problem.blocks[_BLOCKS.get(label, label[-1])]
                 numbers = by_block(value or {}, blocks, known, label, infinite=True)
-                given[label] = ca.reshape(ca.DM(numbers), *self._shapes[label])
+                given[label] = ca.reshape(ca.DM(numbers), *shapes_of(problem)[label])
         return ca.Function.call(self, given)
+
+
+def _asked(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def ask(self: NlpSolver, *which: Any) -> Any:
+        return method(self._signature, *which)
+
+    return ask
+
+
+# What a script asks of inputs and outputs is answered without a Function that could be in a graph.
+for _label, _method in vars(ca.Function).items():
+    if _label.endswith(("_in", "_out")):
+        setattr(NlpSolver, _label, _asked(_method))
 
 
 class Made(ca.Function):  # type: ignore[misc]
