@@ -13,6 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.engine import core
 from casadi_hybrid.problem.forms import expression_of
+from casadi_hybrid.problem.problem import Problem
 
 INPUTS, OUTPUTS, STARTS = core.INPUTS, core.OUTPUTS, core.STARTS
 _MATRICES = (ca.DM, np.ndarray)
@@ -51,38 +52,49 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     return max(1, columns // wanted[1]) if fits and columns % wanted[1] == 0 else 1
 
 
-dense = lru_cache(256)(ca.Sparsity.dense)
+def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
+    n, m, n_p = problem.n, problem.m, problem.n_p
+    return (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
+
+
+_dense = lru_cache(256)(ca.Sparsity.dense)
 
 
 class Columns(ca.Callback):  # type: ignore[misc]
-    """A callback from columns to columns with directional derivatives, which a subclass gives."""
+    """A callback from columns to columns with directional derivatives, which a subclass gives.
+
+    The outputs, and the seeds, which are further inputs, have a column for each direction.
+    """
 
     def __init__(
-        self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...], **options: Any
-    ) -> None:
+        self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...],
+        seeds: tuple[int, ...] = (), directions: int = 1, **options: Any,
+    ) -> None:  # fmt: skip
         ca.Callback.__init__(self)
-        self._rows_in, self._rows_out = rows_in, rows_out
+        self._in = [(rows, 1) for rows in rows_in] + [(rows, directions) for rows in seeds]
+        self._out = [(rows, directions) for rows in rows_out]
         self.construct(name, options)
 
     def get_n_in(self) -> int:
         """Number of inputs."""
-        return len(self._rows_in)
+        return len(self._in)
 
     def get_n_out(self) -> int:
         """Number of outputs."""
-        return len(self._rows_out)
+        return len(self._out)
 
     def get_name_in(self, i: int) -> str:
         """CasADi's own default, which takes longer."""
         return f"i{i}"
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        """A dense column."""
-        return dense(self._rows_in[i], 1)
+        """A dense one."""
+        return _dense(*self._in[i])
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        """A dense column."""
-        return dense(self._rows_out[i], 1)
+        """A dense one."""
+        return _dense(*self._out[i])
 
     def has_forward(self, _directions: int) -> bool:
         """There is one."""

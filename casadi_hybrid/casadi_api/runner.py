@@ -16,8 +16,8 @@ from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTim
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.casadi_api.convention import INPUTS
-from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
+from casadi_hybrid.casadi_api.convention import INPUTS, columns_of
+from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.blocks.serving import machine_code

@@ -13,13 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, solves_in, symbols_of
-from casadi_hybrid.casadi_api.graphs.function import (
-    callback,
-    columns_of,
-    defaults_of,
-    make_function,
-    shapes_of,
-)
+from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function, shapes_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.problem.numbers import by_block
@@ -444,7 +438,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     @cached_property
     def _signature(self) -> ca.Function:
         """A Function of the same shapes and defaults that computes nothing."""
-        zeros = [ca.MX.zeros(rows) for rows in columns_of(self._problem)[1]]
+        shapes = shapes_of(self._problem)
+        zeros = [ca.MX.zeros(*shapes[label]) for label in OUTPUTS]
         return make_function(self._name, self._problem, lambda _: zeros)
 
     @cached_property

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, dense
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, columns_of
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 else:
     derivatives = LateModule("casadi_hybrid.casadi_api.graphs.derivatives")  # SciPy comes along
 
+Rows = tuple[tuple[int, ...], tuple[int, ...]]
+Source = Callable[[], "derivatives.Derivatives"]
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
@@ -27,36 +30,24 @@ _KEPT: list[ca.Callback] = []
 
 
 class _SolveCallback(Columns):
-    """(x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0) → (x, f, g, lam_x, lam_g, lam_p), in columns.
+    """(solver, x0, p, …, lam_g0) → (x, …, lam_p) in columns, as solves of the engine in graphs.
 
     Bounds of g are those of all rows, equations first.
-
-    Args:
-        name: for messages.
-        problem: the problem.
-        solve: from the eight columns to the six.
     """
 
-    def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
-        self._solve = solve
-        self._derivatives = cache(lambda: derivatives.Derivatives(problem))
-        slopes = [label not in STARTS for label in INPUTS]
-        super().__init__(name, *columns_of(problem), is_diff_in=slopes)
-
-    def get_name_in(self, i: int) -> str:
-        return INPUTS[i]
-
-    def get_name_out(self, i: int) -> str:
-        return OUTPUTS[i]
+    def __init__(self, name: str, of: Source, rows: Rows, solve: Solve) -> None:
+        self._of, self._solve = of, solve
+        slopes = [False, *(label not in STARTS for label in INPUTS)]
+        super().__init__(name, (1, *rows[0]), rows[1], is_diff_in=slopes)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
-        return self._solve(list(arguments))
+        return self._solve(list(arguments[1:]))
 
     def get_forward(self, directions: int, name: str, *_names: Any) -> ca.Function:
-        return self._derivatives().forward(directions, name)
+        return self._of().forward(directions, name)
 
     def get_reverse(self, directions: int, name: str, *_names: Any) -> ca.Function:
-        return self._derivatives().reverse(directions, name)
+        return self._of().reverse(directions, name)
 
 
 class _Derivative(Columns):
@@ -66,25 +57,12 @@ class _Derivative(Columns):
     behind it is made when it is.
     """
 
-    def __init__(
-        self,
-        of: Callable[[], derivatives.Derivatives],
-        name: str,
-        mode: str,
-        directions: int,
-        rows: tuple[tuple[int, ...], tuple[int, ...]],
-    ) -> None:
+    def __init__(self, of: Source, name: str, mode: str, directions: int, rows: Rows) -> None:
         self._of, self._mode, self._directions = of, mode, directions
         inputs, outputs = (1, *rows[0]), rows[1]
-        self._given = len(inputs) + len(outputs)
         seeds, found = (inputs, outputs) if mode == "fwd" else (outputs, inputs)
-        super().__init__(f"{mode}{directions}_{name}", (*inputs, *outputs, *seeds), found)
-
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        return dense(self._rows_in[i], 1 if i < self._given else self._directions)
-
-    def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        return dense(self._rows_out[i], self._directions)
+        name = f"{mode}{directions}_{name}"
+        super().__init__(name, inputs + outputs, found, seeds=seeds, directions=directions)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         found = self._made.call(arguments)
@@ -101,12 +79,6 @@ class _Derivative(Columns):
         of = self._of()
         make = of.forward if self._mode == "fwd" else of.reverse
         return make(self._directions, self.name())
-
-
-def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
-    n, m, n_p = problem.n, problem.m, problem.n_p
-    return (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
 
 
 def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
@@ -128,17 +100,15 @@ def callback(
 
     With ``pool`` no Python is called for it, except for derivatives.
     """
+    of, rows = cache(lambda: derivatives.Derivatives(problem)), columns_of(problem)
     if pool is None:
-        made = _SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
-        _KEPT.append(made)
-        call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
-        return call
-    of = cache(lambda: derivatives.Derivatives(problem, ("solver", *INPUTS)))
-    rows = columns_of(problem)
-    function = pool.function([
-        _Derivative(of, pool.name, mode, k, rows) for mode in ("fwd", "adj") for k in pool.widths
-    ])  # fmt: skip
-    return lambda columns: function.call([ca.MX(pool.handle), *columns])
+        own_name, handle = ca.Function.fix_name(name + "_solve"), 0.0
+        function = _SolveCallback(own_name, of, rows, solve)
+        _KEPT.append(function)
+    else:
+        modes, handle = product(("fwd", "adj"), pool.widths), pool.handle
+        function = pool.function(_Derivative(of, pool.name, *mode, rows) for mode in modes)
+    return lambda columns: function.call([ca.MX(handle), *columns])
 
 
 def make_function(
@@ -165,16 +135,11 @@ def make_function(
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)
         columns.append(column)
     found = zip(OUTPUTS, solved(columns), strict=True)
-    outputs = [ca.reshape(value, shapes[label]) for label, value in found]
-    return ca.Function(
-        ca.Function.fix_name(name),
-        list(symbols.values()),
-        outputs,
-        list(INPUTS),
-        list(OUTPUTS),
-        # Not written out where it is called: so it may stand among SX too.
-        {"default_in": defaults, "never_inline": True},
-    )
+    outputs = {label: ca.reshape(value, shapes[label]) for label, value in found}
+    # Not written out where it is called: so it may stand among SX too.
+    options = {"default_in": defaults, "never_inline": True}
+    name = ca.Function.fix_name(name)
+    return ca.Function(name, symbols | outputs, [*INPUTS], [*OUTPUTS], options)
 
 
 def defaults_of(problem: Problem) -> list[np.ndarray]:

@@ -24,8 +24,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.casadi_api.convention import INPUTS
-from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
+from casadi_hybrid.casadi_api.convention import INPUTS, columns_of
+from casadi_hybrid.casadi_api.graphs.function import make_function
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.library import load
