@@ -16,6 +16,7 @@ from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, so
 from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function, shapes_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.casadi_api.stats import LISTED
 from casadi_hybrid.problem.numbers import by_block
 
 if TYPE_CHECKING:
@@ -295,11 +296,11 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         Raises:
             InputError: for another name.
         """
-        return list(oracles.LISTED) if name is None else self._of_problem[name]
+        return list(LISTED) if name is None else self._of_problem[name]
 
     def has_function(self, name: str) -> bool:
         """Whether :meth:`get_function` lists the name."""
-        return name in oracles.LISTED
+        return name in LISTED
 
     def map(self, *arguments: Any) -> ca.Function:
         """``ca.Function.map``; what it makes can be pickled as the solver can.
@@ -316,7 +317,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
 
     def oracle(self) -> ca.Function:
         """(x, p) → (f, g)."""
-        return self._of_problem.nlp
+        return self._of_problem["nlp"]
 
     def generate(self, *_file: Any, **_options: Any) -> str:
         """Refused: what CasADi would write does not run."""
@@ -324,7 +325,10 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
 
     def generate_dependencies(self, fname: str, opts: Mapping[str, Any] | None = None) -> str:
         """Write the C code of the functions of :meth:`get_function` to a file; return its name."""
-        return self._of_problem.generate(fname, opts or {})
+        generator = ca.CodeGenerator(fname, dict(opts or {}))
+        for name in ("nlp", *LISTED):
+            generator.add(self._of_problem[name])
+        return str(generator.generate())
 
     def export(
         self,

@@ -40,7 +40,8 @@ _UNIFIED = {
     "Infeasible_Problem_Detected": "SOLVER_RET_INFEASIBLE",
 }
 
-_FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
+# Functions that IPOPT's plugin lists; it knows no nlp_fg, which others have.
+LISTED = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
 
 def unified_status(end: Ending) -> str:
@@ -83,7 +84,7 @@ class Run(Solved):
         """
         end: Ending = self.__dict__.get("result") or sessions.end_of(self)
         callback = self.callback
-        calls = dict.fromkeys(_FUNCTIONS, end.evaluations.get("first", 0))
+        calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))
         calls["nlp_hess_l"] = end.evaluations.get("second", 0)
         calls["nlp_grad"] = 1  # for lam_p
         calls["callback_fun"] = callback.calls if callback else 0
