@@ -41,8 +41,6 @@ else:
     sessions = LateModule("casadi_hybrid.session.solve")
     records = LateModule("casadi_hybrid.result.record")
 
-Given = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
-"""Arguments in CasADi's order, None for what was left out."""
 Outputs = dict[str, ca.DM]
 _NUMBERS, _FLOAT = frozenset((float, int, np.float64)), np.dtype(np.float64)
 _SOLVING = 0.9
@@ -69,18 +67,12 @@ class _Last(threading.local):
 
     core: Core | None = None
     """Of its solve, where it may be called again at once."""
-    run: Run | None = None
-    calls = 0
-    """Solves in graphs until then."""
+    noted: tuple[int, Run | None] = 0, None
+    """Its last run, and how many solves there had been in graphs until then."""
 
 
 class Runner:
-    """Solves one problem under one set of options; several threads may use it at once.
-
-    Args:
-        name: of the solver, for messages.
-        problem, options: of the solver.
-    """
+    """Solves one problem under one set of options; several threads may use it at once."""
 
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
@@ -94,8 +86,7 @@ class Runner:
         self._plain = self._silent and options.warm and not checks
         self.compiled = machine_code(problem, options.machine_code)
         """The functions as machine code, where they were asked for."""
-        self._last, self._calls = _Last(), 0
-        self._run: Run | None = None
+        self._last, self._noted = _Last(), _Last.noted
         self.pool: Pool | None = None
         """The memory of solves in graphs, where C makes them: of these only inputs are kept."""
 
@@ -104,9 +95,11 @@ class Runner:
 
     # --- solves -----------------------------------------------------------------------------------
 
-    def quick(self, given: Given, warm_start: Result | None) -> Outputs | None:
-        """The outputs of a solve whose numbers can be copied as they are to the core that was used
-        last, and have bounds of its kinds; None where that is not so.
+    def quick(self, given: Sequence[Any], warm_start: Result | None) -> Outputs | None:
+        """The outputs for arguments in CasADi's order, None for what was left out.
+
+        None where these cannot be copied as they are to the core that was used last, or have bounds
+        of other kinds.
         """
         core = self._last.core
         if core is None or core.busy:
@@ -156,12 +149,11 @@ class Runner:
         numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
             _warn_outside(problem, numbers)
-        engine = engine_of(problem)
-        core = engine.core(numbers.bounds, self._limits, repeated=own is not None)
+        core = engine_of(problem).core(numbers.bounds, self._limits, repeated=own is not None)
         core.fill(numbers, warm)
         found = self._solve(core, own)
         assert found is not None
-        self._last.core = core if self._plain and engine.evaluate is not None else None
+        self._last.core = core if self.in_threads else None
         return found
 
     def checked(
@@ -268,7 +260,13 @@ class Runner:
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)
         if self.options.print_time:
-            print(_timing(self.name, run.stats))
+            stats = run.stats
+            wall, proc = stats["t_wall_total"], stats["t_proc_total"]
+            print(
+                f"{self.name}: {stats['stop_reason']} after {stats['iter_count']} iterations, "
+                f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} "
+                f"evaluations of f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
+            )
         return outputs
 
     @property
@@ -327,26 +325,23 @@ class Runner:
 
     def note(self, run: Run | None) -> None:
         """Make a run the last one, of the asking thread and of all."""
-        last = self._last
-        self._run = last.run = run
-        if self.pool is not None:
-            self._calls = last.calls = self.pool.calls()
+        self._noted = self._last.noted = 0 if self.pool is None else self.pool.calls(), run
 
     def last(self) -> Run:
         """The last run of the asking thread, or of any where that has made none.
 
         What was solved in a graph is solved once more.
         """
-        last, pool = self._last, self.pool
-        run = last.run or self._run
+        pool, (calls, own) = self.pool, self._last.noted
+        run = own or self._noted[1]
         if pool is not None:
-            mine = pool.last(last.calls, threading.get_ident())
-            found = mine or (None if last.run else pool.last(self._calls))
+            mine = pool.last(calls, threading.get_ident())
+            found = mine or (None if own else pool.last(self._noted[0]))
             again = None if found is None else self._again(found[1])
             if found is not None and again is not None:
-                run, self._run, self._calls = again, again, found[0]
+                run, self._noted = again, (found[0], again)
                 if mine:
-                    last.run, last.calls = again, found[0]
+                    self._last.noted = self._noted
         if run is None:
             raise RuntimeError(
                 f"No stats available: {self.name} has not been called yet, or Ctrl-C ended "
@@ -400,12 +395,3 @@ def _warn_outside(problem: Problem, numbers: Numbers) -> None:
     if outside.size:
         names = listed([problem.functions.variable_names[i] for i in outside])
         warn(f"x0 is outside its bounds at {names}")
-
-
-def _timing(name: str, stats: Mapping[str, Any]) -> str:
-    wall, proc = stats["t_wall_total"], stats["t_proc_total"]
-    return (
-        f"{name}: {stats['stop_reason']} after {stats['iter_count']} iterations, "
-        f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} evaluations of "
-        f"f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
-    )
