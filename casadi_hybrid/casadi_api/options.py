@@ -73,11 +73,13 @@ class NlpOptions:
             if getattr(self, name) not in (None, np.inf):
                 positive(getattr(self, name), name)
         self.limits  # noqa: B018  refuses what is wrong
-        for entry in fields(self):
-            if entry.type == "bool":
-                _flag(self, entry.name)
-        if self.compile != BACKGROUND:
-            _flag(self, "compile")
+        flags = [entry.name for entry in fields(self) if entry.type == "bool"]
+        for name in flags if self.compile == BACKGROUND else (*flags, "compile"):
+            value = getattr(self, name)  # many scripts write 1 and 0
+            if not isinstance(value, bool | int) or value not in (0, 1):
+                words = f"True, False or {BACKGROUND!r}" if name == "compile" else "True or False"
+                raise InputError(f"{name} must be {words}, got {value!r}")
+            object.__setattr__(self, name, bool(value))
         if not isinstance(self.log, bool):
             count(self.log, "log")
         self.derivatives  # noqa: B018  refuses what is wrong
@@ -125,12 +127,3 @@ class NlpOptions:
         return Limits(
             tolerances, self.tol, self.max_iter, self.max_time, self.divergence, *settings
         )
-
-
-def _flag(options: NlpOptions, name: str) -> None:
-    """Make True and False of one option, given as such or, as many scripts do, as 1 and 0."""
-    value = getattr(options, name)
-    if not isinstance(value, bool | int) or value not in (0, 1):
-        words = f"True, False or {BACKGROUND!r}" if name == "compile" else "True or False"
-        raise InputError(f"{name} must be {words}, got {value!r}")
-    object.__setattr__(options, name, bool(value))
