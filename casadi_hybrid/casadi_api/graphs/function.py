@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from itertools import product
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, columns_of
+from casadi_hybrid.problem.numbers import NUMBERS
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -88,9 +89,8 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     p = known.get("p", (problem.n_p, 1))
     g = known.get("g", (problem.m, 1))
     rows = g if not problem.m_h else (problem.m - problem.m_h, 1)
-    shapes = {"x0": x, "p": p, "lbx": x, "ubx": x, "lbg": rows, "ubg": rows}
-    shapes |= {"lam_x0": x, "lam_g0": g}
-    return shapes | {"x": x, "f": (1, 1), "g": g, "lam_x": x, "lam_g": g, "lam_p": p}
+    shapes = x, p, x, x, rows, rows, x, g, x, (1, 1), g, x, g, p
+    return dict(zip(INPUTS + OUTPUTS, shapes, strict=True))
 
 
 def callback(
@@ -142,12 +142,7 @@ def make_function(
     return ca.Function(name, symbols | outputs, [*INPUTS], [*OUTPUTS], options)
 
 
-def defaults_of(problem: Problem) -> list[np.ndarray]:
-    """The default numbers of each input, as many as it has entries."""
-    found, shapes = [], shapes_of(problem)
-    for label in INPUTS:
-        known = problem.defaults.given["p0" if label == "p" else label]
-        if known is None:
-            known = np.full(math.prod(shapes[label]), _FAR.get(label, 0.0))
-        found.append(np.asarray(known))
-    return found
+def defaults_of(problem: Problem) -> list[Vector]:
+    """The default numbers of each input, as many as it has entries; zeros where there are none."""
+    known, rows = map(problem.defaults.given.get, NUMBERS), columns_of(problem)[0]
+    return [np.zeros(n) if one is None else one for one, n in zip(known, rows, strict=True)]
