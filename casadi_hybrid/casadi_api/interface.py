@@ -131,9 +131,9 @@ def nlpsol(
             raise InputError(
                 "expand is set, but the problem has an operation without an SX form; leave it out"
             ) from None
-    if problem.compile and not chosen.machine_code:
+    if problem.compile and not chosen.compile:
         chosen = replace(chosen, compile=True)
-    if chosen.machine_code:
+    if chosen.compile:
         problem = for_machine_code(problem)
     return NlpSolver(Runner(name, problem, chosen))
 

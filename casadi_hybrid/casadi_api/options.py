@@ -80,6 +80,7 @@ class NlpOptions:
                 words = f"True, False or {BACKGROUND!r}" if name == "compile" else "True or False"
                 raise InputError(f"{name} must be {words}, got {value!r}")
             object.__setattr__(self, name, bool(value))
+        object.__setattr__(self, "compile", self.compile or self.jit)
         if not isinstance(self.log, bool):
             count(self.log, "log")
         self.derivatives  # noqa: B018  refuses what is wrong
@@ -110,11 +111,6 @@ class NlpOptions:
         return Derivatives(
             self.hessian_approximation, self.hess_lag, self.jac_g, self.grad_f, self.residuals
         )
-
-    @property
-    def machine_code(self) -> bool | str:
-        """Whether functions are to be compiled; ``"background"``: without waiting for it."""
-        return self.compile or self.jit
 
     @cached_property
     def limits(self) -> Limits:

@@ -84,7 +84,7 @@ class Runner:
         self._silent = options.iteration_callback is None and not options.log
         checks = options.warn_initial_bounds or problem.m_h or problem.shapes
         self._plain = self._silent and options.warm and not checks
-        self.compiled = machine_code(problem, options.machine_code)
+        self.compiled = machine_code(problem, options.compile)
         """The functions as machine code, where they were asked for."""
         self._last, self._noted = _Last(), _Last.noted
         self.pool: Pool | None = None
