@@ -58,10 +58,6 @@ class Batch:
         """The statistics of solve k, under CasADi's keys."""
         return self.run(k).stats
 
-    def outputs(self) -> dict[str, ca.DM]:
-        """The six matrices by their names, as CasADi has them."""
-        return {name: ca.DM(getattr(self, name)) for name in OUTPUTS}
-
 
 def solve_many(
     runner: Runner,
@@ -69,11 +65,7 @@ def solve_many(
     warm_start: Result | Warm | None = None,
     threads: int | None = None,
 ) -> Batch:
-    """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns.
-
-    Raises:
-        InputError: for bad numbers of any solve, an unknown argument, or symbols.
-    """
+    """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns."""
     check_names(arguments)
     for name, value in arguments.items():
         if isinstance(value, ca.SX | ca.MX):

@@ -36,9 +36,8 @@ _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
 """Whose blocks a mapping names, where it is not the last letter of the argument."""
 
 
-def _remade(made: Any, _memo: Any = None) -> Any:
-    kind, parts = made.__reduce__()
-    return kind(*parts)
+def _itself(made: Any, _memo: Any = None) -> Any:
+    return made
 
 
 class NlpSolver(ca.Function):  # type: ignore[misc]
@@ -163,7 +162,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
 
             batch = solve_many(self._runner, given, warm_start)
             complain(self._runner, batch)
-            return batch.outputs()
+            return {label: ca.DM(getattr(batch, label)) for label in OUTPUTS}
         return self._runner.returned(*self._runner.run(given, warm_start))
 
     def within(
@@ -427,7 +426,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._runner,)
 
-    __copy__ = __deepcopy__ = _remade  # nothing of it changes but its last result, as in CasADi
+    __copy__ = __deepcopy__ = _itself  # nothing of it changes but its last result, as in CasADi
 
     __hash__ = object.__hash__  # CasADi's makes what is behind the Function
 
@@ -478,7 +477,7 @@ for _label, _method in vars(ca.Function).items():
 
 
 class Made(ca.Function):  # type: ignore[misc]
-    """A Function that CasADi makes of a solver, remade where it is copied or unpickled."""
+    """A Function that CasADi makes of a solver, made again where it is unpickled."""
 
     def __init__(self, solver: NlpSolver, how: str, arguments: tuple[Any, ...]) -> None:
         self._recipe = solver, how, arguments
@@ -487,4 +486,4 @@ class Made(ca.Function):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._recipe
 
-    __copy__ = __deepcopy__ = _remade
+    __copy__ = __deepcopy__ = _itself
