@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +16,7 @@ from casadi_hybrid.result.record import IterationRecord
 
 
 def check_callback(callback: Any) -> None:
-    """Refuse what can be no callback.
-
-    Raises:
-        InputError: for what cannot be called, or a Function without CasADi's six inputs.
-    """
+    """Refuse what cannot be called, and a Function without CasADi's six inputs."""
     if isinstance(callback, ca.Function):
         if callback.n_in() != len(OUTPUTS) or callback.n_out() < 1:
             raise InputError(
@@ -93,6 +88,3 @@ class StepCallback:
         written = type(self.callback).eval if isinstance(self.callback, ca.Callback) else None
         call = self.callback.call if written in (None, ca.Callback.eval) else self.callback.eval
         return bool(float(call(arguments)[0]))
-
-
-RecordCallback = Callable[[IterationRecord], bool | None]

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.engine.blocks.serving import BACKGROUND
 from casadi_hybrid.point.limits import RESIDUAL_TOL, Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.derivatives import Derivatives
-
-if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api import callbacks, foreign
-else:
-    callbacks = LateModule("casadi_hybrid.casadi_api.callbacks")
-    foreign = LateModule("casadi_hybrid.casadi_api.foreign")
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class NlpOptions:
     constr_mult_init_max: float = Limits.constr_mult_init_max
     max_soc: int = Limits.max_soc
     error_on_fail: bool = False
-    iteration_callback: callbacks.RecordCallback | ca.Function | None = None
+    iteration_callback: Callable[[Any], bool | None] | ca.Function | None = None
     iteration_callback_step: int = 1
     iteration_callback_ignore_errors: bool = False
     log: bool | int = False
@@ -87,7 +80,9 @@ class NlpOptions:
         if not isinstance(self.helper_options, Mapping | None):
             raise InputError(f"helper_options must be a dictionary, got {self.helper_options!r}")
         if self.iteration_callback is not None:
-            callbacks.check_callback(self.iteration_callback)
+            from casadi_hybrid.casadi_api.callbacks import check_callback  # noqa: PLC0415 - seldom
+
+            check_callback(self.iteration_callback)
         count(self.iteration_callback_step, "iteration_callback_step", at_least=1)
 
     @classmethod
@@ -103,7 +98,9 @@ class NlpOptions:
             return options
         if not isinstance(options, Mapping):
             raise InputError(f"options must be a dictionary, got {type(options).__name__}")
-        return cls(**foreign.translate(options, [entry.name for entry in fields(cls)]))
+        from casadi_hybrid.casadi_api.foreign import translate  # noqa: PLC0415 - not without options
+
+        return cls(**translate(options, [entry.name for entry in fields(cls)]))
 
     @property
     def derivatives(self) -> Derivatives:
