@@ -16,7 +16,6 @@ from casadi_hybrid.problem.forms import expression_of
 from casadi_hybrid.problem.problem import Problem
 
 INPUTS, OUTPUTS, STARTS = core.INPUTS, core.OUTPUTS, core.STARTS
-_MATRICES = (ca.DM, np.ndarray)
 Solve = Callable[[list[ca.DM]], list[ca.DM]]
 """A solve in numbers: from the eight inputs to the six outputs, in columns."""
 
@@ -45,7 +44,7 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     if type(value) is list and value and isinstance(value[0], list | tuple):
         with suppress(ValueError):  # rows of different lengths
             value = np.asarray(value)
-    if type(value) not in _MATRICES or len(value.shape) != 2:
+    if type(value) not in (ca.DM, np.ndarray) or len(value.shape) != 2:
         return 1
     rows, columns = value.shape
     fits = rows and rows == wanted[0] and (columns, rows) != wanted

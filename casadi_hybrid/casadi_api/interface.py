@@ -156,15 +156,12 @@ def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
 
 
 def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -> Problem:
-    names = options.constraint_names, options.variable_names
-    if isinstance(nlp, Problem):
-        if names != (None, None):
-            raise InputError(
-                "constraint_names and variable_names are for a dictionary: a Problem has its own"
-            )
-        plain = options.derivatives.plain
-        return nlp if plain else nlp.with_derivatives(options.derivatives)
-    return Problem.from_nlp(
-        nlp, name=name, constraint_names=names[0], variable_names=names[1],
-        derivatives=options.derivatives,
-    )  # fmt: skip
+    labels, derivatives = ("constraint_names", "variable_names"), options.derivatives
+    names = {label: getattr(options, label) for label in labels}
+    if not isinstance(nlp, Problem):
+        return Problem.from_nlp(nlp, name=name, derivatives=derivatives, **names)
+    if any(given is not None for given in names.values()):
+        raise InputError(
+            "constraint_names and variable_names are for a dictionary: a Problem has its own"
+        )
+    return nlp if derivatives.plain else nlp.with_derivatives(derivatives)

@@ -136,20 +136,14 @@ class Runner:
     def run(
         self, given: Mapping[str, Any], warm_start: Result | None, own: Limits | None = None
     ) -> tuple[Outputs, Run]:
-        """Solve for what a user gave; the run is not noted, and it keeps what was raised.
+        """Solve for what a user gave by name, under limits of its own where there are any.
 
-        Args:
-            given: by the names of :data:`INPUTS`, None or nothing for what was left out.
-            own: limits of this solve, those of the options by default.
-
-        Raises:
-            InputError: for a bad argument, before any evaluation.
+        The run is not noted, and it keeps what was raised.
         """
-        problem = self.problem
         numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
-            _warn_outside(problem, numbers)
-        core = engine_of(problem).core(numbers.bounds, self._limits, repeated=own is not None)
+            _warn_outside(self.problem, numbers)
+        core = engine_of(self.problem).core(numbers.bounds, self._limits, repeated=own is not None)
         core.fill(numbers, warm)
         found = self._solve(core, own)
         assert found is not None

@@ -87,12 +87,11 @@ class Run(Solved):
         calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))
         calls["nlp_hess_l"] = end.evaluations.get("second", 0)
         calls["nlp_grad"] = 1  # for lam_p
-        calls["callback_fun"] = callback.calls if callback else 0
-        wall = dict.fromkeys((*calls, "total"), 0.0)
+        wall = dict.fromkeys(LISTED, 0.0) | {"total": end.elapsed}
         wall["nlp_jac_g"] = end.seconds.get("first", 0.0)
         wall["nlp_hess_l"] = end.seconds.get("second", 0.0)
-        wall["callback_fun"] = callback.seconds if callback else 0.0
-        wall["total"] = end.elapsed
+        of_callback = (callback.calls, callback.seconds) if callback else (0, 0.0)
+        calls["callback_fun"], wall["callback_fun"] = of_callback
         return {
             "success": end.success,
             "return_status": return_status(end),
