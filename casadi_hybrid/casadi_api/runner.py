@@ -157,8 +157,8 @@ class Runner:
         problem = self.problem
         given = dict(zip(INPUTS, map(named.get, INPUTS), strict=True))
         given["p"] = as_column(given["p"], problem.shapes.get("p"))
-        if given["p"] is None and problem.p0 is None:
-            given["p"] = 0.0
+        if given["p"] is None:
+            given["p"] = self._defaults[1]
         if not self.options.warm:
             given["lam_x0"] = given["lam_g0"] = None
         return read_start(problem, warm_start, **given)

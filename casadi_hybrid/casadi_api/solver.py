@@ -22,12 +22,13 @@ from casadi_hybrid.problem.numbers import by_block
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from casadi_hybrid.casadi_api.batch import Batch
+    from casadi_hybrid.casadi_api import batch as batches
     from casadi_hybrid.casadi_api.graphs import oracle as oracles
     from casadi_hybrid.casadi_api.stored import text as stored
     from casadi_hybrid.engine.export.export import Export
     from casadi_hybrid.result.result import Result
 else:
+    batches = LateModule("casadi_hybrid.casadi_api.batch")
     oracles = LateModule("casadi_hybrid.casadi_api.graphs.oracle")
     stored = LateModule("casadi_hybrid.casadi_api.stored.text")
 
@@ -158,10 +159,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             return self._in_graph(given)
         shapes = shapes_of(self._problem)
         if any(solves_in(value, shapes[label]) > 1 for label, value in given.items()):
-            from casadi_hybrid.casadi_api.batch import complain, solve_many  # noqa: PLC0415 (threads)
-
-            batch = solve_many(self._runner, given, warm_start)
-            complain(self._runner, batch)
+            batch = batches.solve_many(self._runner, given, warm_start)
+            batches.complain(self._runner, batch)
             return {label: ca.DM(getattr(batch, label)) for label in OUTPUTS}
         return self._runner.returned(*self._runner.run(given, warm_start))
 
@@ -195,7 +194,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         warm_start: Result | Sequence[Result | None] | None = None,
         threads: int | None = None,
         **given: Any,
-    ) -> Batch:
+    ) -> batches.Batch:
         """Solve many times: an argument has a column for each solve, or one for all of them.
 
         They run over threads at once where the engine in C does them, warm or cold, else one by
@@ -224,9 +223,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             >>> found.x.round(6).tolist(), found.result(2).success
             ([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]], True)
         """
-        from casadi_hybrid.casadi_api.batch import solve_many  # noqa: PLC0415 (threads)
-
-        return solve_many(self._runner, given, warm_start, threads)
+        return batches.solve_many(self._runner, given, warm_start, threads)
 
     def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:
         """Solve as ``Function.call`` does: a dictionary or a list in, the same kind out.

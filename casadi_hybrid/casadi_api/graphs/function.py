@@ -127,7 +127,7 @@ def make_function(
     for (label, symbol), known in zip(symbols.items(), defaults_of(problem), strict=True):
         column = ca.vec(symbol)
         common = float(known[0]) if known.size else _FAR.get(label, 0.0)
-        if known.size and not (known == common).all():
+        if not (known == common).all():
             common = np.nan
             column = ca.if_else(ca.fabs(column) <= np.inf, column, ca.DM(known))
         defaults.append(common)
