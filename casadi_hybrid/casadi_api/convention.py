@@ -30,10 +30,9 @@ def check_names(arguments: Iterable[str], others: tuple[str, ...] = ()) -> None:
 def symbols_of(value: Any) -> Any:
     """The expression that a structure or an array of symbols stands for; all else as it is."""
     array = isinstance(value, np.ndarray) and value.dtype.kind == "O"
-    if array or hasattr(value, "__SX__") or hasattr(value, "__MX__"):
-        found = expression_of(value)
-        return found if isinstance(found, ca.SX | ca.MX) else value
-    return value
+    stands = array or hasattr(value, "__SX__") or hasattr(value, "__MX__")
+    found = expression_of(value) if stands else value
+    return found if isinstance(found, ca.SX | ca.MX) else value
 
 
 def solves_in(value: Any, wanted: tuple[int, int]) -> int:

@@ -32,7 +32,6 @@ else:
     oracles = LateModule("casadi_hybrid.casadi_api.graphs.oracle")
     stored = LateModule("casadi_hybrid.casadi_api.stored.text")
 
-_SYMBOLS = (ca.MX, ca.SX)
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
 """Whose blocks a mapping names, where it is not the last letter of the argument."""
 
@@ -153,7 +152,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             if any(value is not None for value in given.values()):
                 raise InputError("give all arguments by position, or all by name")
             return tuple(self.call(in_order))
-        if any(isinstance(value, _SYMBOLS) for value in given.values()):
+        if any(isinstance(value, ca.MX | ca.SX) for value in given.values()):
             if warm_start is not None:
                 raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
             return self._in_graph(given)
