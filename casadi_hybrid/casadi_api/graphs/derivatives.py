@@ -72,7 +72,8 @@ class _Point:
         self.values = known["f"], known["g"], -known["lam_x"], -known["lam_p"]
         sides = active(x, known["lam_x"], lam, p, *map(given.get, _SIDES))
         self.on = on = dict(zip(_SIDES, sides, strict=True))
-        self.a, self.b = a, b = on["lbx"] + on["ubx"], on["lbg"] + on["ubg"]
+        self.a = a = on["lbx"] + on["ubx"]
+        self.b = b = on["lbg"] + on["ubg"]
         self.i = i = ca.sqrt(1 - a)
         W, J = matrices(*self.at)
         free = ca.mtimes([ca.diag(b), J, ca.diag(i)])
