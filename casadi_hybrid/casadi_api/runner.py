@@ -319,7 +319,8 @@ class Runner:
 
     def note(self, run: Run | None) -> None:
         """Make a run the last one, of the asking thread and of all."""
-        self._noted = self._last.noted = 0 if self.pool is None else self.pool.calls(), run
+        calls = 0 if self.pool is None else self.pool.calls()
+        self._noted = self._last.noted = calls, run
 
     def last(self) -> Run:
         """The last run of the asking thread, or of any where that has made none.
