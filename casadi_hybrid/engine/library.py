@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import casadi as ca
 
@@ -18,8 +18,6 @@ from casadi_hybrid.engine.header import C
 from casadi_hybrid.problem.building import BuildError, suffix
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from casadi_hybrid.problem.building.build import Sources
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -138,32 +136,13 @@ def engine() -> ctypes.CDLL:
         raise BuildError(f"the core in C cannot be had: {error}") from None
 
 
-class EngineStatus(NamedTuple):
-    """Which core is loaded, or why there is none.
-
-    Attributes:
-        path: the library; None where there is none.
-        reason: a sentence: why there is no core; empty where there is one.
-    """
-
-    path: Path | None = None
-    reason: str = ""
-
-    def __str__(self) -> str:
-        if self.path is None:
-            return f"none: {self.reason}"
-        wide = ".v3." in self.path.name
-        return f"C, for {'x86-64-v3' if wide else 'any'} processor{'s' * wide} ({self.path})"
-
-
-def engine_status() -> EngineStatus:
-    """Which core is loaded, or why there is none."""
-    from pathlib import Path  # noqa: PLC0415 - a solve does without
-
+def why_no_core() -> str:
+    """Why there is no core, in a sentence; empty where there is one."""
     try:
-        return EngineStatus(Path(_core()._name))
+        _core()
     except BuildError as error:
-        return EngineStatus(reason=str(error))
+        return str(error)
+    return ""
 
 
 def self_test(core: ctypes.CDLL) -> str:
@@ -172,12 +151,8 @@ def self_test(core: ctypes.CDLL) -> str:
     Returns:
         An empty text where it does, else a sentence about the first fault.
     """
-    C.declare(core)
-    version = int(core.hybrid_interface_version())
-    if version != INTERFACE:
-        return f"its interface is {version}, not {INTERFACE}"
     a = 1.0 + 2.0**-30
-    found = core.hybrid_rounded_difference(a, a, a * a)
+    found = C.declare(core).hybrid_rounded_difference(a, a, a * a)
     if found == 0.0:
         return ""
     how = "fused products" if found == 2.0**-60 else "numbers of another precision"
