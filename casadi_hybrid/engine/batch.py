@@ -39,12 +39,12 @@ class Rows:
         self, numbers: Vector, sides: Sides, with_sides: Sides, places: Mapping[str, slice]
     ) -> None:
         self.called, self._kept = ("", ""), (numbers, sides, with_sides)
-        self._answers = (C.hybrid_answer * max(1, len(numbers)))()
+        self._answers = np.zeros(len(numbers), C.hybrid_answer)
         self._seen: dict[int, Vector] = {}
         self.data = C.hybrid_rows(
             numbers=address(numbers), inputs=places["x"].start, each=numbers.shape[1],
             sides=address(sides), with_sides=address(with_sides),
-            answers=ct.addressof(self._answers),
+            answers=address(self._answers),
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -52,11 +52,11 @@ class Rows:
 
     def success(self) -> NDArray[np.bool_]:
         """Which of them are solved."""
-        return np.asarray(self._field("point") == C.HYBRID_KKT_POINT)
+        return np.asarray(self._answers["point"] == C.HYBRID_KKT_POINT)
 
     def refused(self) -> NDArray[np.bool_]:
         """Which of them have bounds of other kinds than the first."""
-        return np.asarray(self._field("status") == C.HYBRID_OTHER_PATTERN)
+        return np.asarray(self._answers["status"] == C.HYBRID_OTHER_PATTERN)
 
     def keep(self, begin: int, seen: Vector) -> None:
         """The numbers of the iterates of the solves from ``begin`` on, of one share."""
@@ -65,13 +65,9 @@ class Rows:
     def answer(self, k: int) -> tuple[bytes, Vector]:
         """What C says of solve k, and the numbers of its iterates."""
         begin = max(one for one in self._seen if one <= k)
-        counts = self._field("rows")[begin : k + 1]
+        counts = self._answers["rows"][begin : k + 1]
         end = int(counts.sum())
-        return bytes(self._answers[k]), self._seen[begin][end - counts[-1] : end]
-
-    def _field(self, name: str) -> NDArray[np.int32]:
-        whole = memoryview(self._answers).cast("B")
-        return np.frombuffer(whole, np.dtype(C.hybrid_answer))[name][: len(self)]
+        return self._answers[k].tobytes(), self._seen[begin][end - counts[-1] : end]
 
 
 def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threads: int) -> None:

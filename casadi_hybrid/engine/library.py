@@ -8,7 +8,6 @@ import re
 import sys
 import warnings
 from functools import cache
-from typing import TYPE_CHECKING
 
 import casadi as ca
 
@@ -16,9 +15,6 @@ from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.problem.building import BuildError, suffix
-
-if TYPE_CHECKING:
-    from casadi_hybrid.problem.building.build import Sources
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDER = os.path.join(_PACKAGE, "_lib")
@@ -159,15 +155,13 @@ def self_test(core: ctypes.CDLL) -> str:
     return f"its arithmetic is not that of Python: it has {how}, a difference of {found:.3g}"
 
 
-def core_sources() -> Sources:
+def core_sources() -> dict[str, str]:
     """The files of the core: those of the folders in ``c``, side by side under their plain names.
 
     Raises:
         BuildError: where the package was installed without them.
     """
-    from pathlib import Path  # noqa: PLC0415 - of exports alone, as the next
-
-    from casadi_hybrid.problem.building.build import Sources  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415 - of exports alone
 
     folder = Path(__file__).with_name("c")
     files = {
@@ -176,4 +170,4 @@ def core_sources() -> Sources:
     }
     if len(files) < 3:
         raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
-    return Sources("hybrid", files)
+    return files
