@@ -23,7 +23,7 @@ from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
 from casadi_hybrid.engine.core import ELSE, MATRIX, Core, engine_of
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.evaluator import evaluating_until
@@ -166,7 +166,7 @@ class Runner:
 
     def checked(
         self, named: Mapping[str, Any], warm_start: Result | None
-    ) -> tuple[Numbers, WarmStart | None]:
+    ) -> tuple[Numbers, WorkingSet | None]:
         """The checked numbers of a solve, and what it tries first."""
         problem = self.problem
         given = dict(zip(INPUTS, map(named.get, INPUTS), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class Rows:
 
     Attributes:
         called: which functions were called, see :attr:`Core.called`.
+        seen: the numbers of the iterates of a share of the solves, by the first of them.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class Rows:
     ) -> None:
         self.called, self._kept = ("", ""), (numbers, sides, with_sides)
         self._answers = np.zeros(len(numbers), C.hybrid_answer)
-        self._seen: dict[int, Vector] = {}
+        self.seen: dict[int, Vector] = {}
         self.data = C.hybrid_rows(
             numbers=address(numbers), inputs=places["x"].start, each=numbers.shape[1],
             sides=address(sides), with_sides=address(with_sides),
@@ -58,16 +60,13 @@ class Rows:
         """Which of them have bounds of other kinds than the first."""
         return np.asarray(self._answers["status"] == C.HYBRID_OTHER_PATTERN)
 
-    def keep(self, begin: int, seen: Vector) -> None:
-        """The numbers of the iterates of the solves from ``begin`` on, of one share."""
-        self._seen[begin] = seen
-
-    def answer(self, k: int) -> tuple[bytes, Vector]:
+    def answer(self, k: int) -> tuple[Any, Vector]:
         """What C says of solve k, and the numbers of its iterates."""
-        begin = max(one for one in self._seen if one <= k)
+        begin = max(one for one in self.seen if one <= k)
         counts = self._answers["rows"][begin : k + 1]
         end = int(counts.sum())
-        return self._answers[k].tobytes(), self._seen[begin][end - counts[-1] : end]
+        said = C.hybrid_answer.from_buffer_copy(self._answers[k])
+        return said, self.seen[begin][end - counts[-1] : end]
 
 
 def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threads: int) -> None:
@@ -97,6 +96,6 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
 def _share(rows: Rows, piece: int, core: Core, begin: int) -> None:
     end = min(begin + piece, len(rows))
     adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
-    rows.keep(begin, core.rows())
+    rows.seen[begin] = core.rows()
     if core.raised is not None:  # Ctrl-C
         raise core.raised

@@ -33,7 +33,7 @@ from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.plan import Plan, options_of, plan_of, sizes_by
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.point.working_set import WarmStart, WorkingSet
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import evaluating_until_when
 from casadi_hybrid.problem.numbers import Numbers
@@ -193,11 +193,11 @@ class Core:
     def _call_by(self, *entries: Any) -> None:
         self._functions.first, self._functions.second = (ct.cast(one, c_void_p) for one in entries)
 
-    def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
-        """Set the numbers of the next solve, multipliers and working set being those of a start."""
-        b, lam = numbers.bounds, (0.0, 0.0) if start is None else (start.lam_x, start.lam_g)
+    def fill(self, numbers: Numbers, sides: WorkingSet | None) -> None:
+        """Set the numbers and the working set of the next solve, see :meth:`begin_with`."""
+        b, lam = numbers.bounds, (numbers.lam_x0, numbers.lam_g0)
         self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam))
-        self.begin_with(None if start is None else start.working_set)
+        self.begin_with(sides)
 
     def write(self, values: Iterable[Any]) -> None:
         """Write all inputs, in order."""

@@ -35,7 +35,7 @@ def partners(library: ct.CDLL, K: Layout, values: Vector) -> Integers:
     """
     partner = np.empty(K.size, dtype=np.int32)
     work = np.empty(library.hybrid_ldl_pairing(K.size, K.rows.size), dtype=np.int32)
-    arrays = K.starts, K.rows, values, work, partner
+    arrays: tuple[NDArray[Any], ...] = K.starts, K.rows, values, work, partner
     library.hybrid_ldl_pair(K.size, K.n, *map(address, arrays))
     return partner
 

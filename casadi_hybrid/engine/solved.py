@@ -32,7 +32,7 @@ class Solved:
         problem, limits: what was solved.
         _numbers, _places: the numbers of the solve in one array, and which part has which name, as
             of :class:`~casadi_hybrid.engine.core.Core`.
-        _answer: the bytes of ``hybrid_answer``.
+        said: what C says beside them, ``hybrid_answer``.
         _rows: the numbers of its iterates.
         called: which functions were called, and a note.
         raised: what a user's function raised on the way, or Ctrl-C.
@@ -43,7 +43,7 @@ class Solved:
     limits: Limits
     _numbers: Vector
     _places: Mapping[str, slice]
-    _answer: bytes
+    said: Any
     _rows: Vector
     called: tuple[str, str]
     raised: BaseException | None = None
@@ -54,7 +54,8 @@ class Solved:
         """Of the solve that a core has ended."""
         python = core.python
         return cls(
-            problem, limits, core.numbers.copy(), core.places, bytes(core.answer), core.rows(),
+            problem, limits, core.numbers.copy(), core.places,
+            C.hybrid_answer.from_buffer_copy(core.answer), core.rows(),
             core.called, core.raised, None if python is None else python.undefined,
         )  # fmt: skip
 
@@ -62,11 +63,6 @@ class Solved:
         """The numbers of this name, which cannot be written to."""
         self._numbers.setflags(write=False)
         return self._numbers[self._places[name]]
-
-    @cached_property
-    def said(self) -> Any:
-        """What C says beside them, ``hybrid_answer``."""
-        return C.hybrid_answer.from_buffer_copy(self._answer)
 
     @cached_property
     def numbers(self) -> Numbers:

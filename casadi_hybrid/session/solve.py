@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,7 +103,6 @@ class Automatic:
         core.fill(call.numbers, call.warm)
         core.solve(call.limits, _looks(call, watch, recorder, reasons))
         run = Solved.of(core, problem, call.limits)
-        run.numbers = call.numbers
         watch.hold(run.said.steps)
         recorder.hold(run.said.steps)
         result, raised = result_of(run), run.raised
@@ -134,14 +134,6 @@ def halted(result: Result, raised: KeyboardInterrupt) -> Interrupted:
     return halt
 
 
-@dataclass(frozen=True)
-class _At:
-    """The functions at an iterate, as far as an observer may ask."""
-
-    objective: float
-    constraints: Vector
-
-
 def _looks(
     call: Call, watch: Watch, recorder: Recorder, reasons: list[StopReason]
 ) -> Callable[[View], bool] | None:
@@ -157,7 +149,7 @@ def _looks(
         watch.see(view)
         t, f, *residuals = view.row[:5]
         state = State(view.x, view.lam_g, nothing, view.lam_g, int(t), None)
-        at = _At(f, view.g)
+        at = SimpleNamespace(objective=f, constraints=view.g)
         progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
         if call.history:
             recorder.hold(progress.t - 1)
