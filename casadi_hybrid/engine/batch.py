@@ -89,7 +89,7 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
         share_out(begins, [partial(_share, rows, piece, core) for core in cores])
     finally:
         for core in cores:
-            core.end()
+            core.busy = False
     rows.called = cores[0].called
 
 

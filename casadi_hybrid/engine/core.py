@@ -35,7 +35,6 @@ from casadi_hybrid.engine.plan import Plan, options_of, plan_of, sizes_by
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import evaluating_until_when
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.view import View
@@ -123,11 +122,13 @@ class Core:
             name: address(views[name]) for name in views
             if name not in INPUTS and name not in ("f", "lam_p")
         })  # fmt: skip
-        self._numbers = C.hybrid_numbers(**{k: address(v) for k, v in self.inputs.items()})
+        inputs = tuple(map(address, self.ordered))
+        self._numbers = C.hybrid_numbers(*inputs)
         self.python: PythonFunctions | None = None
         self._evaluate, self.called = evaluate, (INTERPRETED, "")
         self.awaited: Compiled | None = None
         self._functions = C.hybrid_functions(now=ct.cast(library.hybrid_now, c_void_p))
+        self._unlisted, self._evaluations = False, 0
         self._bind(library, problem, repeated)
         self._limited: Limits | None = None
         self.sided = self.busy = False
@@ -145,53 +146,50 @@ class Core:
         self.options = options_of(problem, limits, alone)
         size, *room = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
         self._room = np.zeros(size // 8 + 2), *map(np.empty, room, (np.float64, np.int32))
-        own, doubles, ints = map(address, self._room)
-        at_plan, functions, given, options, answer = map(ct.addressof, (
-            data, self._functions, self._numbers, self.options, self.answer,
-        ))  # fmt: skip
-        self._call = at_plan, functions, given, options, own, doubles, ints, answer
+        structures = data, self._functions, self._numbers, self.options
+        memory, answer = map(address, self._room), ct.addressof(self.answer)
+        self._call = *map(ct.addressof, structures), *memory, answer
         self._solve = library.hybrid_solve
+        of_solve = "plan", "functions", "numbers", "options", "bytes", "doubles", "ints", "answer"
         self._slopes = np.zeros(data.n_p)
         self._shapes = shapes_of([views[k].size for k in INPUTS], [views[k].size for k in OUTPUTS])
         self.data = C.hybrid_adapter(
-            plan=at_plan, functions=functions, numbers=given, options=options, bytes=own,
-            doubles=doubles, ints=ints, answer=answer, shapes=ct.addressof(self._shapes),
-            given=len(INPUTS), solve=ct.cast(library.hybrid_solve, c_void_p),
-            slopes=address(self._slopes),
+            **dict(zip(of_solve, self._call, strict=True)), shapes=ct.addressof(self._shapes),
+            given=len(INPUTS), solve=ct.cast(self._solve, c_void_p), slopes=address(self._slopes),
+            inputs=inputs, outputs=tuple(address(views[name]) for name in OUTPUTS),
         )  # fmt: skip
         self.matrices = self.data.matrix
-        self.data.inputs[:] = [*map(address, self.ordered)]
-        self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
 
     def _bind(self, library: Any, problem: Problem, repeated: bool) -> None:
         """Have C call the functions of the problem."""
         functions, data, lists = problem.functions, self.plan.data, None
-        if self._evaluate is None:
-            sizes = data.n_x, data.n_g, data.n_p
-            self.python = PythonFunctions(functions, sizes, self._end)
-            self._call_by(self.python.first, self.python.second)
-        else:
+        if self._evaluate is not None:
             lists, self.awaited = forms_of(problem, repeated)
-        interpreted = self.python is None and lists is None and self.awaited is None
-        self._unlisted = interpreted and not repeated and functions.instructions >= SMALL
-        self._evaluations = 0
         if lists is not None:
             self._serve(lists, STAGED)
         elif self._evaluate is not None:
+            alone = self.awaited is None and not repeated
+            self._unlisted = alone and functions.instructions >= SMALL
             both = [f for f in (functions.first, functions.curvature) if f is not None]
             buffers = [buffer_of(one, self._evaluate) for one in both]
-            self._buffers = C.hybrid_buffers(*(made for made, _ in buffers))
-            self._kept.append(buffers)
-            self._functions.self = ct.addressof(self._buffers)
-            self._call_by(library.hybrid_buffered_first, library.hybrid_buffered_second)
+            entries = library.hybrid_buffered_first, library.hybrid_buffered_second
+            self._call_by(entries, C.hybrid_buffers(*(made for made, _ in buffers)), buffers)
+        else:
+            sizes = data.n_x, data.n_g, data.n_p
+            self.python = PythonFunctions(functions, sizes, self._keep)
+            self._call_by(self.python.entries)
         if functions.curvature is None:
             room = np.empty(library.hybrid_secants_doubles(ct.byref(data)))
-            self._secants = C.hybrid_secants(address(room))
-            self._kept.append(room)
-            self._functions.secants = ct.addressof(self._secants)
+            secants = C.hybrid_secants(address(room))
+            self._kept.append((room, secants))
+            self._functions.secants = ct.addressof(secants)
 
-    def _call_by(self, *entries: Any) -> None:
-        self._functions.first, self._functions.second = (ct.cast(one, c_void_p) for one in entries)
+    def _call_by(self, entries: Iterable[Any], data: Any = None, behind: Any = None) -> None:
+        """Have C call these two from now on, with these data; ``behind`` is what they point to."""
+        functions = self._functions
+        functions.first, functions.second = (ct.cast(one, c_void_p) for one in entries)
+        functions.self = None if data is None else ct.addressof(data)
+        self._kept.append((data, behind))
 
     def fill(self, numbers: Numbers, sides: WorkingSet | None) -> None:
         """Set the numbers and the working set of the next solve, see :meth:`begin_with`."""
@@ -225,7 +223,8 @@ class Core:
             warm = self.sided or multipliers or any(self.matrices[-2:])
             self._unlisted = not warm and self._evaluations < LISTED_AFTER
             lists, _ = forms_of(problem, repeated=not self._unlisted)
-            if lists is not None and self.called[0] == INTERPRETED:
+            if lists is not None:
+                self._unlisted = False
                 self._serve(lists, STAGED)
         if awaited is not None and awaited.code is not None:
             self._serve(awaited.code, COMPILED)
@@ -248,7 +247,7 @@ class Core:
             self.observer.look = None if look is None else self._at_see
         self.drained, self.raised, self.busy = [], None, True
         if self.python is not None:
-            self.python.begin(evaluating_until_when())
+            self.python.begin()
 
     def solve(
         self, limits: Limits, look: Look | None = None, matrices: bool = False
@@ -271,22 +270,14 @@ class Core:
         except SystemError as error:
             raise _interrupt_in(error) from None
         finally:
-            self.end()
+            self.busy = False
         return None if self.data.status in REFUSED else outputs
-
-    def end(self) -> None:
-        """After it."""
-        self.busy = False
-        if self.python is not None and self.python.raised is not None:
-            self.raised = self.python.raised
 
     def rows(self) -> Vector:
         """The numbers of the iterates since this was asked last, or since a solve began."""
-        found = self._rows[: self.observer.count].copy()
-        self.observer.count = 0
-        if self.drained:
-            found, self.drained = np.vstack([*self.drained, found]), []
-        return found
+        self._drain()
+        found, self.drained = self.drained, []
+        return found[0] if len(found) == 1 else np.vstack(found)
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
@@ -321,20 +312,13 @@ class Core:
 
     def _serve(self, code: Code | Lists, called: str) -> None:
         """Have the functions called in this form from now on."""
-        data, kept = code.functions()
-        self._kept.append((data, kept))
-        functions = self._functions
-        functions.first, functions.second = code.entries
-        functions.self = ct.addressof(data)
+        self._call_by(code.entries, *code.functions())
         self.called = called, ""
 
     # What C calls. An exception does not pass through it: whoever called for the solve gets that.
 
     def _keep(self, error: BaseException) -> None:
         self.raised = error
-        self._end()
-
-    def _end(self) -> None:
         self.observer.ended = 1
 
     def _see(self, _self: Any, view: Any) -> int:
