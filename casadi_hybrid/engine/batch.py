@@ -83,6 +83,7 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
     try:
         for _ in range(min(threads, len(begins))):
             core = engine.core(bounds, limits, repeated=True)
+            core.differentiate()
             core.limit(limits)
             core.begin()
             cores.append(core)

@@ -300,7 +300,7 @@ class Core:
     def differentiate(self) -> None:
         """Have C compute lam_p, by a buffer on what a solve finds; not where Python is called."""
         problem = self._problem()
-        if problem is None or not problem.n_p or self._evaluate is None:
+        if self.data.slope or problem is None or not problem.n_p or self._evaluate is None:
             return
         buffer, _ = problem.parameter_gradient.buffer()
         for i, part in enumerate((self.outputs["x"], self.outputs["lam_g"], self.inputs["p"])):
@@ -378,7 +378,6 @@ class Engine:
 
     Args:
         problem: has to live as long as this is used.
-        made: called with each solver that is made, None for nothing to be done.
 
     Attributes:
         library: the core in C.
@@ -386,9 +385,9 @@ class Engine:
         cores: those that are kept, the one that was made last first.
     """
 
-    def __init__(self, problem: Problem, made: Callable[[Core], None] | None = None) -> None:
+    def __init__(self, problem: Problem) -> None:
         # The engines of a thread are known for as long as their problems live.
-        self.library, self._problem, self._made = engine(), ref(problem), made
+        self.library, self._problem = engine(), ref(problem)
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
@@ -406,8 +405,6 @@ class Engine:
         found = next((one for one in fit if not one.busy), None)
         if found is None:
             found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
-            if self._made is not None:
-                self._made(found)
             others = [one for one in self.cores if one not in fit]
             self.cores = [found, *fit, *others[: _KINDS - 1]]
         return found
@@ -417,7 +414,7 @@ class Engine:
         """Those of many solves at once, which write where a single one reads."""
         problem = self._problem()
         assert problem is not None
-        return Engine(problem, Core.differentiate)
+        return Engine(problem)
 
 
 _of_thread = threading.local()

@@ -15,7 +15,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.core import INPUTS, STARTS, Core, Engine
+from casadi_hybrid.engine.core import INPUTS, STARTS, Engine
 from casadi_hybrid.engine.externals import adapter, function_of, shapes_of
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.header import C
@@ -65,7 +65,7 @@ class Pool:
         self._sizes, self._shapes = columns[0], shapes_of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (C.hybrid_slot * SLOTS)()
-        self._engines = defaultdict[int, Engine](lambda: Engine(problem, self._made))  # by slots
+        self._engines = defaultdict[int, Engine](lambda: Engine(problem))  # by slots
         self._rows = np.empty((_RECORDS, sum(self._sizes)))
         self._records = (C.hybrid_record * _RECORDS)(
             *(C.hybrid_record(row=address(row)) for row in self._rows)
@@ -131,16 +131,14 @@ class Pool:
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
         found = self._engines[k].core(bounds, self._limits, repeated=True)
+        found.unobserved(_report)
+        found.differentiate()
         found.limit(self._limits)
+        if not self._warm_starts:
+            found.data.given = len(INPUTS) - 2  # multipliers are zero
         slot, awaited = self._slots[k], found.awaited
         slot.adapter = ct.addressof(found.data)
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
-
-    def _made(self, core: Core) -> None:
-        core.unobserved(_report)
-        core.differentiate()
-        if not self._warm_starts:
-            core.data.given -= 2  # multipliers are zero
 
 
 def _report(error: BaseException) -> None:

@@ -20,8 +20,6 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDER = os.path.join(_PACKAGE, "_lib")
 SOURCES = "engine/c", "engine/adapter", "engine/blocks/c", "casadi_api/stored"
 """The folders of the package with C."""
-LEVELS = {3: ".v3", 0: ""}
-"""By levels of x86-64 the words in the names of libraries made for them; 0 is any processor."""
 INTERFACE = C.HYBRID_INTERFACE_VERSION
 """A core with another one is not used."""
 _loading = Lock()
@@ -36,8 +34,8 @@ def path_of(name: str) -> str:
         BuildError: where there is none.
     """
     fault = _brought_up_to_date()
-    levels = [word for level, word in LEVELS.items() if name == "hybrid" and level <= _level()]
-    paths = (os.path.join(_FOLDER, f"{name}{word}{suffix()}") for word in levels or [""])
+    words = (".v3", "") if name == "hybrid" and _level() >= 3 else ("",)
+    paths = (os.path.join(_FOLDER, f"{name}{word}{suffix()}") for word in words)
     found = next(filter(os.path.isfile, paths), None)
     if found is None:
         raise BuildError(
@@ -107,15 +105,13 @@ def _brought_up_to_date() -> str:
 
 @cache
 def _core() -> ctypes.CDLL:
-    loaded = load("hybrid")
-    ask = getattr(loaded, "hybrid_interface_version", None)
-    version = None if ask is None else int(ask())
+    loaded: ctypes.CDLL = C.declare(load("hybrid"))
+    version = loaded.hybrid_interface_version()
     if version != INTERFACE:
         raise BuildError(
             f"{loaded._name} has interface {version}, and this package calls interface "
             f"{INTERFACE}; install the package anew"
         )
-    C.declare(loaded)
     return loaded
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.late import LateModule
+from casadi_hybrid.engine.core import INPUTS, Core
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
@@ -17,11 +17,7 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.engine.core import Core
-    from casadi_hybrid.result import record as records
     from casadi_hybrid.result.record import Watch
-else:
-    records = LateModule("casadi_hybrid.result.record")
 
 
 @dataclass(eq=False)
@@ -67,14 +63,15 @@ class Solved:
     @cached_property
     def numbers(self) -> Numbers:
         """What was solved for."""
-        bounds = Bounds(*map(self.array, ("lbx", "ubx", "lbg", "ubg")))
-        x0, p, lam_x0, lam_g0 = map(self.array, ("x0", "p", "lam_x0", "lam_g0"))
-        return Numbers(x0, p, bounds, lam_x0, lam_g0)
+        x0, p, *bounds, lam_x0, lam_g0 = map(self.array, INPUTS)
+        return Numbers(x0, p, Bounds(*bounds), lam_x0, lam_g0)
 
     @cached_property
     def watch(self) -> Watch:
         """The numbers of its iterates, one for each step."""
-        made = records.Watch()
+        from casadi_hybrid.result.record import Watch  # noqa: PLC0415 - a solve does without
+
+        made = Watch()
         made.take(self._rows.tolist())
         made.hold(self.said.steps)
         return made
