@@ -247,8 +247,7 @@ class Runner:
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Outputs, Run] | None:
         """Solve for unchecked numbers, bounds of all rows; None for bad ones."""
         core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
-        core.write(row if self.options.warm else (*row[:6], 0.0, 0.0))
-        core.begin_with(None)
+        core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
         return self._solve(core)
 
     def _watch(self, p: Vector) -> Watch:

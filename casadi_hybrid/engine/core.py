@@ -46,8 +46,9 @@ INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 STARTS = ("x0", "lam_x0", "lam_g0")
 """A solution does not depend on them while they lead to it."""
-MORE = ("gradient", "J", "gradient0", "J0")
-"""What the core says beside CasADi's outputs: first derivatives at x and at the start."""
+MORE = ("gradient", "J", "gradient0", "J0", "step", "x_undefined")
+"""What the core says beside CasADi's outputs: first derivatives at x and at the start, the last
+step, and a point where a function was not defined."""
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
 """How a solve ends that was not begun."""
 ELSE, MATRIX = object(), object()
@@ -78,8 +79,7 @@ class Core:
         plan, limits, alone: as given.
         numbers: all numbers of a solve in one array; ``places`` says which part has which name,
             ``inputs`` and ``outputs`` are views of parts, by the names of :data:`INPUTS`,
-            :data:`OUTPUTS` and :data:`MORE`. Beside them are ``step``, the last step, and
-            ``x_undefined``, a point where a function was not defined.
+            :data:`OUTPUTS` and :data:`MORE`.
         held: of each input the number that fills it, None for its default, :data:`MATRIX` where
             it is read from a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
         answer: the ``hybrid_answer`` that C writes.
@@ -109,19 +109,15 @@ class Core:
         n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
         sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
         ends = starmap(slice, pairwise([0, *accumulate(sizes)]))
-        self.places = dict(
-            zip((*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined"), ends, strict=True)
-        )
+        self.places = dict(zip(INPUTS + OUTPUTS + MORE, ends, strict=True))
         self.numbers = np.zeros(sum(sizes))
         views = {name: self.numbers[place] for name, place in self.places.items()}
         self.inputs = {name: views[name] for name in INPUTS}
         self.outputs = {name: views[name] for name in OUTPUTS + MORE}
         self.ordered, self.held = list(self.inputs.values()), [ELSE] * len(INPUTS)
         self.shapes = [one.shape for one in self.ordered]
-        self.answer = C.hybrid_answer(**{
-            name: address(views[name]) for name in views
-            if name not in INPUTS and name not in ("f", "lam_p")
-        })  # fmt: skip
+        written = [name for name in self.outputs if name not in ("f", "lam_p")]
+        self.answer = C.hybrid_answer(**{name: address(views[name]) for name in written})
         inputs = tuple(map(address, self.ordered))
         self._numbers = C.hybrid_numbers(*inputs)
         self.python: PythonFunctions | None = None
@@ -192,17 +188,17 @@ class Core:
         self._kept.append((data, behind))
 
     def fill(self, numbers: Numbers, sides: WorkingSet | None) -> None:
-        """Set the numbers and the working set of the next solve, see :meth:`begin_with`."""
+        """The same of numbers that were checked."""
         b, lam = numbers.bounds, (numbers.lam_x0, numbers.lam_g0)
-        self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam))
-        self.begin_with(sides)
+        self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam), sides)
 
-    def write(self, values: Iterable[Any]) -> None:
-        """Write all inputs, in order."""
+    def write(self, values: Iterable[Any], sides: WorkingSet | None) -> None:
+        """Set all inputs, in order, and the working set of the next solve."""
         for target, value in zip(self.ordered, values, strict=True):
             target[:] = value
         self.held[:] = [ELSE] * len(INPUTS)
         self.matrices[:] = [None] * len(INPUTS)
+        self.begin_with(sides)
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next solve, which has to be kept until then."""

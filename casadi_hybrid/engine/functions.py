@@ -39,10 +39,7 @@ class PythonFunctions:
     """
 
     def __init__(
-        self,
-        functions: Functions,
-        sizes: tuple[int, int, int],
-        keep: Callable[[BaseException], None],
+        self, functions: Functions, sizes: tuple[int, ...], keep: Callable[[BaseException], None]
     ) -> None:
         n, m, p = sizes
         self._first, self._keep = Fused(functions.first, functions), keep

@@ -43,7 +43,7 @@ class Headers:
         setattr(self, name, type(name, (ct.Structure,), {"_fields_": fields}))
         return self.__dict__[name]
 
-    def declare(self, library: Any) -> Any:
+    def declare(self, library: ct.CDLL) -> ct.CDLL:
         """State the types of the functions that a library has; return it."""
         for returned, pointer, name, parameters in self._functions:
             function = getattr(library, name, None)
@@ -78,5 +78,5 @@ def _read(name: str) -> str:
         return file.read()
 
 
-C: Any = Headers(*map(_read, ("c/ldl.h", "c/hybrid.h", "adapter/adapter.h", "adapter/graph.h")))
+C = Headers(*map(_read, ("c/ldl.h", "c/hybrid.h", "adapter/adapter.h", "adapter/graph.h")))
 """Those of the core and of its adapter."""

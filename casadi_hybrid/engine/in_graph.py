@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_int, c_void_p
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -80,7 +81,8 @@ class Pool:
             records=_RECORDS, record=ct.addressof(self._records),
         )  # fmt: skip
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._unlock)
+            # Another thread may have had the records where a child was forked off.
+            os.register_at_fork(after_in_child=partial(setattr, self._data, "locked", 0))
 
     def function(self, derivatives: Iterable[ca.Function]) -> ca.Function:
         """The Function of all solvers in graphs, with the shapes and derivatives of this one.
@@ -94,10 +96,6 @@ class Pool:
         adapter().hybrid_attach_pool(ct.byref(self._data))
         _kept.append((self, options))
         return function_of(self.name, self._shapes, options)
-
-    def _unlock(self) -> None:
-        """Free the records in a child that was forked off while another thread had them."""
-        self._data.locked = 0
 
     def calls(self) -> int:
         """Solves so far: the number of the last one."""

@@ -49,11 +49,8 @@ def eliminations(K: Layout, partner: Integers, curved: NDArray[np.bool_]) -> tup
     """
     when, group = _order(K, partner)
     turn = when[group]
-    flat = np.flatnonzero(~curved & (partner[: K.n] < 0))
-    if not flat.size:
-        return turn, turn
     # A variable without curvature comes after what lends it some: a row with a curved partner.
-    for j in flat:
+    for j in np.flatnonzero(~curved & (partner[: K.n] < 0)):
         rows = K.rows[K.starts[j] : K.starts[j + 1]]
         rows = rows[rows >= K.n]
         if rows.size:
@@ -72,13 +69,11 @@ def _order(K: Layout, partner: Integers) -> tuple[Vector, NDArray[np.intp]]:
     count = K.size - int(of_row.sum())
     group = np.cumsum(~of_row) - 1
     group[of_row] = group[partner[of_row]]
-    a, b = group[K.rows], group[K.cols]
-    off = a != b
-    pattern = ca.Sparsity.triplet(count, count, a[off].tolist(), b[off].tolist())
-    # CasADi's function writes beyond its memory where the diagonal is not full.
-    pattern = pattern + pattern.T + ca.Sparsity.diag(count)
+    pattern = ca.Sparsity.triplet(count, count, group[K.rows].tolist(), group[K.cols].tolist())
+    # CasADi's function writes beyond its memory where the diagonal is not full; that of K is.
+    order = (pattern + pattern.T).amd()
     when = np.empty(count)
-    when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count)
+    when[np.array(order, dtype=np.intp)] = np.arange(count)
     return when, group
 
 

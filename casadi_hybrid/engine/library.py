@@ -25,13 +25,13 @@ INTERFACE = C.HYBRID_INTERFACE_VERSION
 _loading = Lock()
 
 
-def path_of(name: str) -> str:
-    """The library of that name, the one for most of this processor's instructions.
+def load(name: str) -> ctypes.CDLL:
+    """The library of that name, loaded: the one for most of this processor's instructions.
 
     In a checkout the libraries are made anew where their sources have changed.
 
     Raises:
-        BuildError: where there is none.
+        BuildError: where there is none, or it cannot be loaded.
     """
     fault = _brought_up_to_date()
     words = (".v3", "") if name == "hybrid" and _level() >= 3 else ("",)
@@ -41,20 +41,10 @@ def path_of(name: str) -> str:
         raise BuildError(
             f"{_FOLDER} has no library {name!r}; {fault or 'install the package anew'}"
         )
-    return found
-
-
-def load(name: str) -> ctypes.CDLL:
-    """The library of that name, loaded.
-
-    Raises:
-        BuildError: where there is none, or it cannot be loaded.
-    """
-    path = path_of(name)
     try:
-        return ctypes.CDLL(path)
+        return ctypes.CDLL(found)
     except OSError as error:
-        raise BuildError(f"{path} cannot be loaded ({error})") from None
+        raise BuildError(f"{found} cannot be loaded ({error})") from None
 
 
 def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
@@ -69,7 +59,6 @@ def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
     return ctypes.CDLL(path)
 
 
-@cache
 def _level() -> int:
     """The level of x86-64 that this processor has, as ``adapter/level.c`` says."""
     path = os.path.join(_FOLDER, f"hybrid_adapter{suffix()}")
@@ -105,7 +94,7 @@ def _brought_up_to_date() -> str:
 
 @cache
 def _core() -> ctypes.CDLL:
-    loaded: ctypes.CDLL = C.declare(load("hybrid"))
+    loaded = C.declare(load("hybrid"))
     version = loaded.hybrid_interface_version()
     if version != INTERFACE:
         raise BuildError(

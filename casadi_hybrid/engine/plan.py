@@ -54,7 +54,6 @@ class Plan:
 
     Attributes:
         data: the ``hybrid_plan`` that C reads.
-        doubles, ints: numbers and whole numbers of memory for SQP alone.
     """
 
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
@@ -106,7 +105,6 @@ class Plan:
         self.data.fixed, of_fixed = tables_of(library, K, fixed_order, fixed=True)
         self.arrays = (*self._kept, *of_ldl, *of_fixed)
         """All arrays that ``data`` points to or into."""
-        self.doubles, self.ints = sizes_by(library.hybrid_sqp_memory, 2, self.data)
 
     def _blocks(self, problem: Problem, H: Pattern) -> dict[str, int]:
         """The blocks of a Hessian that first derivatives make; none where there are second ones."""

@@ -197,17 +197,15 @@ def result_of(run: Solved) -> Result:
         start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
     elif said.placed > 1:
         start = _inside(bounds, clipped)
-    x, first, last = run.array("x"), None, None
+    found: dict[str, Any] = {name: run.array(name) for name in ("x", "g", "lam_x", "lam_g")}
+    first, last = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
         pattern = run.problem.functions.entries[0]
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
-        last = Linearization(x, run.array("gradient"), Sparse(pattern, run.array("J")))
+        last = Linearization(found["x"], run.array("gradient"), Sparse(pattern, run.array("J")))
     return Result(
-        x=x,
+        **found,
         f=said.end.f,
-        g=run.array("g"),
-        lam_x=run.array("lam_x"),
-        lam_g=run.array("lam_g"),
         residuals=Residuals(said.end.feasibility, said.end.stationarity, said.end.complementarity),
         certificate=None if np.isnan(said.certificate) else said.certificate,
         start=first,
