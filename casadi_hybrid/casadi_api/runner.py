@@ -222,7 +222,7 @@ class Runner:
     def _solve(self, core: Core, own: Limits | None = None) -> tuple[Outputs, Run] | None:
         """Solve for what a core has been given; None where that is not for it."""
         problem, limits = self.problem, own or self._limits
-        watch = None if self._silent else self._watch(core.inputs["p"])
+        watch = None if self._silent else self._watch(core.parts["p"])
         found = core.solve(limits, None if watch is None else watch.see, matrices=True)
         if found is None:
             return None

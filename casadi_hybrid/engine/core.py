@@ -78,8 +78,8 @@ class Core:
     Attributes:
         plan, limits, alone: as given.
         numbers: all numbers of a solve in one array; ``places`` says which part has which name,
-            ``inputs`` and ``outputs`` are views of parts, by the names of :data:`INPUTS`,
-            :data:`OUTPUTS` and :data:`MORE`.
+            ``parts`` are views of these, by the names of :data:`INPUTS`, :data:`OUTPUTS` and
+            :data:`MORE`; those of the inputs are ``ordered`` too.
         held: of each input the number that fills it, None for its default, :data:`MATRIX` where
             it is read from a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
         answer: the ``hybrid_answer`` that C writes.
@@ -107,19 +107,18 @@ class Core:
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
         self._kept: list[Any] = []
         n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
-        sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
+        sizes_in, sizes_out = (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
+        sizes = (*sizes_in, *sizes_out, n, J, n, J, n, n)
         ends = starmap(slice, pairwise([0, *accumulate(sizes)]))
         self.places = dict(zip(INPUTS + OUTPUTS + MORE, ends, strict=True))
         self.numbers = np.zeros(sum(sizes))
-        views = {name: self.numbers[place] for name, place in self.places.items()}
-        self.inputs = {name: views[name] for name in INPUTS}
-        self.outputs = {name: views[name] for name in OUTPUTS + MORE}
-        self.ordered, self.held = list(self.inputs.values()), [ELSE] * len(INPUTS)
+        self.parts = {name: self.numbers[place] for name, place in self.places.items()}
+        at = {name: address(part) for name, part in self.parts.items()}
+        self.ordered, self.held = [self.parts[name] for name in INPUTS], [ELSE] * len(INPUTS)
         self.shapes = [one.shape for one in self.ordered]
-        written = [name for name in self.outputs if name not in ("f", "lam_p")]
-        self.answer = C.hybrid_answer(**{name: address(views[name]) for name in written})
-        inputs = tuple(map(address, self.ordered))
-        self._numbers = C.hybrid_numbers(*inputs)
+        written = set(OUTPUTS + MORE) - {"f", "lam_p"}
+        self.answer = C.hybrid_answer(**{name: at[name] for name in written})
+        self._numbers = C.hybrid_numbers(**{name: at[name] for name in INPUTS})
         self.python: PythonFunctions | None = None
         self._evaluate, self.called = evaluate, (INTERPRETED, "")
         self.awaited: Compiled | None = None
@@ -148,11 +147,11 @@ class Core:
         self._solve = library.hybrid_solve
         of_solve = "plan", "functions", "numbers", "options", "bytes", "doubles", "ints", "answer"
         self._slopes = np.zeros(data.n_p)
-        self._shapes = shapes_of([views[k].size for k in INPUTS], [views[k].size for k in OUTPUTS])
+        self._shapes = shapes_of(sizes_in, sizes_out)
         self.data = C.hybrid_adapter(
             **dict(zip(of_solve, self._call, strict=True)), shapes=ct.addressof(self._shapes),
             given=len(INPUTS), solve=ct.cast(self._solve, c_void_p), slopes=address(self._slopes),
-            inputs=inputs, outputs=tuple(address(views[name]) for name in OUTPUTS),
+            inputs=tuple(at[name] for name in INPUTS), outputs=tuple(at[name] for name in OUTPUTS),
         )  # fmt: skip
         self.matrices = self.data.matrix
 
@@ -205,17 +204,15 @@ class Core:
         if sides is None and not self.sided:
             return
         self.sided = sides is not None
-        data = self._numbers
-        data.side_x, data.side_g = (
-            (None, None) if sides is None else map(address, (sides.x, sides.g))
-        )
+        both = (None, None) if sides is None else (address(sides.x), address(sides.g))
+        self._numbers.side_x, self._numbers.side_g = both
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the solves to come, and what helps them; no part of a solve."""
         awaited, problem = self.awaited, self._problem()
         if self._unlisted and problem is not None and limits == self.limits:  # not in given time
             self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
-            multipliers = self.inputs["lam_x0"].any() or self.inputs["lam_g0"].any()
+            multipliers = self.parts["lam_x0"].any() or self.parts["lam_g0"].any()
             warm = self.sided or multipliers or any(self.matrices[-2:])
             self._unlisted = not warm and self._evaluations < LISTED_AFTER
             lists, _ = forms_of(problem, repeated=not self._unlisted)
@@ -231,9 +228,8 @@ class Core:
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
-        data.feasibility, data.stationarity, data.complementarity = (
-            tolerances.feasibility, tolerances.stationarity, tolerances.complementarity
-        )  # fmt: skip
+        for name in ("feasibility", "stationarity", "complementarity"):
+            setattr(data, name, getattr(tolerances, name))
 
     def begin(self, look: Look | None = None) -> None:
         """Before a solve. ``look`` is called with each iterate; True ends the solve."""
@@ -262,7 +258,7 @@ class Core:
                 outputs = self.ready.call(self.named)
             else:
                 self.data.status = self._solve(*self._call)
-                self.outputs["f"][:] = self.answer.end.f
+                self.parts["f"][:] = self.answer.end.f
         except SystemError as error:
             raise _interrupt_in(error) from None
         finally:
@@ -299,8 +295,8 @@ class Core:
         if self.data.slope or problem is None or not problem.n_p or self._evaluate is None:
             return
         buffer, _ = problem.parameter_gradient.buffer()
-        for i, part in enumerate((self.outputs["x"], self.outputs["lam_g"], self.inputs["p"])):
-            buffer.set_arg(i, part.data)
+        for i, name in enumerate(("x", "lam_g", "p")):
+            buffer.set_arg(i, self.parts[name].data)
         buffer.set_res(0, self._slopes.data)
         self._kept.append(buffer)
         self.data.slope = self._evaluate

@@ -27,8 +27,7 @@ from casadi_hybrid.problem.problem import Problem
 SLOTS = 256
 """So many threads may be within one solver at once; more wait."""
 _RECORDS = 32  # so many threads have a last solve that is known
-_Pointers = ct.POINTER(c_void_p)
-_Prepare = ct.CFUNCTYPE(c_int, c_int, _Pointers)
+_Prepare = ct.CFUNCTYPE(c_int, c_int, ct.POINTER(c_void_p))
 
 
 class Pool:

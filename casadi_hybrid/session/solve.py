@@ -195,8 +195,9 @@ def result_of(run: Solved) -> Result:
     start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
     if not said.placed:
         start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
-    elif said.placed > 1:
-        start = _inside(bounds, clipped)
+    elif said.placed > 1:  # a little off its bounds, as problem/scaling.c moves it there
+        room = np.minimum(1e-2, 0.25 * (bounds.ubx - bounds.lbx))
+        start = np.clip(clipped, bounds.lbx + room, bounds.ubx - room)
     found: dict[str, Any] = {name: run.array(name) for name in ("x", "g", "lam_x", "lam_g")}
     first, last = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
@@ -228,13 +229,6 @@ def _detail(stop: StopReason, said: Any, error: EvaluationError | None) -> str:
         return f"iteration {said.ended}: {CAUSES[said.cause]}"
     runs = "run" if said.runs == 1 else "runs"
     return f"none of {said.runs} {runs} came further"
-
-
-def _inside(bounds: Bounds, x: Vector) -> Vector:
-    """A point a little off its bounds, as ``problem/scaling.c`` moves it there."""
-    lower, upper = bounds.lbx, bounds.ubx
-    room = np.minimum(1e-2, 0.25 * (upper - lower))
-    return np.asarray(np.clip(x, lower + room, upper - room))
 
 
 def _undefined(run: Solved) -> EvaluationError | None:
