@@ -85,7 +85,7 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
             core = engine.core(bounds, limits, repeated=True)
             core.differentiate()
             core.limit(limits)
-            core.begin()
+            core.busy = True
             cores.append(core)
         share_out(begins, [partial(_share, rows, piece, core) for core in cores])
     finally:
@@ -96,6 +96,7 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
 
 def _share(rows: Rows, piece: int, core: Core, begin: int) -> None:
     end = min(begin + piece, len(rows))
+    core.begin()
     adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
     rows.seen[begin] = core.rows()
     if core.raised is not None:  # Ctrl-C

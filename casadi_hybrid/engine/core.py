@@ -266,10 +266,9 @@ class Core:
         return None if self.data.status in REFUSED else outputs
 
     def rows(self) -> Vector:
-        """The numbers of the iterates since this was asked last, or since a solve began."""
-        self._drain()
-        found, self.drained = self.drained, []
-        return found[0] if len(found) == 1 else np.vstack(found)
+        """The numbers of the iterates since :meth:`begin`."""
+        last = self._rows[: self.observer.count].copy()
+        return np.vstack([*self.drained, last]) if self.drained else last
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""

@@ -58,10 +58,10 @@ class Plan:
 
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
-        ints, first = self._ints, problem.functions.first
-        J, H = problem.functions.entries
-        fixed, kinds = ~(bounds.lbx < bounds.ubx), np.frombuffer(kinds_of(bounds), np.int8)
-        free = np.flatnonzero(~fixed & problem.functions.used)
+        ints, functions, first = self._ints, problem.functions, problem.functions.first
+        J, H = functions.entries
+        kinds = np.frombuffer(kinds_of(bounds), np.int8)
+        free = np.flatnonzero((bounds.lbx < bounds.ubx) & functions.used)
         rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
         slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
         n, m = free.size + slack_rows.size, rows.size
@@ -74,6 +74,9 @@ class Plan:
         block, H_kept = H.block(free, free)
         W = Pattern((n, n), block.rows, block.cols)
         K = Layout(W, A)
+        # The blocks of a Hessian that first derivatives make; none where there are second ones.
+        learned = functions.curvature is None
+        members = functions.blocks.members if learned else ()
         self.data = C.hybrid_plan(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
             nnz_gradient=first.nnz_out(1), nnz_g=first.nnz_out(2), nnz_J=J.rows.size,
@@ -91,7 +94,10 @@ class Plan:
             row_starts=ints(starts(W.rows, n)),
             nnz_K=K.rows.size, lower_W=K.of_W.size, lower_of_W=ints(K.of_W),
             K_of_W=ints(K.at_W), K_of_A=ints(K.at_A), K_diagonal=ints(K.at_diagonal),
-            **self._blocks(problem, H),
+            limited_memory=learned, differenced=functions.differenced, n_blocks=len(members),
+            block_starts=ints(np.cumsum([0, *(one.size for one in members)])),
+            members=ints(np.concatenate((*members, [0]))),
+            H_starts=ints(starts(H.cols, problem.n) if learned else [0]),
         )  # fmt: skip
         values = np.ones(K.rows.size)
         values[K.at_A[: J_kept.size]] = _sizes(problem)[J_kept]
@@ -105,19 +111,6 @@ class Plan:
         self.data.fixed, of_fixed = tables_of(library, K, fixed_order, fixed=True)
         self.arrays = (*self._kept, *of_ldl, *of_fixed)
         """All arrays that ``data`` points to or into."""
-
-    def _blocks(self, problem: Problem, H: Pattern) -> dict[str, int]:
-        """The blocks of a Hessian that first derivatives make; none where there are second ones."""
-        functions = problem.functions
-        learned = functions.curvature is None
-        members = functions.blocks.members if learned else ()
-        return {
-            "limited_memory": learned, "differenced": functions.differenced,
-            "n_blocks": len(members),
-            "block_starts": self._ints(np.cumsum([0, *(one.size for one in members)])),
-            "members": self._ints(np.concatenate((*members, [0]))),
-            "H_starts": self._ints(starts(H.cols, problem.n) if learned else [0]),
-        }  # fmt: skip
 
     def _ints(self, values: Any) -> int:
         return self._array(np.array(values, dtype=np.int32))

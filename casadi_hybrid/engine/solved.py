@@ -19,6 +19,8 @@ from casadi_hybrid.problem.problem import Problem
 if TYPE_CHECKING:
     from casadi_hybrid.result.record import Watch
 
+_copied = C.hybrid_answer.from_buffer_copy  # looked up once, since every solve calls it
+
 
 @dataclass(eq=False)
 class Solved:
@@ -50,8 +52,7 @@ class Solved:
         """Of the solve that a core has ended."""
         python = core.python
         return cls(
-            problem, limits, core.numbers.copy(), core.places,
-            C.hybrid_answer.from_buffer_copy(core.answer), core.rows(),
+            problem, limits, core.numbers.copy(), core.places, _copied(core.answer), core.rows(),
             core.called, core.raised, None if python is None else python.undefined,
         )  # fmt: skip
 
