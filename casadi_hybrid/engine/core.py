@@ -272,6 +272,8 @@ class Core:
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
+        if not self.observer.rows:  # it is so already
+            return
         self._c_functions = (_asking(raised),)
         self.observer = C.hybrid_observer(interrupted=ct.cast(self._c_functions[0], c_void_p))
         self._functions.observer = ct.addressof(self.observer)
