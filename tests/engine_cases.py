@@ -6,7 +6,7 @@ import ctypes as ct
 import re
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from casadi_hybrid.engine.core import OUTPUTS
 from casadi_hybrid.engine.header import C, Headers
 from casadi_hybrid.engine.library import core_sources, engine
 from casadi_hybrid.problem.building import BuildError
-from casadi_hybrid.problem.building.build import load
+from casadi_hybrid.problem.building.build import Sources, load
 
 Numbers = dict[str, Any]
 
@@ -56,10 +56,9 @@ def core_in_pieces() -> Any:
     """
     own = Path(__file__).with_name("engine_pieces.c")
     text = re.sub(r'#include "\w+/', '#include "', own.read_text("utf-8"))
-    sources = core_sources()
     if shutil.which("cc") is None:
         pytest.skip("there is no compiler")
-    found = load(replace(sources, files={**sources.files, own.name: text}))
+    found = load(Sources("pieces", {**core_sources(), own.name: text}))
     C.declare(found)
     return found
 
@@ -281,7 +280,7 @@ def assert_cut_short(made: tuple[dict[str, Any], Numbers], most: int) -> None:
 POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
 
 
-core = Headers(*(text for name, text in core_sources().files.items() if name.endswith(".h")))
+core = Headers(*(text for name, text in core_sources().items() if name.endswith(".h")))
 Arena, PointData, TrialData = core.hybrid_arena, core.hybrid_point, core.hybrid_trial
 BoundMultipliersData, LowRankData = core.hybrid_bound_multipliers, core.hybrid_low_rank
 FormData, SpectrumData, KktData = core.hybrid_form, core.hybrid_spectrum, core.hybrid_kkt

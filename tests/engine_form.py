@@ -12,7 +12,6 @@ from casadi_hybrid.engine.core import Core
 from casadi_hybrid.engine.externals import trigger
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 
 
@@ -25,7 +24,7 @@ class Form:
         plan = plan_of(core, problem, numbers.bounds)
         self.data = plan.data
         self.space = Core(core, problem, plan, Limits(), trigger())
-        self.space.fill(numbers, WarmStart(numbers.lam_x0, numbers.lam_g0))
+        self.space.fill(numbers, None)
         self.space.limit(Limits())
         self.form = FormData(**{
             name: getattr(self.space.data, name)

@@ -67,21 +67,21 @@ def equations(draws: np.random.Generator) -> tuple[Problem, Core, Known]:
 def fill(core: Core, known: Known, draws: np.random.Generator) -> None:
     """Numbers near the last answer, or anywhere, with noise, and at times a bad one."""
     size = 10.0 ** draws.uniform(-6, 1)
-    inputs, near, warm = core.inputs, draws.random() < 0.6, draws.random() < 0.6
+    parts, near, warm = core.parts, draws.random() < 0.6, draws.random() < 0.6
     for name, values in known.items():
-        inputs[name][:] = values
+        parts[name][:] = values
     for name, last in (("x0", "x"), ("lam_x0", "lam_x"), ("lam_g0", "lam_g")):
-        target, found = inputs[name], core.outputs[last]
+        target, found = parts[name], parts[last]
         if name != "x0" and not warm:
             continue
         if near and np.isfinite(found).all():
             target[:] = found
         target += size * draws.standard_normal(target.size)
-    inputs["p"][:] += size * draws.standard_normal(inputs["p"].size)
+    parts["p"][:] += size * draws.standard_normal(parts["p"].size)
     if draws.random() < 0.05:
-        name = draws.choice([name for name in inputs if inputs[name].size])
+        name = draws.choice([name for name in known if parts[name].size])
         values = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0]
-        inputs[name][draws.integers(inputs[name].size)] = draws.choice(values)
+        parts[name][draws.integers(parts[name].size)] = draws.choice(values)
 
 
 def solve(core: Core, known: Known, draws: np.random.Generator) -> Iterator[str]:

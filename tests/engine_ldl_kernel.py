@@ -31,19 +31,18 @@ class LdlKernel:
         residual: of the last solution, relative to its right-hand side.
     """
 
-    def __init__(self, layout: Layout, library: ct.CDLL, tables: ldl.Tables | None = None) -> None:
+    def __init__(self, layout: Layout, library: ct.CDLL, tables: Any = None) -> None:
         self._layout, self._library = layout, library
         self.negative = 0
         self.singular = False
         self.found = C.hybrid_inertia()
         self.residual = 0.0
-        self._values = np.zeros(layout.pattern.rows.size)
+        self._values = np.zeros(layout.rows.size)
         self.tables = tables
         if tables is not None:
             self._reserve(tables)
 
-    def _reserve(self, tables: ldl.Tables) -> None:
-        sizes = tables.analysis
+    def _reserve(self, sizes: Any) -> None:
         self._factor = np.empty(sizes.factor)
         self._pivots = np.empty(sizes.pivots, dtype=np.int32)
         self._room = np.empty(sizes.room)
@@ -58,10 +57,9 @@ class LdlKernel:
         values[layout.at_diagonal[:n]] += D
         values[layout.at_diagonal[n:]] = -E
         if self.tables is None:
-            K = ldl.Compressed.of(layout)
-            partner = ldl.partners(self._library, K, values)
-            group, _ = ldl.eliminations(K, partner, np.ones(K.n, bool))
-            self.tables = ldl.tables_of(self._library, K, group)
+            partner = ldl.partners(self._library, layout, values)
+            group, _ = ldl.eliminations(layout, partner, np.ones(n, bool))
+            self.tables, self._arrays = ldl.tables_of(self._library, layout, group)
             self._reserve(self.tables)
         self.refactor()
 
@@ -151,29 +149,28 @@ class Fixed:
 
     def __init__(self, library: ct.CDLL, problem: Problem) -> None:
         W, _, A, _ = problem
-        layout = Layout(pattern_of(W), pattern_of(A))
-        K = ldl.Compressed.of(layout)
+        K = Layout(pattern_of(W), pattern_of(A))
         curved = np.diag(W) != 0
         partner = ldl.partners(library, K, self._values(problem, K))
         group = ldl.eliminations(K, partner, curved)[1]
-        self.tables = ldl.tables_of(library, K, group, fixed=True)
+        self.tables, self._arrays = ldl.tables_of(library, K, group, fixed=True)
         self._library, self._values_of_K = library, self._values(problem, K)
         self.found = C.hybrid_inertia()
-        self._factor = np.empty(max(1, self.tables.analysis.factor))
+        self._factor = np.empty(max(1, self.tables.factor))
         self._room = np.empty(max(1, K.size))
         library.hybrid_fixed_factor(
-            ct.byref(self.tables.analysis), self._values_of_K.ctypes.data, self._factor.ctypes.data,
+            ct.byref(self.tables), self._values_of_K.ctypes.data, self._factor.ctypes.data,
             self._room.ctypes.data, ct.byref(self.found),
         )  # fmt: skip
 
     @staticmethod
-    def _values(problem: Problem, K: ldl.Compressed) -> np.ndarray:
+    def _values(problem: Problem, K: Layout) -> np.ndarray:
         return np.ascontiguousarray(whole(problem)[K.rows, K.cols])
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         x = np.array(b)
         self._library.hybrid_fixed_solve(
-            ct.byref(self.tables.analysis), self._factor.ctypes.data, x.ctypes.data,
+            ct.byref(self.tables), self._factor.ctypes.data, x.ctypes.data,
             self._room.ctypes.data,
         )  # fmt: skip
         return x

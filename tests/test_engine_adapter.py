@@ -55,7 +55,7 @@ def test_each_of_many_solvers_keeps_its_own() -> None:
 def test_the_adapter_is_clean_c99() -> None:
     folder = Path(library.__file__).with_name("adapter")
     files = {path.name: path.read_text("utf-8") for path in folder.glob("[ag]*.[ch]")}
-    core = core_sources().files
+    core = core_sources()
     headers = {name: core[name] for name in core if name.endswith(".h")}
     strict = ("-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wmissing-prototypes")
     loaded = load(Sources("hybrid_adapter", {**files, **headers}, strict))

@@ -80,7 +80,7 @@ def test_they_solve_the_quadratic_program(made: Made, least: int, most: float) -
         if status != C.HYBRID_SOLVED:
             continue
         solved += 1
-        found = {name: space.outputs[name] for name in ("x", "lam_x", "lam_g")}
+        found = {name: space.parts[name] for name in ("x", "lam_x", "lam_g")}
         assert_kkt((nlp, program), found)
         factors += space.answer.factors
         changes += np.count_nonzero((found["lam_x"] != 0) != (given["lam_x0"] != 0))
@@ -125,7 +125,7 @@ def test_a_step_in_vain_leaves_no_trace() -> None:
     space.limit(replace(Limits(), max_iter=2))
     assert form.warm() == LIMIT
     assert (space.answer.steps, space.answer.firsts, space.answer.factors) == (2, 3, 1)
-    x0, end = space.outputs["x"][0], space.answer.end
+    x0, end = space.parts["x"][0], space.answer.end
     assert x0 == pytest.approx(1e-6)
     assert end.f == pytest.approx(10 * x0**2, rel=1e-6, abs=0)
     assert end.stationarity == pytest.approx(20 * x0, rel=1e-6)
@@ -144,5 +144,5 @@ def test_large_multipliers_of_one_row_twice_drop_no_bound(kind: int) -> None:
     form = Form(problem, numbers)
     form.space.limit(replace(Limits(), max_iter=1))
     form.warm()
-    assert form.space.outputs["x"] == pytest.approx([1.001, 0], abs=1e-5)
+    assert form.space.parts["x"] == pytest.approx([1.001, 0], abs=1e-5)
     assert form.space.answer.factors == 2

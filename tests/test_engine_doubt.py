@@ -50,7 +50,7 @@ SINGULAR, ACCURATE = 2, 1e-10
 
 def core_with(changes: tuple[Any, ...], folder: Path, compiler: str) -> ct.CDLL:
     """A core with changes: file, what stands there, what instead, how often."""
-    files = dict(core_sources().files)
+    files = core_sources()
     for name, old, new, count in changes:
         assert files[name].count(old) == count
         files[name] = files[name].replace(old, new)

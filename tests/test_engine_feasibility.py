@@ -225,6 +225,6 @@ def test_a_solve_without_a_way_on_says_why(kind: str, name: str, cause: int) -> 
 
 
 def test_causes_have_the_numbers_of_the_header() -> None:
-    text = core_sources().files["hybrid.h"]
+    text = core_sources()["hybrid.h"]
     body = text[text.index("HYBRID_TINY_STEPS") :].partition("}")[0]
     assert [int(number) for number in re.findall(r"= (\d+)", body)] == list(CAUSES)

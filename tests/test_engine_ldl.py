@@ -116,7 +116,7 @@ def test_pinned_variables_stay_where_they_are(library: ct.CDLL) -> None:
     kernel = factored(library, (W, D, A[3:], E))
     assert not kernel.singular
     assert (kernel.negative, kernel.found.doubtful) == (m - 3, 0)
-    x = kernel.solve(np.ones(kernel.tables.analysis.size if kernel.tables else 0))
+    x = kernel.solve(np.ones(kernel.tables.size if kernel.tables else 0))
     assert np.abs(x[:3]).max() <= 1e-10
     assert kernel.residual <= 1e-11
 
@@ -129,7 +129,7 @@ def test_fronts_of_a_horizon_are_no_larger_than_its_stages(library, states, inpu
         kernel = factored(library, problem)
         assert (kernel.negative, kernel.found.doubtful, kernel.singular) == (m, 0, False)
         assert kernel.tables is not None
-        sizes.append((kernel.tables.analysis.deepest, kernel.tables.analysis.factor / stages))
+        sizes.append((kernel.tables.deepest, kernel.tables.factor / stages))
     deepest, entries = zip(*sizes, strict=True)
     assert max(deepest) <= 4 * (2 * states + inputs) + ldl.SPARE + 8
     assert entries[2] <= 1.2 * entries[1]
@@ -149,15 +149,15 @@ def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(
     D[:2] = 0.0
     W[0, 0] = W[1, 1] = 1e-9
     layout = Layout(pattern_of(W), pattern_of(A))
-    K = ldl.Compressed.of(layout)
     group = np.concatenate(([0, 0], np.arange(1, n - 1), [0, 0])).astype(np.int32)
     found = []
     for spare in (0, 4):
         monkeypatch.setattr(ldl, "SPARE", spare)
-        kernel = LdlKernel(layout, library, ldl.tables_of(library, K, group))
+        tables, _arrays = ldl.tables_of(library, layout, group)
+        kernel = LdlKernel(layout, library, tables)
         kernel.factor(sparse(W), D, sparse(A), 0.0)
         assert kernel.tables is not None
-        assert kernel.tables.analysis.fronts == 2
+        assert kernel.tables.fronts == 2
         found.append(kernel.found)
     assert (found[0].delayed, found[0].doubtful > 0) == (0, True)
     assert (found[1].delayed > 0, found[1].doubtful) == (True, 0)
@@ -233,11 +233,11 @@ def test_a_fixed_order_asks_for_no_units(library: ct.CDLL) -> None:
         # The same order: pairs and turns by the unscaled numbers.
         other = Fixed.__new__(Fixed)
         other.__dict__.update(one.__dict__)
-        K = ldl.Compressed.of(Layout(pattern_of(W), pattern_of(A)))
+        K = Layout(pattern_of(W), pattern_of(A))
         values = Fixed._values(scaled, K)
         other.found, other._factor = C.hybrid_inertia(), np.empty_like(one._factor)
         library.hybrid_fixed_factor(
-            ct.byref(one.tables.analysis), values.ctypes.data, other._factor.ctypes.data,
+            ct.byref(one.tables), values.ctypes.data, other._factor.ctypes.data,
             other._room.ctypes.data, ct.byref(other.found),
         )  # fmt: skip
         assert (other.found.doubtful > 0) == (one.found.doubtful > 0), seed
@@ -295,14 +295,16 @@ def test_pairs_that_are_bound_by_next_to_nothing_are_noticed(monkeypatch):
 
 def test_too_many_products_are_left_to_the_fronts(library, monkeypatch):
     problem, _ = shooting(10, 3, 1)
-    assert Fixed(library, problem).tables.analysis.size > 0
+    assert Fixed(library, problem).tables.size > 0
     W, _, A, _ = problem
-    K = ldl.Compressed.of(Layout(pattern_of(W), pattern_of(A)))
+    K = Layout(pattern_of(W), pattern_of(A))
     monkeypatch.setattr(ldl, "PRODUCTS", 50)
-    order, _ = ldl.eliminations(K, ldl.partners(library, K), np.ones(K.n, bool))
-    assert ldl.tables_of(library, K, order, fixed=True).analysis.size == 0
+    order, _ = ldl.eliminations(
+        K, ldl.partners(library, K, np.ones(K.rows.size)), np.ones(K.n, bool)
+    )
+    assert ldl.tables_of(library, K, order, fixed=True)[0].size == 0
 
 
 def test_work_of_a_fixed_order_grows_with_the_stages(library: ct.CDLL) -> None:
-    factors = [Fixed(library, shooting(k, 4, 2)[0]).tables.analysis.factor for k in (20, 40, 80)]
+    factors = [Fixed(library, shooting(k, 4, 2)[0]).tables.factor for k in (20, 40, 80)]
     assert factors[2] - factors[1] <= 2.1 * (factors[1] - factors[0])

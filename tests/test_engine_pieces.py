@@ -268,13 +268,13 @@ def test_what_cannot_be_solved_with_is_refused_by_the_core() -> None:
         ("x0", nan), ("x0", inf), ("p", nan), ("lam_x0", nan), ("lam_g0", inf), ("lbx", nan),
         ("ubx", nan), ("lbx", inf), ("ubx", -inf), ("lbg", nan), ("ubg", nan), ("ubg", -inf),
     ]:  # fmt: skip
-        kept = space.inputs[name][0]
-        space.inputs[name][0] = value
+        kept = space.parts[name][0]
+        space.parts[name][0] = value
         assert both.warm() == C.HYBRID_BAD_NUMBERS, (name, value)
-        space.inputs[name][0] = kept
-    space.inputs["lbg"][1] = 5.0
+        space.parts[name][0] = kept
+    space.parts["lbg"][1] = 5.0
     assert both.warm() == C.HYBRID_BAD_NUMBERS
-    space.inputs["lbg"][1] = space.inputs["ubg"][1]
+    space.parts["lbg"][1] = space.parts["ubg"][1]
     assert both.warm() == C.HYBRID_OTHER_PATTERN  # an equation now
 
 
@@ -282,5 +282,5 @@ def test_a_function_that_is_not_defined_is_a_status() -> None:
     x = ca.SX.sym("x", 2)
     problem = Problem(x=x, f=ca.sumsqr(x) - ca.log(x[0]))
     form = Form(problem, problem.numbers(x0=[1.0, 1.0], lam_x0=[1.0, 0.0]))
-    form.space.inputs["x0"][:] = -1.0, 1.0
+    form.space.parts["x0"][:] = -1.0, 1.0
     assert form.warm() == C.HYBRID_UNDEFINED

@@ -43,7 +43,7 @@ def sanitized(folder: Path, compiler: str, files: dict[str, str]) -> Path:
 
 
 def guarded_core() -> dict[str, str]:
-    files = dict(core_sources().files)
+    files = core_sources()
     assert files["problem.h"].count(TAKEN) == 1
     text = files["problem.h"].replace(TAKEN, GUARDED)
     files["problem.h"] = "#include <sanitizer/asan_interface.h>\n" + text

@@ -18,7 +18,7 @@ INFINITE = (np.nan, np.inf, -np.inf)
 def libraries(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[ct.CDLL]:
     """The vectors with lanes in one register, where there is such a one, and without."""
     folder: Path = tmp_path_factory.mktemp("vectors")
-    for name, text in dict(core_sources().files).items():
+    for name, text in core_sources().items():
         (folder / name).write_text(text)
     made = []
     for define in ("-DHYBRID_LANES", "-DHYBRID_NO_LANES"):

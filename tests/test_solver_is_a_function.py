@@ -18,7 +18,7 @@ from watched import PythonFunction
 
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.engine.library import path_of
+from casadi_hybrid.engine.library import load
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 GIVEN = {"p": [1, 2], "ubg": [1, 0.5], "x0": [0.1, 0.2]}
@@ -251,9 +251,9 @@ def test_a_stored_solver_that_fails_says_why(solvers, capfd):
     with pytest.raises(RuntimeError, match="Evaluation failed"):
         read(lbx=2, ubx=1)
     assert "lbx[0] = 2" in capfd.readouterr().err
-    library = path_of("hybrid_stored")
+    library = load("hybrid_stored")
     with pytest.raises(RuntimeError, match="config failed"):
-        ca.external("hybrid_stored", str(library), {"config_args": ["no solver"]})
+        ca.external("hybrid_stored", library._name, {"config_args": ["no solver"]})
     assert "no text of NlpSolver.serialize" in capfd.readouterr().err
 
 

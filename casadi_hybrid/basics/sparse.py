@@ -61,13 +61,11 @@ def starts(places: Index, size: int) -> NDArray[np.int64]:
 
 
 class Layout:
-    """Where the entries of W, D, A and E go in the lower triangle of the sparse K.
-
-    Made once for a pair of patterns and shared by all kernels on them, in all threads.
+    """The lower triangle of the sparse K, and where the entries of W, D, A and E go in it.
 
     Attributes:
         n, size: rows of W, and of K.
-        pattern: of the lower triangle of K.
+        starts, rows, cols: the entries of K in compressed columns, as C takes them.
         of_W: the entries of W in it; those of W, of A, and of D and E go to ``at_W``, ``at_A`` and
             ``at_diagonal``.
     """
@@ -79,7 +77,9 @@ class Layout:
         diagonal = np.arange(self.size)
         rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
         cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
-        self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
+        pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
+        entries = starts(pattern.cols, self.size), pattern.rows, pattern.cols
+        self.starts, self.rows, self.cols = (array.astype(np.int32) for array in entries)
         of_W, of_A = self.of_W.size, A.rows.size
         self.at_W, self.at_A = where[:of_W], where[of_W : of_W + of_A]
         self.at_diagonal = where[of_W + of_A :]

@@ -20,7 +20,7 @@ from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.batch import Rows, solve_rows
 from casadi_hybrid.engine.core import engine_of
-from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result
 
@@ -154,7 +154,7 @@ def complain(runner: Runner, batch: Batch) -> None:
 
 def _checked(
     runner: Runner, one: Mapping[str, Any], k: int, warm: Warm
-) -> tuple[Numbers, WarmStart | None]:
+) -> tuple[Numbers, WorkingSet | None]:
     """The numbers of solve k; what is refused says of which solve, where there are several."""
     try:
         return runner.checked(one, warm[k])

@@ -23,7 +23,7 @@ from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
 from casadi_hybrid.engine.core import ELSE, MATRIX, Core, engine_of
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.evaluator import evaluating_until
@@ -152,7 +152,7 @@ class Runner:
 
     def checked(
         self, named: Mapping[str, Any], warm_start: Result | None
-    ) -> tuple[Numbers, WarmStart | None]:
+    ) -> tuple[Numbers, WorkingSet | None]:
         """The checked numbers of a solve, and what it tries first."""
         problem = self.problem
         given = dict(zip(INPUTS, map(named.get, INPUTS), strict=True))
@@ -208,7 +208,7 @@ class Runner:
     def _solve(self, core: Core, own: Limits | None = None) -> tuple[Outputs, Run] | None:
         """Solve for what a core has been given; None where that is not for it."""
         problem, limits = self.problem, own or self._limits
-        watch = None if self._silent else self._watch(core.inputs["p"])
+        watch = None if self._silent else self._watch(core.parts["p"])
         found = core.solve(limits, None if watch is None else watch.see, matrices=True)
         if found is None:
             return None
@@ -233,8 +233,7 @@ class Runner:
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Outputs, Run] | None:
         """Solve for unchecked numbers, bounds of all rows; None for bad ones."""
         core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
-        core.write(row if self.options.warm else (*row[:6], 0.0, 0.0))
-        core.begin_with(None)
+        core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
         return self._solve(core)
 
     def _watch(self, p: Vector) -> Watch:

@@ -19,7 +19,7 @@ import casadi as ca
 
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
-from casadi_hybrid.engine.library import engine, engine_status, self_test
+from casadi_hybrid.engine.library import engine, self_test, why_no_core
 from casadi_hybrid.problem.building import cache
 from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.problem.building.processor import processor
@@ -77,17 +77,19 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
     compiler = find_compiler()
     rows["compiler"] = "none" if compiler is None else f"{compiler}, {compiler.target}"
     rows["cache"] = _cache()
-    status = engine_status()
-    rows["engine"] = str(status)
-    fault = "" if status.reason else self_test(engine())
-    rows["self-test"] = "none" if status.reason else fault or "passed"
+    missing, fault = why_no_core(), ""
+    if missing:
+        rows["engine"], rows["self-test"] = f"none: {missing}", "none"
+        broken.append(f"the engine in C cannot be had: {missing}")
+    else:
+        path, fault = engine()._name, self_test(engine())
+        wanted = "x86-64-v3 processors" if ".v3." in os.path.basename(path) else "any processor"
+        rows["engine"], rows["self-test"] = f"C, for {wanted} ({path})", fault or "passed"
     if fault:
         broken.append(f"the engine in C fails its self-test: {fault}")
-    if status.reason:
-        broken.append(f"the engine in C cannot be had: {status.reason}")
     drawing = importlib.util.find_spec("matplotlib") is not None
     parts = {
-        "export": f"needs the engine in C ({status.reason})" if status.reason else "",
+        "export": f"needs the engine in C ({missing})" if missing else "",
         "compiled functions (compile=True), what an export costs": (
             "" if compiler else nothing_found()
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +34,19 @@ class Rows:
 
     Attributes:
         called: which functions were called, see :attr:`Core.called`.
+        seen: the numbers of the iterates of a share of the solves, by the first of them.
     """
 
     def __init__(
         self, numbers: Vector, sides: Sides, with_sides: Sides, places: Mapping[str, slice]
     ) -> None:
         self.called, self._kept = ("", ""), (numbers, sides, with_sides)
-        self._answers = (C.hybrid_answer * max(1, len(numbers)))()
-        self._seen: dict[int, Vector] = {}
+        self._answers = np.zeros(len(numbers), C.hybrid_answer)
+        self.seen: dict[int, Vector] = {}
         self.data = C.hybrid_rows(
             numbers=address(numbers), inputs=places["x"].start, each=numbers.shape[1],
             sides=address(sides), with_sides=address(with_sides),
-            answers=ct.addressof(self._answers),
+            answers=address(self._answers),
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -52,26 +54,19 @@ class Rows:
 
     def success(self) -> NDArray[np.bool_]:
         """Which of them are solved."""
-        return np.asarray(self._field("point") == C.HYBRID_KKT_POINT)
+        return np.asarray(self._answers["point"] == C.HYBRID_KKT_POINT)
 
     def refused(self) -> NDArray[np.bool_]:
         """Which of them have bounds of other kinds than the first."""
-        return np.asarray(self._field("status") == C.HYBRID_OTHER_PATTERN)
+        return np.asarray(self._answers["status"] == C.HYBRID_OTHER_PATTERN)
 
-    def keep(self, begin: int, seen: Vector) -> None:
-        """The numbers of the iterates of the solves from ``begin`` on, of one share."""
-        self._seen[begin] = seen
-
-    def answer(self, k: int) -> tuple[bytes, Vector]:
+    def answer(self, k: int) -> tuple[Any, Vector]:
         """What C says of solve k, and the numbers of its iterates."""
-        begin = max(one for one in self._seen if one <= k)
-        counts = self._field("rows")[begin : k + 1]
+        begin = max(one for one in self.seen if one <= k)
+        counts = self._answers["rows"][begin : k + 1]
         end = int(counts.sum())
-        return bytes(self._answers[k]), self._seen[begin][end - counts[-1] : end]
-
-    def _field(self, name: str) -> NDArray[np.int32]:
-        whole = memoryview(self._answers).cast("B")
-        return np.frombuffer(whole, np.dtype(C.hybrid_answer))[name][: len(self)]
+        said = C.hybrid_answer.from_buffer_copy(self._answers[k])
+        return said, self.seen[begin][end - counts[-1] : end]
 
 
 def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threads: int) -> None:
@@ -88,19 +83,21 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
     try:
         for _ in range(min(threads, len(begins))):
             core = engine.core(bounds, limits, repeated=True)
+            core.differentiate()
             core.limit(limits)
-            core.begin()
+            core.busy = True
             cores.append(core)
         share_out(begins, [partial(_share, rows, piece, core) for core in cores])
     finally:
         for core in cores:
-            core.end()
+            core.busy = False
     rows.called = cores[0].called
 
 
 def _share(rows: Rows, piece: int, core: Core, begin: int) -> None:
     end = min(begin + piece, len(rows))
+    core.begin()
     adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
-    rows.keep(begin, core.rows())
+    rows.seen[begin] = core.rows()
     if core.raised is not None:  # Ctrl-C
         raise core.raised

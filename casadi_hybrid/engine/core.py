@@ -33,9 +33,8 @@ from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.plan import Plan, options_of, plan_of, sizes_by
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.point.working_set import WarmStart, WorkingSet
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import evaluating_until_when
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.view import View
@@ -47,8 +46,9 @@ INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 STARTS = ("x0", "lam_x0", "lam_g0")
 """A solution does not depend on them while they lead to it."""
-MORE = ("gradient", "J", "gradient0", "J0")
-"""What the core says beside CasADi's outputs: first derivatives at x and at the start."""
+MORE = ("gradient", "J", "gradient0", "J0", "step", "x_undefined")
+"""What the core says beside CasADi's outputs: first derivatives at x and at the start, the last
+step, and a point where a function was not defined."""
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
 """How a solve ends that was not begun."""
 ELSE, MATRIX = object(), object()
@@ -78,9 +78,8 @@ class Core:
     Attributes:
         plan, limits, alone: as given.
         numbers: all numbers of a solve in one array; ``places`` says which part has which name,
-            ``inputs`` and ``outputs`` are views of parts, by the names of :data:`INPUTS`,
-            :data:`OUTPUTS` and :data:`MORE`. Beside them are ``step``, the last step, and
-            ``x_undefined``, a point where a function was not defined.
+            ``parts`` are views of these, by the names of :data:`INPUTS`, :data:`OUTPUTS` and
+            :data:`MORE`; those of the inputs are ``ordered`` too.
         held: of each input the number that fills it, None for its default, :data:`MATRIX` where
             it is read from a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
         answer: the ``hybrid_answer`` that C writes.
@@ -108,26 +107,23 @@ class Core:
         self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
         self._kept: list[Any] = []
         n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
-        sizes = (n, n_p, n, n, m, m, n, m, n, 1, m, n, m, n_p, n, J, n, J, n, n)
+        sizes_in, sizes_out = (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
+        sizes = (*sizes_in, *sizes_out, n, J, n, J, n, n)
         ends = starmap(slice, pairwise([0, *accumulate(sizes)]))
-        self.places = dict(
-            zip((*INPUTS, *OUTPUTS, *MORE, "step", "x_undefined"), ends, strict=True)
-        )
+        self.places = dict(zip(INPUTS + OUTPUTS + MORE, ends, strict=True))
         self.numbers = np.zeros(sum(sizes))
-        views = {name: self.numbers[place] for name, place in self.places.items()}
-        self.inputs = {name: views[name] for name in INPUTS}
-        self.outputs = {name: views[name] for name in OUTPUTS + MORE}
-        self.ordered, self.held = list(self.inputs.values()), [ELSE] * len(INPUTS)
+        self.parts = {name: self.numbers[place] for name, place in self.places.items()}
+        at = {name: address(part) for name, part in self.parts.items()}
+        self.ordered, self.held = [self.parts[name] for name in INPUTS], [ELSE] * len(INPUTS)
         self.shapes = [one.shape for one in self.ordered]
-        self.answer = C.hybrid_answer(**{
-            name: address(views[name]) for name in views
-            if name not in INPUTS and name not in ("f", "lam_p")
-        })  # fmt: skip
-        self._numbers = C.hybrid_numbers(**{k: address(v) for k, v in self.inputs.items()})
+        written = set(OUTPUTS + MORE) - {"f", "lam_p"}
+        self.answer = C.hybrid_answer(**{name: at[name] for name in written})
+        self._numbers = C.hybrid_numbers(**{name: at[name] for name in INPUTS})
         self.python: PythonFunctions | None = None
         self._evaluate, self.called = evaluate, (INTERPRETED, "")
         self.awaited: Compiled | None = None
         self._functions = C.hybrid_functions(now=ct.cast(library.hybrid_now, c_void_p))
+        self._unlisted, self._evaluations = False, 0
         self._bind(library, problem, repeated)
         self._limited: Limits | None = None
         self.sided = self.busy = False
@@ -145,87 +141,83 @@ class Core:
         self.options = options_of(problem, limits, alone)
         size, *room = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
         self._room = np.zeros(size // 8 + 2), *map(np.empty, room, (np.float64, np.int32))
-        own, doubles, ints = map(address, self._room)
-        at_plan, functions, given, options, answer = map(ct.addressof, (
-            data, self._functions, self._numbers, self.options, self.answer,
-        ))  # fmt: skip
-        self._call = at_plan, functions, given, options, own, doubles, ints, answer
+        structures = data, self._functions, self._numbers, self.options
+        memory, answer = map(address, self._room), ct.addressof(self.answer)
+        self._call = *map(ct.addressof, structures), *memory, answer
         self._solve = library.hybrid_solve
+        of_solve = "plan", "functions", "numbers", "options", "bytes", "doubles", "ints", "answer"
         self._slopes = np.zeros(data.n_p)
-        self._shapes = shapes_of([views[k].size for k in INPUTS], [views[k].size for k in OUTPUTS])
+        self._shapes = shapes_of(sizes_in, sizes_out)
         self.data = C.hybrid_adapter(
-            plan=at_plan, functions=functions, numbers=given, options=options, bytes=own,
-            doubles=doubles, ints=ints, answer=answer, shapes=ct.addressof(self._shapes),
-            given=len(INPUTS), solve=ct.cast(library.hybrid_solve, c_void_p),
-            slopes=address(self._slopes),
+            **dict(zip(of_solve, self._call, strict=True)), shapes=ct.addressof(self._shapes),
+            given=len(INPUTS), solve=ct.cast(self._solve, c_void_p), slopes=address(self._slopes),
+            inputs=tuple(at[name] for name in INPUTS), outputs=tuple(at[name] for name in OUTPUTS),
         )  # fmt: skip
         self.matrices = self.data.matrix
-        self.data.inputs[:] = [*map(address, self.ordered)]
-        self.data.outputs[:] = [address(views[name]) for name in OUTPUTS]
 
     def _bind(self, library: Any, problem: Problem, repeated: bool) -> None:
         """Have C call the functions of the problem."""
         functions, data, lists = problem.functions, self.plan.data, None
-        if self._evaluate is None:
-            sizes = data.n_x, data.n_g, data.n_p
-            self.python = PythonFunctions(functions, sizes, self._end)
-            self._call_by(self.python.first, self.python.second)
-        else:
+        if self._evaluate is not None:
             lists, self.awaited = forms_of(problem, repeated)
-        interpreted = self.python is None and lists is None and self.awaited is None
-        self._unlisted = interpreted and not repeated and functions.instructions >= SMALL
-        self._evaluations = 0
         if lists is not None:
             self._serve(lists, STAGED)
         elif self._evaluate is not None:
+            alone = self.awaited is None and not repeated
+            self._unlisted = alone and functions.instructions >= SMALL
             both = [f for f in (functions.first, functions.curvature) if f is not None]
             buffers = [buffer_of(one, self._evaluate) for one in both]
-            self._buffers = C.hybrid_buffers(*(made for made, _ in buffers))
-            self._kept.append(buffers)
-            self._functions.self = ct.addressof(self._buffers)
-            self._call_by(library.hybrid_buffered_first, library.hybrid_buffered_second)
+            entries = library.hybrid_buffered_first, library.hybrid_buffered_second
+            self._call_by(entries, C.hybrid_buffers(*(made for made, _ in buffers)), buffers)
+        else:
+            sizes = data.n_x, data.n_g, data.n_p
+            self.python = PythonFunctions(functions, sizes, self._keep)
+            self._call_by(self.python.entries)
         if functions.curvature is None:
             room = np.empty(library.hybrid_secants_doubles(ct.byref(data)))
-            self._secants = C.hybrid_secants(address(room))
-            self._kept.append(room)
-            self._functions.secants = ct.addressof(self._secants)
+            secants = C.hybrid_secants(address(room))
+            self._kept.append((room, secants))
+            self._functions.secants = ct.addressof(secants)
 
-    def _call_by(self, *entries: Any) -> None:
-        self._functions.first, self._functions.second = (ct.cast(one, c_void_p) for one in entries)
+    def _call_by(self, entries: Iterable[Any], data: Any = None, behind: Any = None) -> None:
+        """Have C call these two from now on, with these data; ``behind`` is what they point to."""
+        functions = self._functions
+        functions.first, functions.second = (ct.cast(one, c_void_p) for one in entries)
+        functions.self = None if data is None else ct.addressof(data)
+        self._kept.append((data, behind))
 
-    def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
-        """Set the numbers of the next solve, multipliers and working set being those of a start."""
-        b, lam = numbers.bounds, (0.0, 0.0) if start is None else (start.lam_x, start.lam_g)
-        self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam))
-        self.begin_with(None if start is None else start.working_set)
+    def fill(self, numbers: Numbers, sides: WorkingSet | None) -> None:
+        """The same of numbers that were checked."""
+        b, lam = numbers.bounds, (numbers.lam_x0, numbers.lam_g0)
+        self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam), sides)
 
-    def write(self, values: Iterable[Any]) -> None:
-        """Write all inputs, in order."""
+    def write(self, values: Iterable[Any], sides: WorkingSet | None) -> None:
+        """Set all inputs, in order, and the working set of the next solve."""
         for target, value in zip(self.ordered, values, strict=True):
             target[:] = value
         self.held[:] = [ELSE] * len(INPUTS)
         self.matrices[:] = [None] * len(INPUTS)
+        self.begin_with(sides)
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next solve, which has to be kept until then."""
         if sides is None and not self.sided:
             return
         self.sided = sides is not None
-        data = self._numbers
-        data.side_x, data.side_g = (
-            (None, None) if sides is None else map(address, (sides.x, sides.g))
-        )
+        both = (None, None) if sides is None else (address(sides.x), address(sides.g))
+        self._numbers.side_x, self._numbers.side_g = both
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the solves to come, and what helps them; no part of a solve."""
         awaited, problem = self.awaited, self._problem()
         if self._unlisted and problem is not None and limits == self.limits:  # not in given time
             self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
-            multipliers = self.inputs["lam_x0"].any() or self.inputs["lam_g0"].any()
+            multipliers = self.parts["lam_x0"].any() or self.parts["lam_g0"].any()
             warm = self.sided or multipliers or any(self.matrices[-2:])
             self._unlisted = not warm and self._evaluations < LISTED_AFTER
             lists, _ = forms_of(problem, repeated=not self._unlisted)
-            if lists is not None and self.called[0] == INTERPRETED:
+            if lists is not None:
+                self._unlisted = False
                 self._serve(lists, STAGED)
         if awaited is not None and awaited.code is not None:
             self._serve(awaited.code, COMPILED)
@@ -236,9 +228,8 @@ class Core:
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
-        data.feasibility, data.stationarity, data.complementarity = (
-            tolerances.feasibility, tolerances.stationarity, tolerances.complementarity
-        )  # fmt: skip
+        for name in ("feasibility", "stationarity", "complementarity"):
+            setattr(data, name, getattr(tolerances, name))
 
     def begin(self, look: Look | None = None) -> None:
         """Before a solve. ``look`` is called with each iterate; True ends the solve."""
@@ -248,7 +239,7 @@ class Core:
             self.observer.look = None if look is None else self._at_see
         self.drained, self.raised, self.busy = [], None, True
         if self.python is not None:
-            self.python.begin(evaluating_until_when())
+            self.python.begin()
 
     def solve(
         self, limits: Limits, look: Look | None = None, matrices: bool = False
@@ -267,29 +258,22 @@ class Core:
                 outputs = self.ready.call(self.named)
             else:
                 self.data.status = self._solve(*self._call)
-                self.outputs["f"][:] = self.answer.end.f
+                self.parts["f"][:] = self.answer.end.f
         except SystemError as error:
             raise _interrupt_in(error) from None
         finally:
-            self.end()
+            self.busy = False
         return None if self.data.status in REFUSED else outputs
 
-    def end(self) -> None:
-        """After it."""
-        self.busy = False
-        if self.python is not None and self.python.raised is not None:
-            self.raised = self.python.raised
-
     def rows(self) -> Vector:
-        """The numbers of the iterates since this was asked last, or since a solve began."""
-        found = self._rows[: self.observer.count].copy()
-        self.observer.count = 0
-        if self.drained:
-            found, self.drained = np.vstack([*self.drained, found]), []
-        return found
+        """The numbers of the iterates since :meth:`begin`."""
+        last = self._rows[: self.observer.count].copy()
+        return np.vstack([*self.drained, last]) if self.drained else last
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
+        if not self.observer.rows:  # it is so already
+            return
         self._c_functions = (_asking(raised),)
         self.observer = C.hybrid_observer(interrupted=ct.cast(self._c_functions[0], c_void_p))
         self._functions.observer = ct.addressof(self.observer)
@@ -309,11 +293,11 @@ class Core:
     def differentiate(self) -> None:
         """Have C compute lam_p, by a buffer on what a solve finds; not where Python is called."""
         problem = self._problem()
-        if problem is None or not problem.n_p or self._evaluate is None:
+        if self.data.slope or problem is None or not problem.n_p or self._evaluate is None:
             return
         buffer, _ = problem.parameter_gradient.buffer()
-        for i, part in enumerate((self.outputs["x"], self.outputs["lam_g"], self.inputs["p"])):
-            buffer.set_arg(i, part.data)
+        for i, name in enumerate(("x", "lam_g", "p")):
+            buffer.set_arg(i, self.parts[name].data)
         buffer.set_res(0, self._slopes.data)
         self._kept.append(buffer)
         self.data.slope = self._evaluate
@@ -321,20 +305,13 @@ class Core:
 
     def _serve(self, code: Code | Lists, called: str) -> None:
         """Have the functions called in this form from now on."""
-        data, kept = code.functions()
-        self._kept.append((data, kept))
-        functions = self._functions
-        functions.first, functions.second = code.entries
-        functions.self = ct.addressof(data)
+        self._call_by(code.entries, *code.functions())
         self.called = called, ""
 
     # What C calls. An exception does not pass through it: whoever called for the solve gets that.
 
     def _keep(self, error: BaseException) -> None:
         self.raised = error
-        self._end()
-
-    def _end(self) -> None:
         self.observer.ended = 1
 
     def _see(self, _self: Any, view: Any) -> int:
@@ -394,7 +371,6 @@ class Engine:
 
     Args:
         problem: has to live as long as this is used.
-        made: called with each solver that is made, None for nothing to be done.
 
     Attributes:
         library: the core in C.
@@ -402,9 +378,9 @@ class Engine:
         cores: those that are kept, the one that was made last first.
     """
 
-    def __init__(self, problem: Problem, made: Callable[[Core], None] | None = None) -> None:
+    def __init__(self, problem: Problem) -> None:
         # The engines of a thread are known for as long as their problems live.
-        self.library, self._problem, self._made = engine(), ref(problem), made
+        self.library, self._problem = engine(), ref(problem)
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
@@ -422,8 +398,6 @@ class Engine:
         found = next((one for one in fit if not one.busy), None)
         if found is None:
             found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
-            if self._made is not None:
-                self._made(found)
             others = [one for one in self.cores if one not in fit]
             self.cores = [found, *fit, *others[: _KINDS - 1]]
         return found
@@ -433,7 +407,7 @@ class Engine:
         """Those of many solves at once, which write where a single one reads."""
         problem = self._problem()
         assert problem is not None
-        return Engine(problem, Core.differentiate)
+        return Engine(problem)
 
 
 _of_thread = threading.local()

@@ -27,8 +27,7 @@ def adapter() -> ct.CDLL:
     Raises:
         BuildError: where it cannot be loaded.
     """
-    loaded: ct.CDLL = C.declare(load("hybrid_adapter"))
-    return loaded
+    return C.declare(load("hybrid_adapter"))
 
 
 @cache
@@ -78,8 +77,7 @@ def buffer_of(function: ca.Function, evaluate: int) -> tuple[Any, Any]:
     behind = Buffered(function)
     data = C.hybrid_buffer(
         evaluate=evaluate, raw=address_of(behind.buffer), out=address(behind.out),
-        size=behind.out.size,
+        size=behind.out.size, inputs=tuple(map(address, behind.inputs)),
+        sizes=tuple(array.size for array in behind.inputs),
     )  # fmt: skip
-    for i, array in enumerate(behind.inputs):
-        data.inputs[i], data.sizes[i] = address(array), array.size
     return data, behind

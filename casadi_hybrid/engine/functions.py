@@ -16,6 +16,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import BrokenFunctionError, EvaluationError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.problem.evaluator import evaluating_until_when
 from casadi_hybrid.problem.functions import Functions, Fused
 
 _RAISES = 10  # evaluations in a row that raise before it is asked whether all do
@@ -30,37 +31,34 @@ class PythonFunctions:
     Args:
         functions: of the problem.
         sizes: of x, g and p.
-        ended: called where nothing more is to be evaluated.
+        keep: called with what ends a solve; then nothing more is evaluated.
 
     Attributes:
-        first, second: what C calls.
-        raised: what ended the solve, None where nothing did.
+        entries: the two that C calls.
         undefined: where a function was not defined last, None where all were.
     """
 
     def __init__(
-        self, functions: Functions, sizes: tuple[int, int, int], ended: Callable[[], None]
+        self, functions: Functions, sizes: tuple[int, ...], keep: Callable[[BaseException], None]
     ) -> None:
         n, m, p = sizes
-        self._first = Fused(functions.first, functions)
-        self._ended = ended
-        self.begin(np.inf)
-        self.first = First(partial(self._answer, self._first, (n, p)))
-        self.second = Second()
+        self._first, self._keep = Fused(functions.first, functions), keep
+        self.begin()
+        first, second = First(partial(self._answer, self._first, (n, p))), Second()
         if functions.curvature is not None:
-            second = Fused(functions.curvature, functions)
-            self.second = Second(partial(self._answer, second, (n, m, p)))
+            curvature = Fused(functions.curvature, functions)
+            second = Second(partial(self._answer, curvature, (n, m, p)))
+        self.entries = first, second
 
-    def begin(self, until: float) -> None:
-        """Before a solve; from that moment of :func:`time.perf_counter` on nothing is evaluated."""
-        self.raised: BaseException | None = None
+    def begin(self) -> None:
+        """Before a solve."""
         self.undefined: EvaluationError | None = None
         self._defined: Vector | None = None
-        self._until, self._raises = until, 0
+        self._until, self._raises, self._ended = evaluating_until_when(), 0, False
 
     def _answer(self, function: Fused, sizes: tuple[int, ...], _self: Any, *places: int) -> int:
         """Evaluate into the last place; 0, or 1 where that is not defined or not to be."""
-        if self.raised is not None:
+        if self._ended:
             return 1
         arguments, out = list(map(copied, places, sizes)), places[-1]
         try:
@@ -81,8 +79,8 @@ class PythonFunctions:
         return 0
 
     def _end(self, error: BaseException) -> None:
-        self.raised = error
-        self._ended()
+        self._ended = True
+        self._keep(error)
 
     def _ask_again(self, error: EvaluationError, arguments: list[Vector]) -> None:
         """Where nothing but exceptions has come for some time: ask where a number has come before.

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_FOLDER = os.path.dirname(__file__)
 _KINDS: dict[str, Any] = {
     "int": ct.c_int, "double": ct.c_double, "long long": ct.c_longlong, "void": None,
     "casadi_int": ct.c_longlong, "unsigned long long": ct.c_ulonglong,
@@ -44,7 +43,7 @@ class Headers:
         setattr(self, name, type(name, (ct.Structure,), {"_fields_": fields}))
         return self.__dict__[name]
 
-    def declare(self, library: Any) -> Any:
+    def declare(self, library: ct.CDLL) -> ct.CDLL:
         """State the types of the functions that a library has; return it."""
         for returned, pointer, name, parameters in self._functions:
             function = getattr(library, name, None)
@@ -74,13 +73,10 @@ class Headers:
                 yield name, kind
 
 
-def _read(*names: str) -> list[str]:
-    texts = []
-    for name in names:
-        with open(os.path.join(_FOLDER, name), encoding="utf-8") as file:
-            texts.append(file.read())
-    return texts
+def _read(name: str) -> str:
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()
 
 
-C: Any = Headers(*_read("c/ldl.h", "c/hybrid.h", "adapter/adapter.h", "adapter/graph.h"))
+C = Headers(*map(_read, ("c/ldl.h", "c/hybrid.h", "adapter/adapter.h", "adapter/graph.h")))
 """Those of the core and of its adapter."""

@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_int, c_void_p
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -15,7 +16,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.core import INPUTS, STARTS, Core, Engine
+from casadi_hybrid.engine.core import INPUTS, STARTS, Engine
 from casadi_hybrid.engine.externals import adapter, function_of, shapes_of
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.header import C
@@ -26,8 +27,7 @@ from casadi_hybrid.problem.problem import Problem
 SLOTS = 256
 """So many threads may be within one solver at once; more wait."""
 _RECORDS = 32  # so many threads have a last solve that is known
-_Pointers = ct.POINTER(c_void_p)
-_Prepare = ct.CFUNCTYPE(c_int, c_int, _Pointers)
+_Prepare = ct.CFUNCTYPE(c_int, c_int, ct.POINTER(c_void_p))
 
 
 class Pool:
@@ -65,7 +65,7 @@ class Pool:
         self._sizes, self._shapes = columns[0], shapes_of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (C.hybrid_slot * SLOTS)()
-        self._engines = defaultdict[int, Engine](lambda: Engine(problem, self._made))  # by slots
+        self._engines = defaultdict[int, Engine](lambda: Engine(problem))  # by slots
         self._rows = np.empty((_RECORDS, sum(self._sizes)))
         self._records = (C.hybrid_record * _RECORDS)(
             *(C.hybrid_record(row=address(row)) for row in self._rows)
@@ -80,7 +80,8 @@ class Pool:
             records=_RECORDS, record=ct.addressof(self._records),
         )  # fmt: skip
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._unlock)
+            # Another thread may have had the records where a child was forked off.
+            os.register_at_fork(after_in_child=partial(setattr, self._data, "locked", 0))
 
     def function(self, derivatives: Iterable[ca.Function]) -> ca.Function:
         """The Function of all solvers in graphs, with the shapes and derivatives of this one.
@@ -94,10 +95,6 @@ class Pool:
         adapter().hybrid_attach_pool(ct.byref(self._data))
         _kept.append((self, options))
         return function_of(self.name, self._shapes, options)
-
-    def _unlock(self) -> None:
-        """Free the records in a child that was forked off while another thread had them."""
-        self._data.locked = 0
 
     def calls(self) -> int:
         """Solves so far: the number of the last one."""
@@ -131,16 +128,14 @@ class Pool:
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
         found = self._engines[k].core(bounds, self._limits, repeated=True)
+        found.unobserved(_report)
+        found.differentiate()
         found.limit(self._limits)
+        if not self._warm_starts:
+            found.data.given = len(INPUTS) - 2  # multipliers are zero
         slot, awaited = self._slots[k], found.awaited
         slot.adapter = ct.addressof(found.data)
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
-
-    def _made(self, core: Core) -> None:
-        core.unobserved(_report)
-        core.differentiate()
-        if not self._warm_starts:
-            core.data.given -= 2  # multipliers are zero
 
 
 def _report(error: BaseException) -> None:

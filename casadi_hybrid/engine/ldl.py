@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes as ct
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.sparse import Layout, starts
+from casadi_hybrid.basics.sparse import Layout
 from casadi_hybrid.engine.header import C
 
 Integers = NDArray[np.int32]
@@ -28,45 +28,19 @@ PRODUCTS = 4_000_000
 """The most of an elimination in a fixed order: each has a place in its tables."""
 
 
-class Compressed(NamedTuple):
-    """The lower triangle of K in compressed columns, as the library takes it."""
-
-    n: int
-    starts: Integers
-    rows: Integers
-    cols: Integers
-
-    @classmethod
-    def of(cls, layout: Layout) -> Compressed:
-        """The pattern of a layout."""
-        cols, rows = layout.pattern.cols, layout.pattern.rows
-        arrays = starts(cols, layout.size), rows, cols
-        return cls(layout.n, *(array.astype(np.int32) for array in arrays))
-
-    @property
-    def size(self) -> int:
-        """Rows of K."""
-        return int(self.starts.size) - 1
-
-
-def partners(library: ct.CDLL, K: Compressed, values: Vector | None = None) -> Integers:
+def partners(library: ct.CDLL, K: Layout, values: Vector) -> Integers:
     """With which row of K each is eliminated, or −1: rows of A with variables, and they with rows.
 
-    ``values`` are those of K's entries; without them all entries of A are alike.
+    ``values`` are those of K's entries.
     """
     partner = np.empty(K.size, dtype=np.int32)
     work = np.empty(library.hybrid_ldl_pairing(K.size, K.rows.size), dtype=np.int32)
-    given = None if values is None else np.ascontiguousarray(values, dtype=np.float64)
-    library.hybrid_ldl_pair(
-        K.size, K.n, address(K.starts), address(K.rows), None if given is None else address(given),
-        address(work), address(partner),
-    )  # fmt: skip
+    arrays: tuple[NDArray[Any], ...] = K.starts, K.rows, values, work, partner
+    library.hybrid_ldl_pair(K.size, K.n, *map(address, arrays))
     return partner
 
 
-def eliminations(
-    K: Compressed, partner: Integers, curved: NDArray[np.bool_]
-) -> tuple[Vector, Vector]:
+def eliminations(K: Layout, partner: Integers, curved: NDArray[np.bool_]) -> tuple[Vector, Vector]:
     """When each row of K is eliminated, rows of one number together, and that for a fixed order.
 
     An approximate minimum degree order of the graph whose vertices are the pairs. ``curved`` says
@@ -75,11 +49,8 @@ def eliminations(
     """
     when, group = _order(K, partner)
     turn = when[group]
-    flat = np.flatnonzero(~curved & (partner[: K.n] < 0))
-    if not flat.size:
-        return turn, turn
     # A variable without curvature comes after what lends it some: a row with a curved partner.
-    for j in flat:
+    for j in np.flatnonzero(~curved & (partner[: K.n] < 0)):
         rows = K.rows[K.starts[j] : K.starts[j + 1]]
         rows = rows[rows >= K.n]
         if rows.size:
@@ -91,37 +62,28 @@ def eliminations(
     return turn, place[group]
 
 
-def _order(K: Compressed, partner: Integers) -> tuple[Vector, NDArray[np.intp]]:
+def _order(K: Layout, partner: Integers) -> tuple[Vector, NDArray[np.intp]]:
     """When the vertices are eliminated, and which of them each row of K belongs to."""
     of_row = partner >= 0
     of_row[: K.n] = False
     count = K.size - int(of_row.sum())
     group = np.cumsum(~of_row) - 1
     group[of_row] = group[partner[of_row]]
-    a, b = group[K.rows], group[K.cols]
-    off = a != b
-    pattern = ca.Sparsity.triplet(count, count, a[off].tolist(), b[off].tolist())
-    # CasADi's function writes beyond its memory where the diagonal is not full.
-    pattern = pattern + pattern.T + ca.Sparsity.diag(count)
+    pattern = ca.Sparsity.triplet(count, count, group[K.rows].tolist(), group[K.cols].tolist())
+    # CasADi's function writes beyond its memory where the diagonal is not full; that of K is.
+    order = (pattern + pattern.T).amd()
     when = np.empty(count)
-    when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count)
+    when[np.array(order, dtype=np.intp)] = np.arange(count)
     return when, group
 
 
-class Tables(NamedTuple):
-    """The analysis of a pattern, ``hybrid_ldl`` or ``hybrid_fixed``, with the arrays it points to.
-
-    Any threads may use it at once.
-    """
-
-    analysis: Any
-    arrays: tuple[Integers, ...]
-
-
-def tables_of(library: ct.CDLL, K: Compressed, group: Vector, fixed: bool = False) -> Tables:
+def tables_of(
+    library: ct.CDLL, K: Layout, group: Vector, fixed: bool = False
+) -> tuple[Any, tuple[Integers, ...]]:
     """The analysis for chosen pivots, fronts being eliminated in this order, or for this order.
 
-    A fixed one is of size 0 where it has too many products.
+    It is a ``hybrid_ldl``, or a ``hybrid_fixed`` of size 0 where that has too many products. With
+    it come the arrays that it points to. Any threads may use it at once.
 
     Raises:
         OverflowError: where the factors for chosen pivots have more entries than an int counts.
@@ -139,4 +101,4 @@ def tables_of(library: ct.CDLL, K: Compressed, group: Vector, fixed: bool = Fals
     fault = needed < 0 or analyse(address(work), address(tables), ct.byref(made))
     if fault and not fixed:
         raise OverflowError("the factors of this sparse system have too many entries to count")
-    return Tables(made, (*arrays, tables))
+    return made, (*arrays, tables)

@@ -8,7 +8,6 @@ import re
 import sys
 import warnings
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
 
 import casadi as ca
 
@@ -17,52 +16,35 @@ from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.problem.building import BuildError, suffix
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from casadi_hybrid.problem.building.build import Sources
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDER = os.path.join(_PACKAGE, "_lib")
 SOURCES = "engine/c", "engine/adapter", "engine/blocks/c", "casadi_api/stored"
 """The folders of the package with C."""
-LEVELS = {3: ".v3", 0: ""}
-"""By levels of x86-64 the words in the names of libraries made for them; 0 is any processor."""
 INTERFACE = C.HYBRID_INTERFACE_VERSION
 """A core with another one is not used."""
 _loading = Lock()
 
 
-def path_of(name: str) -> str:
-    """The library of that name, the one for most of this processor's instructions.
+def load(name: str) -> ctypes.CDLL:
+    """The library of that name, loaded: the one for most of this processor's instructions.
 
     In a checkout the libraries are made anew where their sources have changed.
 
     Raises:
-        BuildError: where there is none.
+        BuildError: where there is none, or it cannot be loaded.
     """
     fault = _brought_up_to_date()
-    levels = [word for level, word in LEVELS.items() if name == "hybrid" and level <= _level()]
-    paths = (os.path.join(_FOLDER, f"{name}{word}{suffix()}") for word in levels or [""])
+    words = (".v3", "") if name == "hybrid" and _level() >= 3 else ("",)
+    paths = (os.path.join(_FOLDER, f"{name}{word}{suffix()}") for word in words)
     found = next(filter(os.path.isfile, paths), None)
     if found is None:
         raise BuildError(
             f"{_FOLDER} has no library {name!r}; {fault or 'install the package anew'}"
         )
-    return found
-
-
-def load(name: str) -> ctypes.CDLL:
-    """The library of that name, loaded.
-
-    Raises:
-        BuildError: where there is none, or it cannot be loaded.
-    """
-    path = path_of(name)
     try:
-        return ctypes.CDLL(path)
+        return ctypes.CDLL(found)
     except OSError as error:
-        raise BuildError(f"{path} cannot be loaded ({error})") from None
+        raise BuildError(f"{found} cannot be loaded ({error})") from None
 
 
 def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
@@ -77,7 +59,6 @@ def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
     return ctypes.CDLL(path)
 
 
-@cache
 def _level() -> int:
     """The level of x86-64 that this processor has, as ``adapter/level.c`` says."""
     path = os.path.join(_FOLDER, f"hybrid_adapter{suffix()}")
@@ -113,15 +94,13 @@ def _brought_up_to_date() -> str:
 
 @cache
 def _core() -> ctypes.CDLL:
-    loaded = load("hybrid")
-    ask = getattr(loaded, "hybrid_interface_version", None)
-    version = None if ask is None else int(ask())
+    loaded = C.declare(load("hybrid"))
+    version = loaded.hybrid_interface_version()
     if version != INTERFACE:
         raise BuildError(
             f"{loaded._name} has interface {version}, and this package calls interface "
             f"{INTERFACE}; install the package anew"
         )
-    C.declare(loaded)
     return loaded
 
 
@@ -138,32 +117,13 @@ def engine() -> ctypes.CDLL:
         raise BuildError(f"the core in C cannot be had: {error}") from None
 
 
-class EngineStatus(NamedTuple):
-    """Which core is loaded, or why there is none.
-
-    Attributes:
-        path: the library; None where there is none.
-        reason: a sentence: why there is no core; empty where there is one.
-    """
-
-    path: Path | None = None
-    reason: str = ""
-
-    def __str__(self) -> str:
-        if self.path is None:
-            return f"none: {self.reason}"
-        wide = ".v3." in self.path.name
-        return f"C, for {'x86-64-v3' if wide else 'any'} processor{'s' * wide} ({self.path})"
-
-
-def engine_status() -> EngineStatus:
-    """Which core is loaded, or why there is none."""
-    from pathlib import Path  # noqa: PLC0415 - a solve does without
-
+def why_no_core() -> str:
+    """Why there is no core, in a sentence; empty where there is one."""
     try:
-        return EngineStatus(Path(_core()._name))
+        _core()
     except BuildError as error:
-        return EngineStatus(reason=str(error))
+        return str(error)
+    return ""
 
 
 def self_test(core: ctypes.CDLL) -> str:
@@ -172,27 +132,21 @@ def self_test(core: ctypes.CDLL) -> str:
     Returns:
         An empty text where it does, else a sentence about the first fault.
     """
-    C.declare(core)
-    version = int(core.hybrid_interface_version())
-    if version != INTERFACE:
-        return f"its interface is {version}, not {INTERFACE}"
     a = 1.0 + 2.0**-30
-    found = core.hybrid_rounded_difference(a, a, a * a)
+    found = C.declare(core).hybrid_rounded_difference(a, a, a * a)
     if found == 0.0:
         return ""
     how = "fused products" if found == 2.0**-60 else "numbers of another precision"
     return f"its arithmetic is not that of Python: it has {how}, a difference of {found:.3g}"
 
 
-def core_sources() -> Sources:
+def core_sources() -> dict[str, str]:
     """The files of the core: those of the folders in ``c``, side by side under their plain names.
 
     Raises:
         BuildError: where the package was installed without them.
     """
-    from pathlib import Path  # noqa: PLC0415 - of exports alone, as the next
-
-    from casadi_hybrid.problem.building.build import Sources  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415 - of exports alone
 
     folder = Path(__file__).with_name("c")
     files = {
@@ -201,4 +155,4 @@ def core_sources() -> Sources:
     }
     if len(files) < 3:
         raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
-    return Sources("hybrid", files)
+    return files

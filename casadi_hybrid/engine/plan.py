@@ -23,7 +23,7 @@ from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.sparse import Layout, Pattern, starts
 from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.ldl import Compressed, eliminations, partners, tables_of
+from casadi_hybrid.engine.ldl import eliminations, partners, tables_of
 from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
@@ -54,15 +54,14 @@ class Plan:
 
     Attributes:
         data: the ``hybrid_plan`` that C reads.
-        doubles, ints: numbers and whole numbers of memory for SQP alone.
     """
 
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
-        ints, first = self._ints, problem.functions.first
-        J, H = problem.functions.entries
-        fixed, kinds = ~(bounds.lbx < bounds.ubx), np.frombuffer(kinds_of(bounds), np.int8)
-        free = np.flatnonzero(~fixed & problem.functions.used)
+        ints, functions, first = self._ints, problem.functions, problem.functions.first
+        J, H = functions.entries
+        kinds = np.frombuffer(kinds_of(bounds), np.int8)
+        free = np.flatnonzero((bounds.lbx < bounds.ubx) & functions.used)
         rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
         slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
         n, m = free.size + slack_rows.size, rows.size
@@ -74,7 +73,10 @@ class Plan:
         )
         block, H_kept = H.block(free, free)
         W = Pattern((n, n), block.rows, block.cols)
-        layout = Layout(W, A)
+        K = Layout(W, A)
+        # The blocks of a Hessian that first derivatives make; none where there are second ones.
+        learned = functions.curvature is None
+        members = functions.blocks.members if learned else ()
         self.data = C.hybrid_plan(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
             nnz_gradient=first.nnz_out(1), nnz_g=first.nnz_out(2), nnz_J=J.rows.size,
@@ -90,38 +92,25 @@ class Plan:
             nnz_W=W.rows.size, W_of_H=ints(H_kept), W_rows=ints(W.rows), W_cols=ints(W.cols),
             W_starts=ints(starts(W.cols, n)), W_by_row=ints(np.argsort(W.rows, kind="stable")),
             row_starts=ints(starts(W.rows, n)),
-            nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
-            lower_of_W=ints(layout.of_W), K_of_W=ints(layout.at_W), K_of_A=ints(layout.at_A),
-            K_diagonal=ints(layout.at_diagonal),
-            **self._blocks(problem, H),
+            nnz_K=K.rows.size, lower_W=K.of_W.size, lower_of_W=ints(K.of_W),
+            K_of_W=ints(K.at_W), K_of_A=ints(K.at_A), K_diagonal=ints(K.at_diagonal),
+            limited_memory=learned, differenced=functions.differenced, n_blocks=len(members),
+            block_starts=ints(np.cumsum([0, *(one.size for one in members)])),
+            members=ints(np.concatenate((*members, [0]))),
+            H_starts=ints(starts(H.cols, problem.n) if learned else [0]),
         )  # fmt: skip
-        K = Compressed.of(layout)
         values = np.ones(K.rows.size)
-        values[layout.at_A[: J_kept.size]] = _sizes(problem)[J_kept]
+        values[K.at_A[: J_kept.size]] = _sizes(problem)[J_kept]
         # A row that has a slack goes with it: whatever the other numbers are, that is a good pivot.
-        values[layout.at_A[J_kept.size :]] = 1e300
+        values[K.at_A[J_kept.size :]] = 1e300
         partner = partners(library, K, values)
         curved = np.zeros(K.n, dtype=bool)
         curved[W.rows[W.rows == W.cols]] = True
         chosen, fixed_order = eliminations(K, partner, curved)
-        tables = tables_of(library, K, chosen), tables_of(library, K, fixed_order, fixed=True)
-        self.data.ldl, self.data.fixed = (one.analysis for one in tables)
-        self.arrays = (*self._kept, *tables[0].arrays, *tables[1].arrays)
+        self.data.ldl, of_ldl = tables_of(library, K, chosen)
+        self.data.fixed, of_fixed = tables_of(library, K, fixed_order, fixed=True)
+        self.arrays = (*self._kept, *of_ldl, *of_fixed)
         """All arrays that ``data`` points to or into."""
-        self.doubles, self.ints = sizes_by(library.hybrid_sqp_memory, 2, self.data)
-
-    def _blocks(self, problem: Problem, H: Pattern) -> dict[str, int]:
-        """The blocks of a Hessian that first derivatives make; none where there are second ones."""
-        functions = problem.functions
-        learned = functions.curvature is None
-        members = functions.blocks.members if learned else ()
-        return {
-            "limited_memory": learned, "differenced": functions.differenced,
-            "n_blocks": len(members),
-            "block_starts": self._ints(np.cumsum([0, *(one.size for one in members)])),
-            "members": self._ints(np.concatenate((*members, [0]))),
-            "H_starts": self._ints(starts(H.cols, problem.n) if learned else [0]),
-        }  # fmt: skip
 
     def _ints(self, values: Any) -> int:
         return self._array(np.array(values, dtype=np.int32))

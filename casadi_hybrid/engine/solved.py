@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.late import LateModule
+from casadi_hybrid.engine.core import INPUTS, Core
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
@@ -17,11 +17,9 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.engine.core import Core
-    from casadi_hybrid.result import record as records
     from casadi_hybrid.result.record import Watch
-else:
-    records = LateModule("casadi_hybrid.result.record")
+
+_copied = C.hybrid_answer.from_buffer_copy  # looked up once, since every solve calls it
 
 
 @dataclass(eq=False)
@@ -32,7 +30,7 @@ class Solved:
         problem, limits: what was solved.
         _numbers, _places: the numbers of the solve in one array, and which part has which name, as
             of :class:`~casadi_hybrid.engine.core.Core`.
-        _answer: the bytes of ``hybrid_answer``.
+        said: what C says beside them, ``hybrid_answer``.
         _rows: the numbers of its iterates.
         called: which functions were called, and a note.
         raised: what a user's function raised on the way, or Ctrl-C.
@@ -43,7 +41,7 @@ class Solved:
     limits: Limits
     _numbers: Vector
     _places: Mapping[str, slice]
-    _answer: bytes
+    said: Any
     _rows: Vector
     called: tuple[str, str]
     raised: BaseException | None = None
@@ -54,7 +52,7 @@ class Solved:
         """Of the solve that a core has ended."""
         python = core.python
         return cls(
-            problem, limits, core.numbers.copy(), core.places, bytes(core.answer), core.rows(),
+            problem, limits, core.numbers.copy(), core.places, _copied(core.answer), core.rows(),
             core.called, core.raised, None if python is None else python.undefined,
         )  # fmt: skip
 
@@ -64,21 +62,17 @@ class Solved:
         return self._numbers[self._places[name]]
 
     @cached_property
-    def said(self) -> Any:
-        """What C says beside them, ``hybrid_answer``."""
-        return C.hybrid_answer.from_buffer_copy(self._answer)
-
-    @cached_property
     def numbers(self) -> Numbers:
         """What was solved for."""
-        bounds = Bounds(*map(self.array, ("lbx", "ubx", "lbg", "ubg")))
-        x0, p, lam_x0, lam_g0 = map(self.array, ("x0", "p", "lam_x0", "lam_g0"))
-        return Numbers(x0, p, bounds, lam_x0, lam_g0)
+        x0, p, *bounds, lam_x0, lam_g0 = map(self.array, INPUTS)
+        return Numbers(x0, p, Bounds(*bounds), lam_x0, lam_g0)
 
     @cached_property
     def watch(self) -> Watch:
         """The numbers of its iterates, one for each step."""
-        made = records.Watch()
+        from casadi_hybrid.result.record import Watch  # noqa: PLC0415 - a solve does without
+
+        made = Watch()
         made.take(self._rows.tolist())
         made.hold(self.said.steps)
         return made

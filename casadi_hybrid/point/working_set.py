@@ -57,17 +57,3 @@ def active_sides(
     at_upper = (lam > above) | ((above <= near * size_u) & (lam >= 0.0) & ~at_lower)
     sides = np.where(at_lower, LOWER, np.where(at_upper, UPPER, INACTIVE))
     return np.where(lower == upper, EQUAL, sides).astype(np.int8)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class WarmStart:
-    """What is known of a solution nearby beside its x.
-
-    Attributes:
-        lam_x, lam_g: its multipliers.
-        working_set: its active bounds; None leaves it to the multipliers to name them.
-    """
-
-    lam_x: Vector
-    lam_g: Vector
-    working_set: WorkingSet | None = None

@@ -18,7 +18,7 @@ from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals, Tolerances
-from casadi_hybrid.point.working_set import WarmStart, WorkingSet, active_sides
+from casadi_hybrid.point.working_set import WorkingSet, active_sides
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.result.history import Course
@@ -96,7 +96,6 @@ class Answer(Ending):
         start, end: first derivatives at the first point (of the last run, where there were
             several) and at the returned one, None where undefined.
         step: the last step before the returned point, None where none was taken.
-        beside: where no multipliers exist, an iterate next to x with those it had.
         seconds: spent in evaluating, by the names of ``evaluations``; empty for methods that do
             not measure it.
         history: the course of the solve where it was recorded, else None.
@@ -126,7 +125,6 @@ class Answer(Ending):
     start: Linearization | None = field(default=None, repr=False)
     end: Linearization | None = field(default=None, repr=False)
     step: Vector | None = field(default=None, repr=False)
-    beside: tuple[Vector, WarmStart] | None = field(default=None, repr=False)
     history: Course | None = field(default=None, repr=False)
     limits: Limits | None = field(default=None, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)

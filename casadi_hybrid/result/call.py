@@ -9,7 +9,7 @@ from typing import Protocol
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
@@ -23,7 +23,7 @@ class Call:
     Args:
         numbers: start, parameters, bounds.
         limits: when it has converged, and when to give up.
-        warm: multipliers and the working set of a solution nearby, None for a cold start.
+        warm: the working set of a solution nearby; None leaves it to the multipliers to name one.
         x_prev: x_{−1} for methods with memory, None for x_0.
         callback: called with every progress; it stops the solve by returning True.
         stopping: further stopping tests, asked after those for convergence and divergence.
@@ -33,7 +33,7 @@ class Call:
 
     numbers: Numbers
     limits: Limits
-    warm: WarmStart | None = None
+    warm: WorkingSet | None = None
     x_prev: Vector | None = None
     callback: Callable[[Progress], bool | None] | None = None
     stopping: tuple[StoppingTest, ...] = ()

@@ -36,8 +36,7 @@ from casadi_hybrid.result.result import Result
 from casadi_hybrid.session.solve import Automatic, context_of, unknown_at
 
 _REMEDY = "use method='auto'"
-_TOLERANCES = Tolerances(1e-8, 1e-8, 1e-8)
-_LOOK_AHEAD = Limits(_TOLERANCES, scaled_tol=1e20, max_iter=1000, divergence=1e10)
+_LOOK_AHEAD = Limits(Tolerances(), scaled_tol=1e20, max_iter=1000, divergence=1e10)
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class OnEquations:
     iteration: Iteration
     name: str = ""
 
-    limits: ClassVar[Limits] = Limits(_TOLERANCES, max_iter=1000, divergence=1e10)
+    limits: ClassVar[Limits] = Limits(Tolerances(), max_iter=1000, divergence=1e10)
 
     @property
     def label(self) -> str:

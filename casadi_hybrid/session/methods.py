@@ -57,8 +57,7 @@ def _designed(
             if "strength" in options:
                 raise InputError("delta and strength both choose α; give one of them")
             options["strength"] = rules.TargetCurvature(options.pop("delta"))
-        parts = _taken(_RULE, options)
-        rule = replace(defaults, split=split(**chosen), steps=steps, **parts)
+        rule = replace(defaults, split=split(**chosen), steps=steps, **_taken(_RULE, options))
         return Hybrid(wrap(rule), **{"label": name, **options})
 
     return _STEP | _RULE | _ITERATION | {"delta"} | extra, make

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,7 +103,6 @@ class Automatic:
         core.fill(call.numbers, call.warm)
         core.solve(call.limits, _looks(call, watch, recorder, reasons))
         run = Solved.of(core, problem, call.limits)
-        run.numbers = call.numbers
         watch.hold(run.said.steps)
         recorder.hold(run.said.steps)
         result, raised = result_of(run), run.raised
@@ -134,14 +134,6 @@ def halted(result: Result, raised: KeyboardInterrupt) -> Interrupted:
     return halt
 
 
-@dataclass(frozen=True)
-class _At:
-    """The functions at an iterate, as far as an observer may ask."""
-
-    objective: float
-    constraints: Vector
-
-
 def _looks(
     call: Call, watch: Watch, recorder: Recorder, reasons: list[StopReason]
 ) -> Callable[[View], bool] | None:
@@ -157,7 +149,7 @@ def _looks(
         watch.see(view)
         t, f, *residuals = view.row[:5]
         state = State(view.x, view.lam_g, nothing, view.lam_g, int(t), None)
-        at = _At(f, view.g)
+        at = SimpleNamespace(objective=f, constraints=view.g)
         progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
         if call.history:
             recorder.hold(progress.t - 1)
@@ -203,19 +195,18 @@ def result_of(run: Solved) -> Result:
     start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
     if not said.placed:
         start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
-    elif said.placed > 1:
-        start = _inside(bounds, clipped)
-    x, first, last = run.array("x"), None, None
+    elif said.placed > 1:  # a little off its bounds, as problem/scaling.c moves it there
+        room = np.minimum(1e-2, 0.25 * (bounds.ubx - bounds.lbx))
+        start = np.clip(clipped, bounds.lbx + room, bounds.ubx - room)
+    found: dict[str, Any] = {name: run.array(name) for name in ("x", "g", "lam_x", "lam_g")}
+    first, last = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
         pattern = run.problem.functions.entries[0]
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
-        last = Linearization(x, run.array("gradient"), Sparse(pattern, run.array("J")))
+        last = Linearization(found["x"], run.array("gradient"), Sparse(pattern, run.array("J")))
     return Result(
-        x=x,
+        **found,
         f=said.end.f,
-        g=run.array("g"),
-        lam_x=run.array("lam_x"),
-        lam_g=run.array("lam_g"),
         residuals=Residuals(said.end.feasibility, said.end.stationarity, said.end.complementarity),
         certificate=None if np.isnan(said.certificate) else said.certificate,
         start=first,
@@ -238,13 +229,6 @@ def _detail(stop: StopReason, said: Any, error: EvaluationError | None) -> str:
         return f"iteration {said.ended}: {CAUSES[said.cause]}"
     runs = "run" if said.runs == 1 else "runs"
     return f"none of {said.runs} {runs} came further"
-
-
-def _inside(bounds: Bounds, x: Vector) -> Vector:
-    """A point a little off its bounds, as ``problem/scaling.c`` moves it there."""
-    lower, upper = bounds.lbx, bounds.ubx
-    room = np.minimum(1e-2, 0.25 * (upper - lower))
-    return np.asarray(np.clip(x, lower + room, upper - room))
 
 
 def _undefined(run: Solved) -> EvaluationError | None:

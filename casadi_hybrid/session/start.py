@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def start_values(
     warm: Result, problem: Problem, x0: Any, lam_x0: Any, lam_g0: Any
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, ...]:
     """(x0, lam_x0, lam_g0): as given, else those of the warm start.
 
     Raises:
@@ -35,18 +35,14 @@ def start_values(
             f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
         )
     pairs = (x0, warm.x), (lam_x0, warm.lam_x), (lam_g0, warm.lam_g)
-    x0, lam_x0, lam_g0 = (known if given is None else given for given, known in pairs)
-    return x0, lam_x0, lam_g0
+    return tuple(known if given is None else given for given, known in pairs)
 
 
 def read_start(
     problem: Problem, warm: Result | None, x0: Any, lam_x0: Any, lam_g0: Any, **others: Any
-) -> tuple[Numbers, WarmStart | None]:
-    """The checked numbers of one solve, and what it tries first."""
+) -> tuple[Numbers, WorkingSet | None]:
+    """The checked numbers of one solve, and the working set that it tries first."""
     if warm is not None:
         x0, lam_x0, lam_g0 = start_values(warm, problem, x0, lam_x0, lam_g0)
     numbers = problem.numbers(x0=x0, lam_x0=lam_x0, lam_g0=lam_g0, **others)
-    multipliers = numbers.lam_x0, numbers.lam_g0
-    if warm is not None and warm.success:
-        return numbers, WarmStart(*multipliers, warm.working_set)
-    return numbers, WarmStart(*multipliers) if any(one.any() for one in multipliers) else None
+    return numbers, warm.working_set if warm is not None and warm.success else None

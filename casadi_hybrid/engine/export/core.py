@@ -41,7 +41,7 @@ def core_of(*entries: str) -> dict[str, str]:
     Args:
         *entries: the functions, as ``"hybrid_sqp"``.
     """
-    sources = core_sources().files
+    sources = core_sources()
     home = {name: file for file, text in sources.items() for name in _DEFINED.findall(text)}
     needed: dict[str, str] = {}
     waiting = [home[entry] for entry in entries]
@@ -59,7 +59,7 @@ def core_of(*entries: str) -> dict[str, str]:
 
 def mark() -> str:
     """A name in C that this core has and one of any other text has not."""
-    files = sorted(core_sources().files.items())
+    files = sorted(core_sources().items())
     text = "\0".join(part for file in files for part in file)
     return f"hybrid_core_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

@@ -34,7 +34,7 @@ def layout(
     """
     data, upper, cold = plan.data, name.upper(), options is not None
     n, m, p, J = data.n_x, max(1, data.n_g), max(1, data.n_p), max(1, data.nnz_J)
-    own, doubles, ints = 0, plan.doubles, plan.ints
+    own, doubles, ints = 0, *sizes_by(library.hybrid_sqp_memory, 2, data)
     if options is not None:
         own, doubles, ints = sizes_by(library.hybrid_solve_memory, 3, data, options)
     own, doubles, ints = -(-own // ct.sizeof(ct.c_double)), max(1, doubles), max(1, ints)
