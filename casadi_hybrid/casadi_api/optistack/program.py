@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 
@@ -17,11 +17,8 @@ from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.record import IterationRecord
 
-_KINDS = ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G
 
-
-@dataclass(frozen=True)
-class Scales:
+class Scales(NamedTuple):
     """CasADi's linear scales: the solver sees (x − offset)/x_scale, g/g_scale and f/f_scale."""
 
     x: tuple[float, ...]
@@ -100,8 +97,7 @@ class Program:
     def under(self, node: Any, options: NlpOptions) -> Program:
         """The program of a baked node: this one where nothing has changed."""
         # Opti makes new expressions where anything changes, other than numbers.
-        pairs = zip(self._baked, _parts(node), strict=True)
-        same = all(one.__hash__() == other.__hash__() for one, other in pairs)
+        same = all(map(ca.is_equal, self._baked, _parts(node)))
         same = same and Scales.of(node) == self.scales
         names = ((one.variable_names, one.constraint_names) for one in (options, self.options))
         if not same or next(names) != next(names):
@@ -111,16 +107,21 @@ class Program:
         return replace(self, options=options, solver=_solver(self.problem, options))
 
     def solve(
-        self, arguments: Mapping[str, ca.DM], listener: Callable[[IterationRecord], Any] | None
+        self, node: Any, arguments: Mapping[str, ca.DM], listener: Callable[[int], Any] | None
     ) -> tuple[dict[str, ca.DM], Run]:
         """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them.
 
-        The listener is called with the record of every iteration, in place of the option
-        ``iteration_callback``.
+        The listener takes the place of the option ``iteration_callback``: it is called at every
+        iteration, when the node holds the iterate.
         """
         solver = self.solver
         if listener is not None:
-            watched = replace(self.options, iteration_callback=listener, iteration_callback_step=1)
+
+            def show(record: IterationRecord) -> None:
+                node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
+                listener(int(record.iter))
+
+            watched = replace(self.options, iteration_callback=show, iteration_callback_step=1)
             solver = _solver(self.problem, watched)
         lam_g0 = self.scales.multipliers(arguments["lam_g0"])
         found = solver(**{**arguments, "lam_g0": lam_g0})
@@ -131,38 +132,6 @@ def _solver(problem: Problem, options: NlpOptions, error_on_fail: bool = False) 
     """With the names, and failures where nothing else is said, left to the Opti."""
     left = replace(options, error_on_fail=error_on_fail, variable_names=None, constraint_names=None)
     return nlpsol("opti", "hybrid", problem, left)
-
-
-def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, Any]:
-    """One dictionary for :func:`~casadi_hybrid.nlpsol` from the two of ``opti.solver``.
-
-    In the second what is no option of this package is read as one of IPOPT, for which a script
-    was written that changes nothing but the solver's name.
-    """
-    for options in (plugin_options, solver_options):
-        if not isinstance(options, Mapping | None):
-            raise InputError(
-                f"options of opti.solver must be dictionaries, got {type(options).__name__}"
-            )
-    plugin = dict(plugin_options or {})
-    return {**plugin, "hybrid": {**plugin.get("hybrid", {}), **(solver_options or {})}}
-
-
-def shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
-    """The listener, called for each record, when the node holds the iterate."""
-
-    def show(record: IterationRecord) -> None:
-        node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
-        listener(int(record.iter))
-
-    return show
-
-
-def prepare(node: Any) -> None:
-    """Read the numbers of a solve."""
-    # CasADi would count iterations of a callback that only its own solvers have.
-    node.callback_class()
-    node.solve_prepare()
 
 
 def filled(assignments: Any) -> Any:
@@ -182,19 +151,26 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     The values of the node stand for what is no input.
     """
     inputs, results, names, options = _read(arguments)
-    symbols = {kind: node.active_symvar(kind) for kind in _KINDS}
-    given = _given(node, inputs)
-    x0, p, lam_g0 = (
-        ca.MX(ca.veccat(*map(lambda s, v: given.get(s.__hash__(), v), symbols[kind], values)))
-        for kind, values in ((kind, node.active_values(kind)) for kind in _KINDS)
-    )
+    given = set()
+    for i, argument in enumerate(inputs):
+        if not isinstance(argument, ca.MX) or not argument.is_valid_input():
+            raise InputError(f"Argument {i} is not purely symbolic.")
+        for symbol in argument.primitives():
+            node.get_meta(symbol)  # raises where it is none of this Opti
+            given.add(symbol.__hash__())
+    stacked, starts = [], []
+    for kind in (ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G):
+        symbols = node.active_symvar(kind)
+        pairs = zip(symbols, node.active_values(kind), strict=True)
+        stacked.append(ca.veccat(*symbols))
+        starts.append(ca.MX(ca.veccat(*(s if s.__hash__() in given else v for s, v in pairs))))
+    x0, p, lam_g0 = starts
     bounds = ca.Function("bounds", [node.p], [node.lbg, node.ubg])
     lbg, ubg = bounds.call([p], True, False)
     # In a graph it fails as its options say.
     solver = _solver(program.problem, program.options, program.options.error_on_fail)
     best = solver(p=p, **program.scales.start(x0, lbg, ubg, lam_g0))
     x, lam_g = program.scales.point(best["x"], best["lam_g"])
-    stacked = [ca.veccat(*symbols[kind]) for kind in _KINDS]
     helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
     values = helper.call([x, p, lam_g])
     return ca.Function(name, inputs, values, *names, options)
@@ -205,27 +181,15 @@ def _read(arguments: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], di
     rest = list(arguments)
     options = dict(rest.pop()) if len(rest) > 2 and isinstance(rest[-1], Mapping) else {}
     if len(rest) == 3 and isinstance(rest[0], Mapping):
-        parts, name_in, name_out = rest
-        for label in (*name_in, *name_out):
+        parts, *names = rest
+        for label in (*names[0], *names[1]):
             if label not in parts:
                 raise InputError(f"to_function has no expression for the name {label!r}")
-        inputs, results = ([parts[k] for k in labels] for labels in (name_in, name_out))
-        return inputs, results, [list(name_in), list(name_out)], options
+        rest = [*([parts[label] for label in labels] for labels in names), *names]
     if len(rest) not in (2, 4):
         raise InputError(
             "to_function takes a name, inputs, results and the names of both, or a name, a "
             "dictionary and the names of inputs and results; options may follow"
         )
-    return list(rest[0]), list(rest[1]), [list(names) for names in rest[2:]], options
-
-
-def _given(node: Any, inputs: Sequence[Any]) -> dict[int, Any]:
-    """The symbols of the inputs, by what they stand for."""
-    given = {}
-    for i, argument in enumerate(inputs):
-        if not isinstance(argument, ca.MX) or not argument.is_valid_input():
-            raise InputError(f"Argument {i} is not purely symbolic.")
-        for symbol in argument.primitives():
-            node.get_meta(symbol)  # raises where it is none of this Opti
-            given[symbol.__hash__()] = symbol
-    return given
+    inputs, results, *names = map(list, rest)
+    return inputs, results, names, options
