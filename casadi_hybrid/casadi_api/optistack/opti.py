@@ -150,8 +150,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
             refuse_sparse(node)
             node.bake()
             self._program = None
-        known, options = self._program, self._options
-        self._program = Program.of(node, options) if known is None else known.under(node, options)
+        self._program = Program.of(node, self._options, self._program)
         return self._program
 
     def stats(self) -> dict[str, Any]:

@@ -40,24 +40,9 @@ class Scales(NamedTuple):
         """Whether they change nothing."""
         return not any(self.offset) and {*self.x, *self.g, self.f} <= {1.0}
 
-    def scaled(self, graph: ca.Function, x: ca.MX, p: ca.MX) -> tuple[ca.MX, ca.MX]:
-        """f and g of the scaled problem, of its own x. CasADi leaves out what changes nothing."""
-        inside = x * ca.DM(self.x) + ca.DM(self.offset)
-        f, g = graph.call([inside, p], True, False)
-        return f / self.f, g / ca.DM(self.g)
-
     def multipliers(self, lam_g: Any) -> Any:
         """Multipliers of the scaled problem. Opti scales all numbers of a start but these."""
         return lam_g if self.unit else lam_g * ca.DM(self.g) / self.f
-
-    def start(self, x0: ca.MX, lbg: ca.MX, ubg: ca.MX, lam_g0: ca.MX) -> dict[str, ca.MX]:
-        """Arguments of the scaled problem."""
-        x0, g = (x0 - ca.DM(self.offset)) / ca.DM(self.x), ca.DM(self.g)
-        return {"x0": x0, "lbg": lbg / g, "ubg": ubg / g, "lam_g0": self.multipliers(lam_g0)}
-
-    def point(self, x: ca.MX, lam_g: ca.MX) -> tuple[ca.MX, ca.MX]:
-        """x and multipliers as the problem is written, from those of the scaled one."""
-        return x * ca.DM(self.x) + ca.DM(self.offset), lam_g / ca.DM(self.g) * self.f
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,33 +63,32 @@ class Program:
     _baked: tuple[Any, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, node: Any, options: NlpOptions) -> Program:
-        """Make it of a baked ``ca.OptiAdvanced``, with every check of the problem."""
-        walked = variable_names(node), constraint_names(node)
+    def of(cls, node: Any, options: NlpOptions, known: Program | None) -> Program:
+        """Make it of a baked ``ca.OptiAdvanced``; the known one where nothing has changed.
+
+        What is made has passed every check of the problem.
+        """
+        baked, scales = (node.f, node.g, node.x, node.p, node.lam_g), Scales.of(node)
+        given = options.variable_names, options.constraint_names
+        # Opti makes new expressions where anything changes, other than numbers.
+        if known and all(map(ca.is_equal, baked, known._baked)) and scales == known.scales:
+            if options is known.options:
+                return known
+            if given == (known.options.variable_names, known.options.constraint_names):
+                return replace(known, options=options, solver=_solver(known.problem, options))
+        names = variable_names(node), constraint_names(node)
         x, p = ca.MX.sym("x", node.nx), ca.MX.sym("p", node.np)
         # Through one Function: opti.x is a vertcat of symbols of any shape.
         graph = ca.Function("opti", [node.x, node.p], [node.f, node.g])
-        scales = Scales.of(node)
-        f, g = scales.scaled(graph, x, p)
+        inside = x * ca.DM(scales.x) + ca.DM(scales.offset)  # CasADi leaves out 1 and 0
+        f, g = graph.call([inside, p], True, False)
         problem = Problem.from_nlp(
-            {"x": x, "p": p, "f": f, "g": g} if node.np else {"x": x, "f": f, "g": g},
+            {"x": x, "p": p, "f": f / scales.f, "g": g / ca.DM(scales.g)},
             name="opti",
-            variable_names=options.variable_names or walked[0],
-            constraint_names=options.constraint_names or walked[1],
+            variable_names=given[0] or names[0],
+            constraint_names=given[1] or names[1],
         )
-        return cls(problem, options, _solver(problem, options), scales, _parts(node))
-
-    def under(self, node: Any, options: NlpOptions) -> Program:
-        """The program of a baked node: this one where nothing has changed."""
-        # Opti makes new expressions where anything changes, other than numbers.
-        same = all(map(ca.is_equal, self._baked, _parts(node)))
-        same = same and Scales.of(node) == self.scales
-        names = ((one.variable_names, one.constraint_names) for one in (options, self.options))
-        if not same or next(names) != next(names):
-            return Program.of(node, options)
-        if options is self.options:
-            return self
-        return replace(self, options=options, solver=_solver(self.problem, options))
+        return cls(problem, options, _solver(problem, options), scales, baked)
 
     def solve(
         self, node: Any, arguments: Mapping[str, ca.DM], listener: Callable[[int], Any] | None
@@ -141,10 +125,6 @@ def filled(assignments: Any) -> Any:
     return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]
 
 
-def _parts(node: Any) -> tuple[Any, ...]:
-    return node.f, node.g, node.x, node.p, node.lam_g
-
-
 def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
     """What ``opti.to_function(name, *arguments)`` returns, of a baked ``ca.OptiAdvanced``.
 
@@ -169,8 +149,11 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     lbg, ubg = bounds.call([p], True, False)
     # In a graph it fails as its options say.
     solver = _solver(program.problem, program.options, program.options.error_on_fail)
-    best = solver(p=p, **program.scales.start(x0, lbg, ubg, lam_g0))
-    x, lam_g = program.scales.point(best["x"], best["lam_g"])
+    scales = program.scales
+    unit, offset, rows = ca.DM(scales.x), ca.DM(scales.offset), ca.DM(scales.g)
+    start = {"x0": (x0 - offset) / unit, "lam_g0": scales.multipliers(lam_g0)}
+    best = solver(p=p, lbg=lbg / rows, ubg=ubg / rows, **start)
+    x, lam_g = best["x"] * unit + offset, best["lam_g"] / rows * scales.f
     helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
     values = helper.call([x, p, lam_g])
     return ca.Function(name, inputs, values, *names, options)
