@@ -53,8 +53,6 @@ WITHOUT_EFFECT = _by_name({
 })  # fmt: skip
 CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
 """Functions that CasADi takes from its option "cache", by the names they have as options."""
-# How CasADi derives, in its "common_options".
-_HELPER = "helper_options"
 # What looks at a solve without changing its answer, or steers the way to it: left out, with a
 # warning where it is on.
 NOT_USED = _by_name({
@@ -140,25 +138,34 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
             _put(own, name, value, label)
         elif plugin in ("ipopt", "hybrid") and rest:
             _put(ipopt, rest, value, f"ipopt.{rest}")
-        elif label in NOT_USED:
-            if not _is_off(value):
-                unused.append(f"{label} ({NOT_USED[label]})")
-        elif label in ONLY_OFF:
-            if not _is_off(value):
-                brief = shorten(repr(value), 80, placeholder=" …")
-                raise InputError(f"option {label!r} = {brief} is not supported: {ONLY_OFF[label]}")
         elif label in WITHOUT_EFFECT:
             if not isinstance(value, _KINDS[WITHOUT_EFFECT[label]]):
                 raise InputError(f"{label} must be {WITHOUT_EFFECT[label]}, got {value!r}")
-        else:
+        elif label not in NOT_USED and label not in ONLY_OFF:
             _refuse_unknown(label, value, known)
-    _warn(unused, _from_ipopt(ipopt, own))
+        elif _is_off(value):
+            continue
+        elif label in ONLY_OFF:
+            brief = shorten(repr(value), 80, placeholder=" …")
+            raise InputError(f"option {label!r} = {brief} is not supported: {ONLY_OFF[label]}")
+        else:
+            unused.append(f"{label} ({NOT_USED[label]})")
+    parts = []
+    if of_ipopt := _from_ipopt(ipopt, own):
+        names = ", ".join(sorted(of_ipopt))
+        parts.append(f"these options steer IPOPT and are not used here: {names}")
+    if unused:
+        parts.append(f"these options of CasADi are not used here: {', '.join(sorted(unused))}")
+    if parts:
+        parts.append("docs/from_ipopt.md has a table of all, with what there is instead")
+        warn("; ".join(parts), OptionWarning)  # at the line that asks for the solver
     return own
 
 
 def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None."""
     flat: list[tuple[str, Any]] = []
+    helper = "helper_options"
     for label, value in options.items():
         name = str(label).replace("__", ".", 1)  # as in dict(ipopt__tol=1e-6)
         if value is None:
@@ -168,8 +175,8 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
                 raise InputError(f"cache must be a dictionary, got {value!r}")
             # CasADi looks there for a function before it derives one.
             flat += [(CACHED[key], entry) for key, entry in value.items() if key in CACHED]
-        elif name == "common_options" and isinstance(value, Mapping) and [*value] == [_HELPER]:
-            flat.append((_HELPER, value[_HELPER]))
+        elif name == "common_options" and isinstance(value, Mapping) and [*value] == [helper]:
+            flat.append((helper, value[helper]))  # how CasADi derives
         elif name not in ("ipopt", "hybrid"):
             flat.append((name, value))
         elif isinstance(value, Mapping):
@@ -198,7 +205,7 @@ def _same(one: Any, other: Any) -> bool:
 def _is_off(value: Any) -> bool:
     if isinstance(value, str):
         return value in ("", "NONE")
-    return value is None or (not any(value) if hasattr(value, "__iter__") else not value)
+    return not any(value) if hasattr(value, "__iter__") else not value
 
 
 def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
@@ -210,12 +217,6 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
         )
     every = [*known, *ONLY_OFF, *NOT_USED, *WITHOUT_EFFECT]
     raise InputError(f"unknown option {name!r}{suggest(name, every)}")
-
-
-def _meant(name: str) -> str:
-    """The translated option that a misspelt one is nearest to, in brackets."""
-    close = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
-    return f" (did you mean {close[0]!r}?)" if close and close[0] != name else ""
 
 
 def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
@@ -246,7 +247,9 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
                 f"ipopt.obj_scaling_factor = {value!r} would maximize f; minimize -f instead"
             )
         elif name not in _IPOPT_WITHOUT_EFFECT:
-            unused.append(name + _meant(name))
+            near = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
+            meant = f" (did you mean {near[0]!r}?)" if near and not apart else ""
+            unused.append(name + meant)
     if isinstance(translated.get("tol"), Real) and "residual_tol" not in own:
         # Who asks IPOPT for less wants fewer steps; IPOPT's unscaled limits are no obstacle then.
         translated["residual_tol"] = max(RESIDUAL_TOL, float(translated["tol"]))
@@ -269,17 +272,3 @@ def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
         value = positive(value, f"ipopt.{name}")
         value = min(value, translated.get(target, value))
     translated[target] = value
-
-
-def _warn(unused: list[str], of_ipopt: list[str]) -> None:
-    """One warning for a construction, at the line outside of this package that asks for it."""
-    parts = []
-    if of_ipopt:
-        names = ", ".join(sorted(of_ipopt))
-        parts.append(f"these options steer IPOPT and are not used here: {names}")
-    if unused:
-        parts.append(f"these options of CasADi are not used here: {', '.join(sorted(unused))}")
-    if not parts:
-        return
-    text = "; ".join([*parts, "docs/from_ipopt.md has a table of all, with what there is instead"])
-    warn(text, OptionWarning)
