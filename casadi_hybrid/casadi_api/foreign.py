@@ -168,21 +168,17 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     helper = "helper_options"
     for label, value in options.items():
         name = str(label).replace("__", ".", 1)  # as in dict(ipopt__tol=1e-6)
-        if value is None:
-            continue
-        if name == "cache":
-            if not isinstance(value, Mapping):
-                raise InputError(f"cache must be a dictionary, got {value!r}")
-            # CasADi looks there for a function before it derives one.
-            flat += [(CACHED[key], entry) for key, entry in value.items() if key in CACHED]
+        if name in ("cache", "ipopt", "hybrid"):
+            if not isinstance(value, Mapping | None):
+                raise InputError(f"{name} must be a dictionary, got {type(value).__name__}")
+            given = value or {}
+            # CasADi looks into its cache for a function before it derives one.
+            names = CACHED if name == "cache" else {key: f"{name}.{key}" for key in given}
+            flat += [(names[key], entry) for key, entry in given.items() if key in names]
         elif name == "common_options" and isinstance(value, Mapping) and [*value] == [helper]:
             flat.append((helper, value[helper]))  # how CasADi derives
-        elif name not in ("ipopt", "hybrid"):
-            flat.append((name, value))
-        elif isinstance(value, Mapping):
-            flat += [(f"{name}.{key}", entry) for key, entry in value.items()]
         else:
-            raise InputError(f"{name} must be a dictionary of options, got {type(value).__name__}")
+            flat.append((name, value))
     return [(name, value) for name, value in flat if value is not None]
 
 
