@@ -78,7 +78,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         """
         if name != HYBRID:
             super().solver(name, plugin_options or {}, solver_options or {})
-            self._options = None
+            self._options = self._run = None
             if self._listener is not None:
                 self.callback(self._listener)
             return
@@ -166,10 +166,8 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
 
     def return_status(self) -> str:
         """``stats()["return_status"]``; "unknown" before a solve."""
-        if self._options is None:
-            return str(super().return_status())
         if self._run is None or not super().solved():
-            return "unknown"
+            return str(super().return_status())
         return return_status(self._run.result)
 
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
@@ -253,9 +251,6 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
 
     def show_infeasibilities(self, tol: float = 0.0, opts: dict[str, Any] | None = None) -> None:
         """Print the constraints that are violated by more than ``tol`` at the latest values."""
-        if self._options is None:
-            super().show_infeasibilities(tol, opts or {})
-            return
         super().assert_solved()
         lower, value, upper = (
             ca.DM(self.value(part)).full().ravel() for part in (self.lbg, self.g, self.ubg)

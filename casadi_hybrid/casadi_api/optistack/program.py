@@ -24,25 +24,23 @@ class Scales(NamedTuple):
     x: tuple[float, ...]
     offset: tuple[float, ...]
     g: tuple[float, ...]
-    f: float
+    f: tuple[float, ...]
 
     @classmethod
     def of(cls, node: Any) -> Scales:
         """Those of a baked node."""
-        x, offset, g = (
-            tuple(ca.DM(scale).nonzeros())
-            for scale in (node.x_linear_scale, node.x_linear_scale_offset, node.g_linear_scale)
-        )
-        return cls(x, offset, g, float(node.f_linear_scale))
+        of_x = node.x_linear_scale, node.x_linear_scale_offset
+        scales = *of_x, node.g_linear_scale, node.f_linear_scale
+        return cls(*(tuple(ca.DM(scale).nonzeros()) for scale in scales))
 
     @property
     def unit(self) -> bool:
         """Whether they change nothing."""
-        return not any(self.offset) and {*self.x, *self.g, self.f} <= {1.0}
+        return not any(self.offset) and {*self.x, *self.g, *self.f} <= {1.0}
 
     def multipliers(self, lam_g: Any) -> Any:
         """Multipliers of the scaled problem. Opti scales all numbers of a start but these."""
-        return lam_g if self.unit else lam_g * ca.DM(self.g) / self.f
+        return lam_g if self.unit else lam_g * ca.DM(self.g) / ca.DM(self.f)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ class Program:
         inside = x * ca.DM(scales.x) + ca.DM(scales.offset)  # CasADi leaves out 1 and 0
         f, g = graph.call([inside, p], True, False)
         problem = Problem.from_nlp(
-            {"x": x, "p": p, "f": f / scales.f, "g": g / ca.DM(scales.g)},
+            {"x": x, "p": p, "f": f / ca.DM(scales.f), "g": g / ca.DM(scales.g)},
             name="opti",
             variable_names=given[0] or names[0],
             constraint_names=given[1] or names[1],
@@ -153,7 +151,7 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     unit, offset, rows = ca.DM(scales.x), ca.DM(scales.offset), ca.DM(scales.g)
     start = {"x0": (x0 - offset) / unit, "lam_g0": scales.multipliers(lam_g0)}
     best = solver(p=p, lbg=lbg / rows, ubg=ubg / rows, **start)
-    x, lam_g = best["x"] * unit + offset, best["lam_g"] / rows * scales.f
+    x, lam_g = best["x"] * unit + offset, best["lam_g"] / rows * ca.DM(scales.f)
     helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
     values = helper.call([x, p, lam_g])
     return ca.Function(name, inputs, values, *names, options)
