@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from numbers import Real
 from textwrap import shorten
 from typing import Any
@@ -59,27 +60,21 @@ NOT_USED = _by_name({
     "derivatives are generated; your own functions have their own options":
         "common_options oracle_options specific_options",
     "the Hessian is corrected by inertia": "convexify_margin convexify_strategy max_iter_eig",
-    "functions are not written to files; the solver pickles": "dump",
-    "nothing is written to files": "dump_dir dump_format",
-    "arguments are not written to files": "dump_in",
-    "answers are not written to files": "dump_out",
+    "nothing is written to files; the solver pickles": "dump dump_dir dump_format dump_in dump_out",
     "functions are not printed as they are called; see log and iteration_callback": "monitor",
     "the graph says it": "nonlinear_variables pass_nonlinear_variables",
-    "print the arguments where you call the solver": "print_in",
-    "print the answer where you call the solver": "print_out",
+    "print arguments and answers where you call the solver": "print_in print_out",
     "IPOPT alone reads it": "var_integer_md var_numeric_md var_string_md con_integer_md "
         "con_numeric_md con_string_md",
 })  # fmt: skip
 # Accepted while off (False, zero or empty), since that is what happens here.
 ONLY_OFF = _by_name({
     "x may lie outside a bound by the tolerance; clip it yourself": "bound_consistency",
-    "multipliers of inactive bounds are small, not exactly zero":
-        "clip_inactive_lam inactive_lam_strategy inactive_lam_value",
+    "multipliers are returned as they are, of inactive bounds small, not exactly zero; set such "
+    "ones to zero yourself": "clip_inactive_lam inactive_lam_strategy inactive_lam_value min_lam",
     "only real variables are supported; use a mixed-integer solver such as bonmin": "discrete",
-    "a trial point where a function is not defined is always rejected": "eval_errors_fatal",
-    "multipliers are returned as they are; set small ones to zero yourself": "min_lam",
     "a trial point where a function is not defined is rejected, and a solve that ends for it says "
-    "where; see result.error": "regularity_check",
+    "where; see result.error": "eval_errors_fatal regularity_check",
 })  # fmt: skip
 # IPOPT's names for what has a counterpart.
 _IPOPT = _by_name({
@@ -150,12 +145,11 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
             raise InputError(f"option {label!r} = {brief} is not supported: {ONLY_OFF[label]}")
         else:
             unused.append(f"{label} ({NOT_USED[label]})")
-    parts = []
-    if of_ipopt := _from_ipopt(ipopt, own):
-        names = ", ".join(sorted(of_ipopt))
-        parts.append(f"these options steer IPOPT and are not used here: {names}")
-    if unused:
-        parts.append(f"these options of CasADi are not used here: {', '.join(sorted(unused))}")
+    left_out = {"steer IPOPT and are": _from_ipopt(ipopt, own), "of CasADi are": unused}
+    parts = [
+        f"these options {kind} not used here: {', '.join(sorted(names))}"
+        for kind, names in left_out.items() if names
+    ]  # fmt: skip
     if parts:
         parts.append("docs/from_ipopt.md has a table of all, with what there is instead")
         warn("; ".join(parts), OptionWarning)  # at the line that asks for the solver
@@ -184,18 +178,14 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _put(into: dict[str, Any], name: str, value: Any, label: str, where: str = "") -> None:
     """Keep a value, unless the same option has another one already."""
-    if name in into and not _same(into[name], value):
+    same = name not in into or into[name] is value
+    with suppress(TypeError, ValueError, RuntimeError):  # of what cannot be compared
+        same = same or bool(into[name] == value)
+    if not same:
         raise InputError(
             f"{label} is given twice, {into[name]!r} and {value!r}{where}; give it once"
         )
     into[name] = value
-
-
-def _same(one: Any, other: Any) -> bool:
-    try:
-        return one is other or bool(one == other)
-    except (TypeError, ValueError, RuntimeError):
-        return False
 
 
 def _is_off(value: Any) -> bool:
