@@ -103,10 +103,11 @@ _IPOPT_AS_HERE = {
     "honor_original_bounds": ("no",), "mu_target": (0,), "obj_scaling_factor": (1,),
     "output_file": ("",), "replace_bounds": ("no",), "skip_finalize_solution_call": ("no",),
 }  # fmt: skip
-# Options of IPOPT that ask for the answer of another problem.
-_IPOPT_ONLY_OFF = {
-    "mu_target": "the answer would be no KKT point; add the barrier term to f",
-    "replace_bounds": "bounds are bounds here; write them as rows of g",
+# Options of IPOPT that ask for the answer of another problem, but for numbers from zero to these.
+_IPOPT_REFUSED = {
+    "mu_target": (RESIDUAL_TOL, "the answer would be no KKT point; add the barrier term to f"),
+    "obj_scaling_factor": (np.inf, "it would maximize f; minimize -f instead"),
+    "replace_bounds": (-1.0, "bounds are bounds here; write them as rows of g"),
 }
 
 
@@ -212,7 +213,7 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
     for name, value in options.items():
         if not isinstance(value, Real | str | np.bool_):
             raise InputError(f"ipopt.{name} must be a number or a text, got {value!r}")
-        number = None if isinstance(value, str) else float(value)
+        number = np.nan if isinstance(value, str) else float(value)
         # Beside that it is meant for given multipliers, with which another goes here.
         apart = name == "mu_init" and options.get("warm_start_init_point") == "yes"
         if name in _IPOPT and not apart:
@@ -224,14 +225,9 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
             translated["log"] = int(options.get("print_frequency_iter", 1)) if level >= 5 else False
         elif name in _IPOPT_AS_HERE and value in _IPOPT_AS_HERE[name]:
             continue
-        elif name == "mu_target" and number is not None and 0.0 <= number <= RESIDUAL_TOL:
-            unused.append(name)
-        elif name in _IPOPT_ONLY_OFF:
-            raise InputError(f"ipopt.{name} = {value!r} is not supported: {_IPOPT_ONLY_OFF[name]}")
-        elif name == "obj_scaling_factor" and number is not None and number < 0:
-            raise InputError(
-                f"ipopt.obj_scaling_factor = {value!r} would maximize f; minimize -f instead"
-            )
+        elif name in _IPOPT_REFUSED and not 0.0 <= number <= _IPOPT_REFUSED[name][0]:
+            why = _IPOPT_REFUSED[name][1]
+            raise InputError(f"ipopt.{name} = {value!r} is not supported: {why}")
         elif name not in _IPOPT_WITHOUT_EFFECT:
             near = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
             meant = f" (did you mean {near[0]!r}?)" if near and not apart else ""
