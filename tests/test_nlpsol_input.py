@@ -77,7 +77,7 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
         ({"verbose": "no"}, "verbose must be True or False, got 'no'"),
         ({"jit_options": "-O3"}, "jit_options must be a dictionary"),
         ({"compiler": 3}, "compiler must be a text"),
-        ({"ipopt": "quiet"}, "ipopt must be a dictionary of options, got str"),
+        ({"ipopt": "quiet"}, "ipopt must be a dictionary, got str"),
         ({"ipopt.linear_solver": ["mumps"]}, "ipopt.linear_solver must be a number or a text"),
         ({"tol": 1e-7, "ipopt.tol": 1e-3}, "tol is given twice, 1e-07 and 0.001 among IPOPT's"),
         ({"ipopt": {"max_iter": 5}, "ipopt.max_iter": 6}, "ipopt.max_iter is given twice, 5 and 6"),

@@ -254,7 +254,7 @@ def test_a_stored_solver_that_fails_says_why(solvers, capfd):
     library = load("hybrid_stored")
     with pytest.raises(RuntimeError, match="config failed"):
         ca.external("hybrid_stored", library._name, {"config_args": ["no solver"]})
-    assert "no text of NlpSolver.serialize" in capfd.readouterr().err
+    assert "what NlpSolver.serialize returned" in capfd.readouterr().err
 
 
 def test_python_code_is_not_written_down() -> None:

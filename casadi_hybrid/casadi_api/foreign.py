@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from numbers import Real
 from textwrap import shorten
 from typing import Any
@@ -53,35 +54,27 @@ WITHOUT_EFFECT = _by_name({
 })  # fmt: skip
 CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
 """Functions that CasADi takes from its option "cache", by the names they have as options."""
-# How CasADi derives, in its "common_options".
-_HELPER = "helper_options"
 # What looks at a solve without changing its answer, or steers the way to it: left out, with a
 # warning where it is on.
 NOT_USED = _by_name({
     "derivatives are generated; your own functions have their own options":
         "common_options oracle_options specific_options",
     "the Hessian is corrected by inertia": "convexify_margin convexify_strategy max_iter_eig",
-    "functions are not written to files; the solver pickles": "dump",
-    "nothing is written to files": "dump_dir dump_format",
-    "arguments are not written to files": "dump_in",
-    "answers are not written to files": "dump_out",
+    "nothing is written to files; the solver pickles": "dump dump_dir dump_format dump_in dump_out",
     "functions are not printed as they are called; see log and iteration_callback": "monitor",
     "the graph says it": "nonlinear_variables pass_nonlinear_variables",
-    "print the arguments where you call the solver": "print_in",
-    "print the answer where you call the solver": "print_out",
+    "print arguments and answers where you call the solver": "print_in print_out",
     "IPOPT alone reads it": "var_integer_md var_numeric_md var_string_md con_integer_md "
         "con_numeric_md con_string_md",
 })  # fmt: skip
 # Accepted while off (False, zero or empty), since that is what happens here.
 ONLY_OFF = _by_name({
     "x may lie outside a bound by the tolerance; clip it yourself": "bound_consistency",
-    "multipliers of inactive bounds are small, not exactly zero":
-        "clip_inactive_lam inactive_lam_strategy inactive_lam_value",
+    "multipliers are returned as they are, of inactive bounds small, not exactly zero; set such "
+    "ones to zero yourself": "clip_inactive_lam inactive_lam_strategy inactive_lam_value min_lam",
     "only real variables are supported; use a mixed-integer solver such as bonmin": "discrete",
-    "a trial point where a function is not defined is always rejected": "eval_errors_fatal",
-    "multipliers are returned as they are; set small ones to zero yourself": "min_lam",
     "a trial point where a function is not defined is rejected, and a solve that ends for it says "
-    "where; see result.error": "regularity_check",
+    "where; see result.error": "eval_errors_fatal regularity_check",
 })  # fmt: skip
 # IPOPT's names for what has a counterpart.
 _IPOPT = _by_name({
@@ -110,10 +103,11 @@ _IPOPT_AS_HERE = {
     "honor_original_bounds": ("no",), "mu_target": (0,), "obj_scaling_factor": (1,),
     "output_file": ("",), "replace_bounds": ("no",), "skip_finalize_solution_call": ("no",),
 }  # fmt: skip
-# Options of IPOPT that ask for the answer of another problem.
-_IPOPT_ONLY_OFF = {
-    "mu_target": "the answer would be no KKT point; add the barrier term to f",
-    "replace_bounds": "bounds are bounds here; write them as rows of g",
+# Options of IPOPT that ask for the answer of another problem, but for numbers from zero to these.
+_IPOPT_REFUSED = {
+    "mu_target": (RESIDUAL_TOL, "the answer would be no KKT point; add the barrier term to f"),
+    "obj_scaling_factor": (np.inf, "it would maximize f; minimize -f instead"),
+    "replace_bounds": (-1.0, "bounds are bounds here; write them as rows of g"),
 }
 
 
@@ -140,65 +134,65 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
             _put(own, name, value, label)
         elif plugin in ("ipopt", "hybrid") and rest:
             _put(ipopt, rest, value, f"ipopt.{rest}")
-        elif label in NOT_USED:
-            if not _is_off(value):
-                unused.append(f"{label} ({NOT_USED[label]})")
-        elif label in ONLY_OFF:
-            if not _is_off(value):
-                brief = shorten(repr(value), 80, placeholder=" …")
-                raise InputError(f"option {label!r} = {brief} is not supported: {ONLY_OFF[label]}")
         elif label in WITHOUT_EFFECT:
             if not isinstance(value, _KINDS[WITHOUT_EFFECT[label]]):
                 raise InputError(f"{label} must be {WITHOUT_EFFECT[label]}, got {value!r}")
-        else:
+        elif label not in NOT_USED and label not in ONLY_OFF:
             _refuse_unknown(label, value, known)
-    _warn(unused, _from_ipopt(ipopt, own))
+        elif _is_off(value):
+            continue
+        elif label in ONLY_OFF:
+            brief = shorten(repr(value), 80, placeholder=" …")
+            raise InputError(f"option {label!r} = {brief} is not supported: {ONLY_OFF[label]}")
+        else:
+            unused.append(f"{label} ({NOT_USED[label]})")
+    left_out = {"steer IPOPT and are": _from_ipopt(ipopt, own), "of CasADi are": unused}
+    parts = [
+        f"these options {kind} not used here: {', '.join(sorted(names))}"
+        for kind, names in left_out.items() if names
+    ]  # fmt: skip
+    if parts:
+        parts.append("docs/from_ipopt.md has a table of all, with what there is instead")
+        warn("; ".join(parts), OptionWarning)  # at the line that asks for the solver
     return own
 
 
 def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None."""
     flat: list[tuple[str, Any]] = []
+    helper = "helper_options"
     for label, value in options.items():
         name = str(label).replace("__", ".", 1)  # as in dict(ipopt__tol=1e-6)
-        if value is None:
-            continue
-        if name == "cache":
-            if not isinstance(value, Mapping):
-                raise InputError(f"cache must be a dictionary, got {value!r}")
-            # CasADi looks there for a function before it derives one.
-            flat += [(CACHED[key], entry) for key, entry in value.items() if key in CACHED]
-        elif name == "common_options" and isinstance(value, Mapping) and [*value] == [_HELPER]:
-            flat.append((_HELPER, value[_HELPER]))
-        elif name not in ("ipopt", "hybrid"):
-            flat.append((name, value))
-        elif isinstance(value, Mapping):
-            flat += [(f"{name}.{key}", entry) for key, entry in value.items()]
+        if name in ("cache", "ipopt", "hybrid"):
+            if not isinstance(value, Mapping | None):
+                raise InputError(f"{name} must be a dictionary, got {type(value).__name__}")
+            given = value or {}
+            # CasADi looks into its cache for a function before it derives one.
+            names = CACHED if name == "cache" else {key: f"{name}.{key}" for key in given}
+            flat += [(names[key], entry) for key, entry in given.items() if key in names]
+        elif name == "common_options" and isinstance(value, Mapping) and [*value] == [helper]:
+            flat.append((helper, value[helper]))  # how CasADi derives
         else:
-            raise InputError(f"{name} must be a dictionary of options, got {type(value).__name__}")
+            flat.append((name, value))
     return [(name, value) for name, value in flat if value is not None]
 
 
 def _put(into: dict[str, Any], name: str, value: Any, label: str, where: str = "") -> None:
     """Keep a value, unless the same option has another one already."""
-    if name in into and not _same(into[name], value):
+    same = name not in into or into[name] is value
+    with suppress(TypeError, ValueError, RuntimeError):  # of what cannot be compared
+        same = same or bool(into[name] == value)
+    if not same:
         raise InputError(
             f"{label} is given twice, {into[name]!r} and {value!r}{where}; give it once"
         )
     into[name] = value
 
 
-def _same(one: Any, other: Any) -> bool:
-    try:
-        return one is other or bool(one == other)
-    except (TypeError, ValueError, RuntimeError):
-        return False
-
-
 def _is_off(value: Any) -> bool:
     if isinstance(value, str):
         return value in ("", "NONE")
-    return value is None or (not any(value) if hasattr(value, "__iter__") else not value)
+    return not any(value) if hasattr(value, "__iter__") else not value
 
 
 def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
@@ -212,12 +206,6 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
     raise InputError(f"unknown option {name!r}{suggest(name, every)}")
 
 
-def _meant(name: str) -> str:
-    """The translated option that a misspelt one is nearest to, in brackets."""
-    close = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
-    return f" (did you mean {close[0]!r}?)" if close and close[0] != name else ""
-
-
 def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
     """Put the package's options for IPOPT's among its own; the names of those that are not used."""
     translated: dict[str, Any] = {}
@@ -225,7 +213,7 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
     for name, value in options.items():
         if not isinstance(value, Real | str | np.bool_):
             raise InputError(f"ipopt.{name} must be a number or a text, got {value!r}")
-        number = None if isinstance(value, str) else float(value)
+        number = np.nan if isinstance(value, str) else float(value)
         # Beside that it is meant for given multipliers, with which another goes here.
         apart = name == "mu_init" and options.get("warm_start_init_point") == "yes"
         if name in _IPOPT and not apart:
@@ -237,16 +225,13 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
             translated["log"] = int(options.get("print_frequency_iter", 1)) if level >= 5 else False
         elif name in _IPOPT_AS_HERE and value in _IPOPT_AS_HERE[name]:
             continue
-        elif name == "mu_target" and number is not None and 0.0 <= number <= RESIDUAL_TOL:
-            unused.append(name)
-        elif name in _IPOPT_ONLY_OFF:
-            raise InputError(f"ipopt.{name} = {value!r} is not supported: {_IPOPT_ONLY_OFF[name]}")
-        elif name == "obj_scaling_factor" and number is not None and number < 0:
-            raise InputError(
-                f"ipopt.obj_scaling_factor = {value!r} would maximize f; minimize -f instead"
-            )
+        elif name in _IPOPT_REFUSED and not 0.0 <= number <= _IPOPT_REFUSED[name][0]:
+            why = _IPOPT_REFUSED[name][1]
+            raise InputError(f"ipopt.{name} = {value!r} is not supported: {why}")
         elif name not in _IPOPT_WITHOUT_EFFECT:
-            unused.append(name + _meant(name))
+            near = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
+            meant = f" (did you mean {near[0]!r}?)" if near and not apart else ""
+            unused.append(name + meant)
     if isinstance(translated.get("tol"), Real) and "residual_tol" not in own:
         # Who asks IPOPT for less wants fewer steps; IPOPT's unscaled limits are no obstacle then.
         translated["residual_tol"] = max(RESIDUAL_TOL, float(translated["tol"]))
@@ -269,17 +254,3 @@ def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
         value = positive(value, f"ipopt.{name}")
         value = min(value, translated.get(target, value))
     translated[target] = value
-
-
-def _warn(unused: list[str], of_ipopt: list[str]) -> None:
-    """One warning for a construction, at the line outside of this package that asks for it."""
-    parts = []
-    if of_ipopt:
-        names = ", ".join(sorted(of_ipopt))
-        parts.append(f"these options steer IPOPT and are not used here: {names}")
-    if unused:
-        parts.append(f"these options of CasADi are not used here: {', '.join(sorted(unused))}")
-    if not parts:
-        return
-    text = "; ".join([*parts, "docs/from_ipopt.md has a table of all, with what there is instead"])
-    warn(text, OptionWarning)

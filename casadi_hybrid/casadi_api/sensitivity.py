@@ -21,7 +21,6 @@ df = f_p dp + λᵀ(g_p dp − db) − μᵀdb, which needs no dx.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -55,6 +54,7 @@ class SensitivityWarning(UserWarning):
     """A constraint is weakly active: the solution has a kink there, or close by."""
 
 
+_KKT = 1e-5  # largest KKT residual of a point that is differentiated
 _CLEAR = 1e3  # over its distance: a multiplier that says "active"; below the inverse, "inactive"
 _FAR = 1e12  # times its multiplier: a distance from which a limit is not felt
 _DUAL = 1e-9  # regularizes dependent equations, relative to a²/max|W| of a row a; refined away
@@ -68,8 +68,7 @@ def _singular(why: str) -> SensitivityError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(NamedTuple):
     """A KKT point to differentiate: x and its multipliers, L = f + lam_gᵀg + lam_xᵀx."""
 
     x: Vector
@@ -105,14 +104,13 @@ class Sensitivities:
         program: the problem.
         weak: a constraint whose multiplier and whose distance to its bound are both at most this
             is reported as weakly active.
-        kkt_tol: largest KKT residual of a point that is differentiated.
     """
 
-    def __init__(self, program: Problem, *, weak: float = 1e-4, kkt_tol: float = 1e-5) -> None:
-        self.program = program = program.exact()
-        program.functions.with_hessian("second")  # refused here where there is none
-        self._weak, self._kkt_tol = weak, kkt_tol
-        self.names: Any = lambda of=program.functions: (of.variable_names, of.constraint_names)
+    def __init__(self, program: Problem, *, weak: float = 1e-4) -> None:
+        self.program, self._weak = program.exact(), weak
+        functions = self.program.functions
+        functions.with_hessian("second")  # refused here where there is none
+        self.names: Any = lambda: (functions.variable_names, functions.constraint_names)
 
     @cached_property
     def _mixed(self) -> ca.Function:
@@ -126,7 +124,7 @@ class Sensitivities:
         return ca.Function("mixed", [x, lam, p], parts)
 
     def __call__(
-        self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS,
+        self, solution: Solution | Result, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS,
         slopes: tuple[Matrix, Matrix] | None = None, of_p: Any = slice(None),
     ) -> dict[str, Matrix]:  # fmt: skip
         """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
@@ -155,17 +153,17 @@ class Sensitivities:
         if slopes is not None:
             by_p -= np.where(system.lam[:, None] < 0, *slopes)[:, of_p]
         factor = SymmetricFactor(system.matrix(system.active)) if system.clear else None
-        exact = factor is not None and not factor.singular
-        at = system.active if exact else system.felt
+        if factor and factor.singular:
+            factor = None
+        at = system.active if factor else system.felt
         # One column per parameter, then one per active bound.
         moving = any(name != "p" for name in wrt)
-        acts = system.soft[at] <= system.unit[at]
-        moved = np.flatnonzero(acts) if moving else at[:0]
+        moved = np.flatnonzero(moving & (system.soft[at] <= system.unit[at]))
         right = np.zeros((n + at.size, n_p + moved.size))
         right[:n, :n_p] = -slope_p
         right[n:, :n_p] = -by_p[at]
         right[n + moved, n_p + np.arange(moved.size)] = 1.0
-        step = np.asarray(factor.solve(right) if factor and exact else self._softly(system, right))
+        step = np.asarray(factor.solve(right) if factor else self._softly(system, right))
 
         dx, d_lam = step[:n], np.zeros((m + n, right.shape[1]))
         d_lam[at] = step[n:]
@@ -236,15 +234,21 @@ class Sensitivities:
         *some, last = names
         return f"{', '.join(some)} and {last} lie" if some else f"{last} lies"
 
-    def _system(self, solution: Solution, p: Vector, bounds: Bounds) -> _System:
+    def _system(self, solution: Solution | Result, p: Vector, bounds: Bounds) -> _System:
         program = self.program
         fused = Fused(program.functions.with_hessian("second"), program.functions)
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
         of_J, of_W = program.functions.entries
         J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
-        self._check(solution, gradient, g, J, bounds)
         x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
+        r = kkt_residuals(bounds, x, gradient, g, J, lam_x, lam_g)
+        worst = max(r.feasibility, r.stationarity, r.complementarity)
+        if not worst <= _KKT:
+            raise SensitivityError(
+                f"the point is no solution: its largest KKT residual is {worst:.2g}, above "
+                f"{_KKT:.2g}; solve the problem at these parameters and bounds first"
+            )
         # An equation of one variable gives it: limits of what is given say nothing more.
         alone = (bounds.lbg == bounds.ubg) & (np.diff(rows.indptr) == 1)
         loose = ~np.isin(np.arange(program.n), rows.indices[rows.indptr[:-1][alone]])
@@ -288,17 +292,6 @@ class Sensitivities:
         acting, near = np.flatnonzero(active & says), np.flatnonzero(felt & says)
         return _System(W, A, lam, soft, unit, acting, near, bool(clear))
 
-    def _check(
-        self, solution: Solution, gradient: Vector, g: Vector, J: Any, bounds: Bounds
-    ) -> None:
-        r = kkt_residuals(bounds, solution.x, gradient, g, J, solution.lam_x, solution.lam_g)
-        worst = max(r.feasibility, r.stationarity, r.complementarity)
-        if not worst <= self._kkt_tol:
-            raise SensitivityError(
-                f"the point is no solution: its largest KKT residual is {worst:.2g}, above "
-                f"{self._kkt_tol:.2g}; solve the problem at these parameters and bounds first"
-            )
-
 
 def solution_sensitivity(
     program_or_nlp: Problem | Mapping[str, Any],
@@ -331,13 +324,13 @@ def solution_sensitivity(
     for name in wrt:
         if name not in INPUTS:
             raise InputError(f"unknown input {name!r} in wrt{suggest(name, INPUTS)}")
-    stated = program_or_nlp
-    if hasattr(stated, "to_verify"):  # an optimal control problem, and what knows its numbers
-        stated = stated.to_verify(result).problem
-    program = stated if isinstance(stated, Problem) else Problem.from_nlp(stated)
+    program = program_or_nlp
+    if hasattr(program, "to_verify"):  # an optimal control problem, and what knows its numbers
+        program = program.to_verify(result).problem
+    if not isinstance(program, Problem):
+        program = Problem.from_nlp(program)
     numbers: Any = getattr(result, "program", result)
-    missing = [name for name in ("x", "lam_x", "lam_g") if not hasattr(result, name)]
-    if missing or not hasattr(numbers, "p"):
+    if not (all(hasattr(result, name) for name in Solution._fields) and hasattr(numbers, "p")):
         raise InputError(
             "result must be what a Solver returned (solver.result of nlpsol), or the solution of "
             f"an OptimalControl, got {type(result).__name__}"
@@ -345,5 +338,4 @@ def solution_sensitivity(
     p = checked(numbers.p if p is None else p, program.n_p, "p")
     if bounds is None:
         bounds = getattr(numbers, "bounds", numbers)  # a program has them itself
-    solution = Solution(result.x, result.lam_x, result.lam_g)
-    return Sensitivities(program, weak=weak)(solution, p, bounds, wrt)
+    return Sensitivities(program, weak=weak)(result, p, bounds, wrt)

@@ -400,10 +400,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         Raises:
             InputError: for other text.
         """
-        runner = stored.runner_of(text) if isinstance(text, str) else None
-        if runner is None:
-            raise InputError("text must be what NlpSolver.serialize returned")
-        return NlpSolver(runner)
+        return NlpSolver(stored.runner_of(text))
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
         """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""

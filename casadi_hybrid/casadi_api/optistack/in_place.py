@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Self
+from contextlib import AbstractContextManager
+from typing import Any
 
 import casadi as ca
 
@@ -13,7 +14,7 @@ from casadi_hybrid.casadi_api.optistack.opti import HYBRID, Opti
 _REPLACED = ("ipopt", HYBRID)
 
 
-class in_place:
+class in_place(AbstractContextManager["in_place"]):
     """Put this package where ``ca.nlpsol`` and ``ca.Opti`` are asked for IPOPT.
 
     From the call on ``ca.nlpsol(name, "ipopt", …)`` makes a :func:`casadi_hybrid.nlpsol`, and
@@ -65,9 +66,6 @@ class in_place:
     def restore(self) -> None:
         """Put back what was there before."""
         ca.nlpsol, ca.Opti = self._theirs
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.restore()

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.problem.expressions import labels
 
 
 def refuse_sparse(node: Any) -> None:
@@ -40,13 +40,11 @@ def variable_names(node: Any) -> tuple[str, ...]:
                 "use a mixed-integer solver"
             )
         rows, columns = symbol.shape
-        if symbol.numel() == 1:
-            names.append(f"{name}{where}")
-        elif columns == 1:  # also a symmetric one, of which Opti keeps the lower triangle
-            names += [f"{name}[{i}]{where}" for i in range(rows)]
+        if columns == 1:  # also a symmetric one, of which Opti keeps the lower triangle
+            entries = labels(name, rows)
         else:
-            entries = ((i, j) for j in range(columns) for i in range(rows))
-            names += [f"{name}[{i}, {j}]{where}" for i, j in entries]
+            entries = [f"{name}[{i}, {j}]" for j in range(columns) for i in range(rows)]
+        names += [entry + where for entry in entries]
     return tuple(names)
 
 
@@ -68,18 +66,6 @@ def constraint_names(node: Any) -> tuple[str, ...]:
             )
         names += [f"g[{i}]{where}" for i in range(meta.start, meta.stop)]
     return tuple(names)
-
-
-def print_violations(opti: Any, tol: float, opts: dict[str, Any]) -> None:
-    """Print the constraints violated by more than ``tol``, in their units, at the latest values."""
-    parts = (ca.DM(opti.value(part)).full() for part in (opti.lbg, opti.g, opti.ubg))
-    lower, value, upper = (part.ravel(order="F") for part in parts)
-    violation = np.maximum(value - upper, lower - value)
-    print(f"Violated constraints (tol {tol:g}), in order of declaration:")
-    for i in np.flatnonzero(violation >= tol):
-        print(f"------- i = {i}/{value.size} ------")
-        print(f"{lower[i]:g} <= {value[i]:g} <= {upper[i]:g} (viol {violation[i]:g})")
-        print(opti.g_describe(int(i), opts))
 
 
 def _place(meta: Any) -> str:

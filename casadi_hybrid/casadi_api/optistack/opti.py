@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
-from casadi import Opti as CasadiOpti
-from casadi import OptiAdvanced as CasadiOptiAdvanced
+import numpy as np
+from casadi import Opti as CasadiOpti  # the one that in_place() replaces
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.optistack.names import print_violations, refuse_sparse
-from casadi_hybrid.casadi_api.optistack.program import (
-    Program,
-    filled,
-    joined,
-    make_function,
-    prepare,
-    shown,
-)
+from casadi_hybrid.casadi_api.optistack.names import refuse_sparse
+from casadi_hybrid.casadi_api.optistack.program import Program, filled, make_function
 from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.casadi_api.stats import Run, return_status, unified_status
 
 HYBRID = "hybrid"
 
 
-class _Stack:
-    """The methods of ``ca.Opti`` that touch its solver.
+class Opti(ca.OptiAdvanced):  # type: ignore[misc]
+    """``ca.Opti`` with ``opti.solver("hybrid")``; everything else is as CasADi documents it.
 
-    Everything else is CasADi's: the problem is baked, its numbers are read and the answer is kept
-    by CasADi's own calls, so that ``value``, ``debug`` and the like find it where they look.
-    ``ca.OptiAdvanced(self)`` is the same stack, where ``self.debug`` is a copy.
+    With linear scales the solver sees the scaled problem, to which its tolerances apply. Values and
+    multipliers are those of the problem as it is written; ``solution.result`` and what
+    ``solution.explain()`` says are of the scaled one.
+
+    Args:
+        problem: ``"nlp"`` or ``"conic"``, as in CasADi; or a ``ca.Opti`` made elsewhere. Then this
+            is another name of that problem: what is stated, set or solved by one is seen by
+            the other. Give it ``existing.copy()`` to leave that as it is.
+
+    Example:
+        >>> opti = Opti()
+        >>> x = opti.variable(2)
+        >>> opti.minimize(ca.sumsqr(x))
+        >>> line = ca.sum1(x) >= 2
+        >>> opti.subject_to(line)
+        >>> opti.solver("hybrid")
+        >>> solution = opti.solve()
+        >>> [round(float(v), 6) for v in (*solution.value(x), solution.dual(line))]
+        [1.0, 1.0, 2.0]
     """
 
     _options: NlpOptions | None = None
@@ -40,14 +49,19 @@ class _Stack:
     _run: Run | None = None
     _listener: Callable[[int], Any] | None = None
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        if given and isinstance(given[0], _Stack):
-            self._adopt(given[0])
+    def __init__(self, problem: Any = "nlp") -> None:
+        if not isinstance(problem, str | CasadiOpti):
+            raise InputError(
+                f"Opti takes 'nlp', 'conic' or a ca.Opti, got {type(problem).__name__}"
+            )
+        super().__init__(CasadiOpti(problem) if isinstance(problem, str) else problem)
+        if isinstance(problem, Opti):
+            problem._passed_on(self)
 
-    def _adopt(self, other: _Stack) -> None:
-        """Take over the solver and what it has found."""
-        self._options, self._program, self._run = other._options, other._program, other._run
+    def _passed_on(self, other: Opti) -> Opti:
+        """Another name of the problem, or a copy, with the solver and what it has found."""
+        other._options, other._program, other._run = self._options, self._program, self._run
+        return other
 
     def solver(self, name: str, plugin_options: Any = None, solver_options: Any = None) -> None:
         """Choose the solver.
@@ -62,15 +76,21 @@ class _Stack:
         Raises:
             InputError: for an unknown option or a bad value.
         """
-        listener, given = self._listener, (plugin_options or {}, solver_options or {})
         if name != HYBRID:
-            super().solver(name, *given)  # type: ignore[misc]
-            self._options = None
-            if listener is not None:
-                self.callback(listener)
+            super().solver(name, plugin_options or {}, solver_options or {})
+            self._options = self._run = None
+            if self._listener is not None:
+                self.callback(self._listener)
             return
-        self._options = NlpOptions.from_dict(joined(plugin_options, solver_options))
-        super().solver(name)  # type: ignore[misc]
+        for options in (plugin_options, solver_options):
+            if not isinstance(options, Mapping | None):
+                raise InputError(
+                    f"options of opti.solver must be dictionaries, got {type(options).__name__}"
+                )
+        plugin = dict(plugin_options or {})
+        plugin["hybrid"] = {**plugin.get("hybrid", {}), **(solver_options or {})}
+        self._options = NlpOptions.from_dict(plugin)
+        super().solver(name)
 
     def callback(self, fh: Callable[[int], Any] | None = None) -> None:
         """Have ``fh(i)`` called once at every iteration, when ``debug.value`` gives its iterate.
@@ -78,7 +98,7 @@ class _Stack:
         i counts steps from 0. It takes the place of the option ``iteration_callback``. Without
         ``fh`` it is removed.
         """
-        super().callback(fh)  # type: ignore[misc]
+        super().callback(fh)
         self._listener = fh
 
     def solve(self) -> Any:
@@ -106,13 +126,12 @@ class _Stack:
 
     def _solve(self, accept_limit: bool) -> Any:
         if self._options is None:
-            return super().solve_limited() if accept_limit else super().solve()  # type: ignore[misc]
-        node = CasadiOptiAdvanced(self)
+            return super().solve_limited() if accept_limit else super().solve()
+        node = ca.OptiAdvanced(self)
         self._run = None
         program = self._built(node)
-        prepare(node)
-        listener = None if self._listener is None else shown(node, self._listener)
-        found, self._run = program.solve(node.arg(), listener)
+        Opti.solve_prepare(self)
+        found, self._run = program.solve(node, node.arg(), self._listener)
         node.res(found)
         solution = OptiSolution(self.copy(), self._run)
         limited = accept_limit and unified_status(solution.result) == "SOLVER_RET_LIMITED"
@@ -131,8 +150,7 @@ class _Stack:
             refuse_sparse(node)
             node.bake()
             self._program = None
-        known, options = self._program, self._options
-        self._program = Program.of(node, options) if known is None else known.under(node, options)
+        self._program = Program.of(node, self._options, self._program)
         return self._program
 
     def stats(self) -> dict[str, Any]:
@@ -142,16 +160,14 @@ class _Stack:
             RuntimeError: where the problem has not been solved since it was changed.
         """
         if self._options is None:
-            return dict(super().stats())  # type: ignore[misc]
-        CasadiOptiAdvanced(self).assert_solved()
+            return dict(super().stats())
+        super().assert_solved()
         return {} if self._run is None else self._run.stats
 
     def return_status(self) -> str:
         """``stats()["return_status"]``; "unknown" before a solve."""
-        if self._options is None:
-            return str(super().return_status())  # type: ignore[misc]
-        if self._run is None or not CasadiOptiAdvanced(self).solved():
-            return "unknown"
+        if self._run is None or not super().solved():
+            return str(super().return_status())
         return return_status(self._run.result)
 
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
@@ -170,108 +186,51 @@ class _Stack:
             InputError: for arguments that do not fit.
         """
         if self._options is None:
-            return super().to_function(name, *arguments)  # type: ignore[misc]
-        twin = self.copy()
-        node = CasadiOptiAdvanced(twin)
-        return make_function(name, node, twin._built(node), arguments)
+            return super().to_function(name, *arguments)
+        node = ca.OptiAdvanced(super().copy())
+        return make_function(name, node, self._built(node), arguments)
 
     def set_initial(self, *assignments: Any) -> None:
         """As in CasADi: ``(x, 3)``, or a list as ``[x == 3]``, as ``sol.value_variables()`` is."""
-        super().set_initial(*map(filled, assignments))  # type: ignore[misc]
+        super().set_initial(*map(filled, assignments))
 
     def set_value(self, *assignments: Any) -> None:
         """As in CasADi: ``(p, 3)``, or a list as ``[p == 3]``, as ``sol.value_parameters()`` is."""
-        super().set_value(*map(filled, assignments))  # type: ignore[misc]
+        super().set_value(*map(filled, assignments))
 
     def value(self, expression: Any, *assignments: Any) -> Any:
         """As in CasADi: of any expression, also with values of a list as ``[x == 2]``."""
-        return super().value(expression, *map(filled, assignments))  # type: ignore[misc]
+        return super().value(expression, *map(filled, assignments))
 
     def copy(self) -> Any:
         """A copy with the same solver and nothing else in common; it has no callback."""
-        return self._like(Opti, super().copy())  # type: ignore[misc]
+        return self._passed_on(Opti(super().copy()))
 
     @property
     def debug(self) -> Any:
-        """A copy with CasADi's methods for a closer look."""
-        return self._like(OptiAdvanced, super().debug)  # type: ignore[misc]
+        """A copy, as in CasADi. The methods for a closer look are those of any Opti here."""
+        return self._passed_on(Opti(super().copy()))
 
     advanced = debug
 
-    def _like(self, kind: type[_Stack], copied: Any) -> Any:
-        made = kind(copied)
-        made._adopt(self)
-        return made
-
-    def str(self, more: bool = False) -> Any:
-        """The problem, and how its last solve ended."""
-        text = super().str(more)  # type: ignore[misc]
-        if self._options is None:
-            return text
-        # What CasADi says there is of a solver of its own.
-        status = self.return_status()
-        if status != "unknown":
-            text = text.replace("solver needs updating", "solver allocated")
-        return re.sub("solver was called: .*", f"solver was called: {status}", text)
-
-    def disp(self, more: bool = False) -> None:
-        """Print :meth:`str`."""
-        print(self.str(more))
-
-
-class Opti(_Stack, CasadiOpti):  # type: ignore[misc]
-    """``ca.Opti`` with ``opti.solver("hybrid")``; everything else is as CasADi documents it.
-
-    With linear scales the solver sees the scaled problem, to which its tolerances apply. Values and
-    multipliers are those of the problem as it is written; ``solution.result`` and what
-    ``solution.explain()`` says are of the scaled one.
-
-    Args:
-        problem: ``"nlp"`` or ``"conic"``, as in CasADi; or a ``ca.Opti`` made elsewhere. Then this
-            is another name of that problem: what is stated, set or solved by one is seen by
-            the other. Give it ``existing.copy()`` to leave that as it is.
-
-    Example:
-        >>> opti = Opti()
-        >>> x = opti.variable(2)
-        >>> opti.minimize(ca.sumsqr(x))
-        >>> line = ca.sum1(x) >= 2
-        >>> opti.subject_to(line)
-        >>> opti.solver("hybrid")
-        >>> solution = opti.solve()
-        >>> [round(float(v), 6) for v in (*solution.value(x), solution.dual(line))]
-        [1.0, 1.0, 2.0]
-    """
-
-    def __init__(self, problem: Any = "nlp") -> None:
-        if not isinstance(problem, str | CasadiOpti):
-            raise InputError(
-                f"Opti takes 'nlp', 'conic' or a ca.Opti, got {type(problem).__name__}"
-            )
-        super().__init__(problem)
-
-
-class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
-    """``ca.OptiAdvanced`` of an :class:`Opti`."""
+    def baked_copy(self) -> Any:
+        """A copy that is baked."""
+        return self._passed_on(Opti(super().baked_copy()))
 
     def solve_prepare(self) -> None:
         """Read start, parameters and bounds, which ``arg()`` returns then."""
-        if self._options is None:
-            super().solve_prepare()
-        else:
-            prepare(CasadiOptiAdvanced(self))
+        if self._options is not None:
+            # CasADi would count iterations of a callback that only its own solvers have.
+            super().callback_class()
+        super().solve_prepare()
 
     def solve_actual(self, arg: dict[str, Any]) -> dict[str, ca.DM]:
         """Solve for the arguments of ``arg()``, after ``bake()`` and ``solve_prepare()``."""
         if self._options is None:
             return dict(super().solve_actual(arg))
-        node = CasadiOptiAdvanced(self)
-        found, self._run = self._built(node).solve(arg, None)
+        node = ca.OptiAdvanced(self)
+        found, self._run = self._built(node).solve(node, arg, None)
         return found
-
-    def baked_copy(self) -> Any:
-        """A copy that is baked."""
-        return self._like(OptiAdvanced, super().baked_copy())
 
     def _casadi_solver(self) -> Any:
         if self._options is None:
@@ -292,8 +251,28 @@ class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
 
     def show_infeasibilities(self, tol: float = 0.0, opts: dict[str, Any] | None = None) -> None:
         """Print the constraints that are violated by more than ``tol`` at the latest values."""
+        super().assert_solved()
+        lower, value, upper = (
+            ca.DM(self.value(part)).full().ravel() for part in (self.lbg, self.g, self.ubg)
+        )
+        violation = np.maximum(value - upper, lower - value)
+        print(f"Violated constraints (tol {tol:g}), in order of declaration:")
+        for i in np.flatnonzero(violation >= tol):
+            print(f"------- i = {i}/{value.size} ------")
+            print(f"{lower[i]:g} <= {value[i]:g} <= {upper[i]:g} (viol {violation[i]:g})")
+            print(super().g_describe(int(i), opts or {}))
+
+    def str(self, more: bool = False) -> Any:
+        """The problem, and how its last solve ended."""
+        text = super().str(more)
         if self._options is None:
-            super().show_infeasibilities(tol, opts or {})
-            return
-        self.assert_solved()
-        print_violations(self, tol, opts or {})
+            return text
+        # What CasADi says there is of a solver of its own.
+        status = self.return_status()
+        if status != "unknown":
+            text = text.replace("solver needs updating", "solver allocated")
+        return re.sub("solver was called: .*", f"solver was called: {status}", text)
+
+    def disp(self, more: bool = False) -> None:
+        """Print :meth:`str`."""
+        print(self.str(more))

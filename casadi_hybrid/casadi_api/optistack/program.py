@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 
@@ -17,50 +17,30 @@ from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.record import IterationRecord
 
-_KINDS = ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G
 
-
-@dataclass(frozen=True)
-class Scales:
+class Scales(NamedTuple):
     """CasADi's linear scales: the solver sees (x − offset)/x_scale, g/g_scale and f/f_scale."""
 
     x: tuple[float, ...]
     offset: tuple[float, ...]
     g: tuple[float, ...]
-    f: float
+    f: tuple[float, ...]
 
     @classmethod
     def of(cls, node: Any) -> Scales:
         """Those of a baked node."""
-        x, offset, g = (
-            tuple(ca.DM(scale).nonzeros())
-            for scale in (node.x_linear_scale, node.x_linear_scale_offset, node.g_linear_scale)
-        )
-        return cls(x, offset, g, float(node.f_linear_scale))
+        of_x = node.x_linear_scale, node.x_linear_scale_offset
+        scales = *of_x, node.g_linear_scale, node.f_linear_scale
+        return cls(*(tuple(ca.DM(scale).nonzeros()) for scale in scales))
 
     @property
     def unit(self) -> bool:
         """Whether they change nothing."""
-        return not any(self.offset) and {*self.x, *self.g, self.f} <= {1.0}
-
-    def scaled(self, graph: ca.Function, x: ca.MX, p: ca.MX) -> tuple[ca.MX, ca.MX]:
-        """f and g of the scaled problem, of its own x. CasADi leaves out what changes nothing."""
-        inside = x * ca.DM(self.x) + ca.DM(self.offset)
-        f, g = graph.call([inside, p], True, False)
-        return f / self.f, g / ca.DM(self.g)
+        return not any(self.offset) and {*self.x, *self.g, *self.f} <= {1.0}
 
     def multipliers(self, lam_g: Any) -> Any:
         """Multipliers of the scaled problem. Opti scales all numbers of a start but these."""
-        return lam_g if self.unit else lam_g * ca.DM(self.g) / self.f
-
-    def start(self, x0: ca.MX, lbg: ca.MX, ubg: ca.MX, lam_g0: ca.MX) -> dict[str, ca.MX]:
-        """Arguments of the scaled problem."""
-        x0, g = (x0 - ca.DM(self.offset)) / ca.DM(self.x), ca.DM(self.g)
-        return {"x0": x0, "lbg": lbg / g, "ubg": ubg / g, "lam_g0": self.multipliers(lam_g0)}
-
-    def point(self, x: ca.MX, lam_g: ca.MX) -> tuple[ca.MX, ca.MX]:
-        """x and multipliers as the problem is written, from those of the scaled one."""
-        return x * ca.DM(self.x) + ca.DM(self.offset), lam_g / ca.DM(self.g) * self.f
+        return lam_g if self.unit else lam_g * ca.DM(self.g) / ca.DM(self.f)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,46 +61,49 @@ class Program:
     _baked: tuple[Any, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, node: Any, options: NlpOptions) -> Program:
-        """Make it of a baked ``ca.OptiAdvanced``, with every check of the problem."""
-        walked = variable_names(node), constraint_names(node)
+    def of(cls, node: Any, options: NlpOptions, known: Program | None) -> Program:
+        """Make it of a baked ``ca.OptiAdvanced``; the known one where nothing has changed.
+
+        What is made has passed every check of the problem.
+        """
+        baked, scales = (node.f, node.g, node.x, node.p, node.lam_g), Scales.of(node)
+        given = options.variable_names, options.constraint_names
+        # Opti makes new expressions where anything changes, other than numbers.
+        if known and all(map(ca.is_equal, baked, known._baked)) and scales == known.scales:
+            if options is known.options:
+                return known
+            if given == (known.options.variable_names, known.options.constraint_names):
+                return replace(known, options=options, solver=_solver(known.problem, options))
+        names = variable_names(node), constraint_names(node)
         x, p = ca.MX.sym("x", node.nx), ca.MX.sym("p", node.np)
         # Through one Function: opti.x is a vertcat of symbols of any shape.
         graph = ca.Function("opti", [node.x, node.p], [node.f, node.g])
-        scales = Scales.of(node)
-        f, g = scales.scaled(graph, x, p)
+        inside = x * ca.DM(scales.x) + ca.DM(scales.offset)  # CasADi leaves out 1 and 0
+        f, g = graph.call([inside, p], True, False)
         problem = Problem.from_nlp(
-            {"x": x, "p": p, "f": f, "g": g} if node.np else {"x": x, "f": f, "g": g},
+            {"x": x, "p": p, "f": f / ca.DM(scales.f), "g": g / ca.DM(scales.g)},
             name="opti",
-            variable_names=options.variable_names or walked[0],
-            constraint_names=options.constraint_names or walked[1],
+            variable_names=given[0] or names[0],
+            constraint_names=given[1] or names[1],
         )
-        return cls(problem, options, _solver(problem, options), scales, _parts(node))
-
-    def under(self, node: Any, options: NlpOptions) -> Program:
-        """The program of a baked node: this one where nothing has changed."""
-        # Opti makes new expressions where anything changes, other than numbers.
-        pairs = zip(self._baked, _parts(node), strict=True)
-        same = all(one.__hash__() == other.__hash__() for one, other in pairs)
-        same = same and Scales.of(node) == self.scales
-        names = ((one.variable_names, one.constraint_names) for one in (options, self.options))
-        if not same or next(names) != next(names):
-            return Program.of(node, options)
-        if options is self.options:
-            return self
-        return replace(self, options=options, solver=_solver(self.problem, options))
+        return cls(problem, options, _solver(problem, options), scales, baked)
 
     def solve(
-        self, arguments: Mapping[str, ca.DM], listener: Callable[[IterationRecord], Any] | None
+        self, node: Any, arguments: Mapping[str, ca.DM], listener: Callable[[int], Any] | None
     ) -> tuple[dict[str, ca.DM], Run]:
         """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them.
 
-        The listener is called with the record of every iteration, in place of the option
-        ``iteration_callback``.
+        The listener takes the place of the option ``iteration_callback``: it is called at every
+        iteration, when the node holds the iterate.
         """
         solver = self.solver
         if listener is not None:
-            watched = replace(self.options, iteration_callback=listener, iteration_callback_step=1)
+
+            def show(record: IterationRecord) -> None:
+                node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
+                listener(int(record.iter))
+
+            watched = replace(self.options, iteration_callback=show, iteration_callback_step=1)
             solver = _solver(self.problem, watched)
         lam_g0 = self.scales.multipliers(arguments["lam_g0"])
         found = solver(**{**arguments, "lam_g0": lam_g0})
@@ -133,47 +116,11 @@ def _solver(problem: Problem, options: NlpOptions, error_on_fail: bool = False) 
     return nlpsol("opti", "hybrid", problem, left)
 
 
-def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, Any]:
-    """One dictionary for :func:`~casadi_hybrid.nlpsol` from the two of ``opti.solver``.
-
-    In the second what is no option of this package is read as one of IPOPT, for which a script
-    was written that changes nothing but the solver's name.
-    """
-    for options in (plugin_options, solver_options):
-        if not isinstance(options, Mapping | None):
-            raise InputError(
-                f"options of opti.solver must be dictionaries, got {type(options).__name__}"
-            )
-    plugin = dict(plugin_options or {})
-    return {**plugin, "hybrid": {**plugin.get("hybrid", {}), **(solver_options or {})}}
-
-
-def shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
-    """The listener, called for each record, when the node holds the iterate."""
-
-    def show(record: IterationRecord) -> None:
-        node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
-        listener(int(record.iter))
-
-    return show
-
-
-def prepare(node: Any) -> None:
-    """Read the numbers of a solve."""
-    # CasADi would count iterations of a callback that only its own solvers have.
-    node.callback_class()
-    node.solve_prepare()
-
-
 def filled(assignments: Any) -> Any:
     """A list without the entries of empty symbols, which CasADi makes and does not take back."""
     if not isinstance(assignments, list | tuple):
         return assignments
     return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]
-
-
-def _parts(node: Any) -> tuple[Any, ...]:
-    return node.f, node.g, node.x, node.p, node.lam_g
 
 
 def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
@@ -182,19 +129,29 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     The values of the node stand for what is no input.
     """
     inputs, results, names, options = _read(arguments)
-    symbols = {kind: node.active_symvar(kind) for kind in _KINDS}
-    given = _given(node, inputs)
-    x0, p, lam_g0 = (
-        ca.MX(ca.veccat(*map(lambda s, v: given.get(s.__hash__(), v), symbols[kind], values)))
-        for kind, values in ((kind, node.active_values(kind)) for kind in _KINDS)
-    )
+    given = set()
+    for i, argument in enumerate(inputs):
+        if not isinstance(argument, ca.MX) or not argument.is_valid_input():
+            raise InputError(f"Argument {i} is not purely symbolic.")
+        for symbol in argument.primitives():
+            node.get_meta(symbol)  # raises where it is none of this Opti
+            given.add(symbol.__hash__())
+    stacked, starts = [], []
+    for kind in (ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G):
+        symbols = node.active_symvar(kind)
+        pairs = zip(symbols, node.active_values(kind), strict=True)
+        stacked.append(ca.veccat(*symbols))
+        starts.append(ca.MX(ca.veccat(*(s if s.__hash__() in given else v for s, v in pairs))))
+    x0, p, lam_g0 = starts
     bounds = ca.Function("bounds", [node.p], [node.lbg, node.ubg])
     lbg, ubg = bounds.call([p], True, False)
     # In a graph it fails as its options say.
     solver = _solver(program.problem, program.options, program.options.error_on_fail)
-    best = solver(p=p, **program.scales.start(x0, lbg, ubg, lam_g0))
-    x, lam_g = program.scales.point(best["x"], best["lam_g"])
-    stacked = [ca.veccat(*symbols[kind]) for kind in _KINDS]
+    scales = program.scales
+    unit, offset, rows = ca.DM(scales.x), ca.DM(scales.offset), ca.DM(scales.g)
+    start = {"x0": (x0 - offset) / unit, "lam_g0": scales.multipliers(lam_g0)}
+    best = solver(p=p, lbg=lbg / rows, ubg=ubg / rows, **start)
+    x, lam_g = best["x"] * unit + offset, best["lam_g"] / rows * ca.DM(scales.f)
     helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
     values = helper.call([x, p, lam_g])
     return ca.Function(name, inputs, values, *names, options)
@@ -205,27 +162,15 @@ def _read(arguments: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], di
     rest = list(arguments)
     options = dict(rest.pop()) if len(rest) > 2 and isinstance(rest[-1], Mapping) else {}
     if len(rest) == 3 and isinstance(rest[0], Mapping):
-        parts, name_in, name_out = rest
-        for label in (*name_in, *name_out):
+        parts, *names = rest
+        for label in (*names[0], *names[1]):
             if label not in parts:
                 raise InputError(f"to_function has no expression for the name {label!r}")
-        inputs, results = ([parts[k] for k in labels] for labels in (name_in, name_out))
-        return inputs, results, [list(name_in), list(name_out)], options
+        rest = [*([parts[label] for label in labels] for labels in names), *names]
     if len(rest) not in (2, 4):
         raise InputError(
             "to_function takes a name, inputs, results and the names of both, or a name, a "
             "dictionary and the names of inputs and results; options may follow"
         )
-    return list(rest[0]), list(rest[1]), [list(names) for names in rest[2:]], options
-
-
-def _given(node: Any, inputs: Sequence[Any]) -> dict[int, Any]:
-    """The symbols of the inputs, by what they stand for."""
-    given = {}
-    for i, argument in enumerate(inputs):
-        if not isinstance(argument, ca.MX) or not argument.is_valid_input():
-            raise InputError(f"Argument {i} is not purely symbolic.")
-        for symbol in argument.primitives():
-            node.get_meta(symbol)  # raises where it is none of this Opti
-            given[symbol.__hash__()] = symbol
-    return given
+    inputs, results, *names = map(list, rest)
+    return inputs, results, names, options

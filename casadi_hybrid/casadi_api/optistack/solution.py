@@ -14,8 +14,6 @@ from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.result.result import Result
 
-Text = str  # OptiSol has a method of that name
-
 
 class OptiSolveError(SolveError):
     """The solve of an Opti problem did not succeed.
@@ -25,7 +23,7 @@ class OptiSolveError(SolveError):
         result: that of the solution.
     """
 
-    def __init__(self, message: Text, solution: OptiSolution) -> None:
+    def __init__(self, message: str, solution: OptiSolution) -> None:
         self.solution = solution
         super().__init__(message, solution.result)
 
@@ -49,12 +47,12 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return self._run.result
 
     @property
-    def variable_names(self) -> tuple[Text, ...]:
+    def variable_names(self) -> tuple[str, ...]:
         """One per entry of ``opti.x``: symbol, entry and source line."""
         return self.result.variable_names
 
     @property
-    def constraint_names(self) -> tuple[Text, ...]:
+    def constraint_names(self) -> tuple[str, ...]:
         """One per entry of ``opti.g``, with the source line of ``subject_to``."""
         return self.result.constraint_names
 
@@ -107,47 +105,47 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
                 "very expression that was given to subject_to()"
             ) from None
 
-    def describe_constraint(self, i: int) -> Text:
+    def describe_constraint(self, i: int) -> str:
         """Say where entry i of ``opti.g`` comes from: shape, file, line and source text."""
-        return Text(self._copy.debug.g_describe(i))
+        return str(self._copy.g_describe(i))
 
-    def describe_variable(self, i: int) -> Text:
+    def describe_variable(self, i: int) -> str:
         """Say where entry i of ``opti.x`` comes from: name, shape, file, line and source text."""
-        return Text(self._copy.debug.x_describe(i))
+        return str(self._copy.x_describe(i))
 
-    def explain(self) -> Text:
+    def explain(self) -> str:
         """Say in sentences how the solve ended; constraints are named by their source lines."""
         said = self.result.explain()
         if not self._copy._program.scales.unit:
             said += "\nLinear scales are set: these are numbers of the scaled problem."
         return said
 
-    def report(self, path: Text | PathLike[Text]) -> Path:
+    def report(self, path: str | PathLike[str]) -> Path:
         """Write one HTML page of the solve; see :meth:`casadi_hybrid.Result.report`."""
         from casadi_hybrid.result.report.page import write_page  # noqa: PLC0415 - only for this
 
         return write_page(self.result, self.explain, path)
 
-    def stats(self) -> dict[Text, Any]:
+    def stats(self) -> dict[str, Any]:
         """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
         return self._run.stats
 
-    def type_name(self) -> Text:
+    def type_name(self) -> str:
         """CasADi's name of the class."""
         return "OptiSol"
-
-    def str(self, more: bool = False) -> Text:
-        """The problem and how its solve ended."""
-        return Text(self._copy.str(more))
-
-    def disp(self, more: bool = False) -> None:
-        """Print :meth:`str`."""
-        print(self.str(more))
 
     def __deepcopy__(self, _memo: Any = None) -> OptiSolution:
         return self  # nothing of it changes
 
     __copy__ = __deepcopy__
+
+    def str(self, more: bool = False) -> Any:
+        """The problem and how its solve ended."""
+        return self._copy.str(more)
+
+    def disp(self, more: bool = False) -> None:
+        """Print :meth:`str`."""
+        print(self.str(more))
 
 
 def _valued(assignments: list[ca.MX]) -> list[ca.MX]:

@@ -10,7 +10,6 @@ its place, CasADi cannot read it. :func:`runner_of` needs neither: it finds the 
 from __future__ import annotations
 
 import base64
-import binascii
 import ctypes as ct
 import hashlib
 import pickle
@@ -36,6 +35,7 @@ _BEGIN, _END = b"casadi-hybrid-solver:", b";"
 _Pointers = ct.POINTER(ct.c_void_p)
 _Configure = ct.CFUNCTYPE(ct.c_int, ct.c_char_p, ct.POINTER(ct.c_longlong))
 _Evaluate = ct.CFUNCTYPE(ct.c_int, _Pointers, _Pointers)
+_WRONG = "text must be what NlpSolver.serialize returned"
 # A Function that was read may be in any graph, and nobody says when the last one has gone.
 _KEPT: dict[tuple[float, ...], Runner] = {}
 
@@ -64,13 +64,14 @@ def function_of(runner: Runner) -> ca.Function:
     return make_function(runner.name, runner.problem, lambda given: inner.call([*given, key]))
 
 
-def runner_of(text: str) -> Runner | None:
-    """The solver in what CasADi wrote, None in other text. It is a pickle: take texts you trust."""
+def runner_of(text: str) -> Runner:
+    """The solver in what CasADi wrote; other text is refused. A pickle: take texts you trust."""
     # CasADi writes two letters a byte, the lower half first.
     begin, end = ("".join(chr(97 + c % 16) + chr(97 + c // 16) for c in w) for w in (_BEGIN, _END))
-    found = re.search(f"{begin}(?:[a-p]{{2}})*?{end}", text)
+    pattern = f"{begin}(?:[a-p]{{2}})*?{end}"
+    found = re.search(pattern, text) if isinstance(text, str) else None
     if found is None:
-        return None
+        raise InputError(_WRONG)
     halves = np.frombuffer(found[0].encode(), np.uint8).reshape(-1, 2) - 97
     return _unpacked((halves[:, 0] + 16 * halves[:, 1]).tobytes())
 
@@ -82,13 +83,13 @@ def attach(address: int) -> None:
     hooks.configure = _CONFIGURE  # the last, since it says that both are there
 
 
-def _unpacked(word: bytes) -> Runner | None:
+def _unpacked(word: bytes) -> Runner:
     try:
-        packed = base64.b64decode(word[len(_BEGIN) : -len(_END)], validate=True)
-        found = pickle.loads(zlib.decompress(packed))
-    except (binascii.Error, zlib.error, pickle.UnpicklingError, EOFError):
-        return None
-    return found if isinstance(found, Runner) else None
+        pickled = zlib.decompress(base64.b64decode(word[len(_BEGIN) : -len(_END)], validate=True))
+    except (ValueError, zlib.error):
+        raise InputError(_WRONG) from None
+    runner: Runner = pickle.loads(pickled)
+    return runner
 
 
 def _key(word: bytes) -> tuple[float, ...]:
@@ -100,12 +101,9 @@ def _key(word: bytes) -> tuple[float, ...]:
 def _configure(word: bytes, shapes: Any) -> int:
     """Read a solver; its shapes as CasADi writes those of full columns."""
     try:
-        runner = _KEPT.get(_key(word)) or _unpacked(word)
+        _KEPT[_key(word)] = runner = _KEPT.get(_key(word)) or _unpacked(word)
     except Exception as error:  # noqa: BLE001 - C cannot pass it on
         return _say(f"a stored solver cannot be read: {type(error).__name__}: {error}")
-    if runner is None:
-        return _say("a stored solver cannot be read: it is no text of NlpSolver.serialize")
-    _KEPT[_key(word)] = runner
     rows_in, rows_out = columns_of(runner.problem)
     for i, rows in enumerate((*rows_in, 2, *rows_out)):
         shapes[3 * i], shapes[3 * i + 1], shapes[3 * i + 2] = rows, 1, 1
