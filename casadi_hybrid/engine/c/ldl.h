@@ -14,12 +14,12 @@
    only read after it was made; they can as well be written out as constant tables.
 
    Pivots, 1x1 and 2x2, are chosen among the candidates of a front, and are tested against the whole
-   column. What fails there is delayed: it becomes a candidate of the parent, as far as that has
-   places to spare, whose number is fixed in the analysis, so that all memory is known beforehand.
-   Where none is left the pivot is taken nevertheless and counted as doubtful. So that both are rare
-   `group` brings a row of A into one front with a variable that it can be solved for. Sums are
-   added in one order, whatever the width of a processor's vectors: with -ffp-contract=off the
-   result has the same bits on all of them. */
+   column. What fails there is delayed: it becomes a candidate of the parent, as long as the factor
+   has doubles to spare, whose number is fixed in the analysis, so that all memory is known
+   beforehand. Where too few are left the pivot is taken nevertheless and counted as doubtful. So
+   that both are rare `group` brings a row of A into one front with a variable that it can be solved
+   for. Sums are added in one order, whatever the width of a processor's vectors: with
+   -ffp-contract=off the result has the same bits on all of them. */
 #ifndef HYBRID_LDL_H
 #define HYBRID_LDL_H
 
@@ -34,16 +34,16 @@ typedef struct hybrid_ldl {
     int size;    /* rows of K */
     int entries; /* entries of its lower triangle */
     int fronts;  /* children come before their parents */
-    int deepest; /* largest height of a front */
+    int deepest; /* largest height of a front, at most */
     int stack;   /* doubles for the blocks that wait for their parent */
     int factor;  /* doubles for the factor, at most */
+    int spare;   /* of them those for rows that are delayed */
     int pivots;  /* integers for the order of the pivots */
     int room;    /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
     const int *starts;    /* [size + 1] the pattern as it was given */
     const int *rows;      /* [entries] */
     const int *position;  /* [size] of a row of K */
     const int *first;     /* [fronts + 1] position of a front's first row */
-    const int *places;    /* [fronts + 1] sum of the candidates that fronts before have room for */
     const int *below;     /* [fronts + 1] where in rest and local a front's rows begin */
     const int *rest;      /* [below[fronts]] positions of the rows below, rising */
     const int *local;     /* [below[fronts]] where they are among the parent's rows, its own and
@@ -89,8 +89,8 @@ int hybrid_ldl_analysis(int size, int entries);
 
 /* First step of the analysis: the fronts. group[i] says when row i is eliminated: 0 first; rows
    with one number are eliminated in one front; every number from 0 to the largest occurs.
-   Every front has places for `spare` delayed rows, as far as its descendants have so many. Returns
-   the integers that the tables need, or -1 where the factor needs more than an int can count. */
+   Delayed rows may lengthen the factor, and the highest front, by `spare` per cent. Returns the
+   integers that the tables need, or -1 where the factor needs more than an int can count. */
 int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
                     int *work);
 
