@@ -21,8 +21,8 @@ from casadi_hybrid.basics.sparse import Layout
 from casadi_hybrid.engine.header import C
 
 Integers = NDArray[np.int32]
-SPARE = 100
-"""Per cent by which delayed rows may lengthen the factor for chosen pivots."""
+SPARE = 8
+"""Places for delayed rows in a front."""
 
 PRODUCTS = 4_000_000
 """The most of an elimination in a fixed order: each has a place in its tables."""

@@ -65,7 +65,7 @@ static void number(hybrid_graph *p) {
     *p->fronts = fronts;
 }
 
-int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
+int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int places,
                     int *work) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     double factor = size, stack = 0, rest = 0;
@@ -75,10 +75,9 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
     for (int k = 0; k < *p.groups; k++)
         if (p.head[k] == k) {
             rest += p.under[k];
-            factor += p.columns[k] * (p.columns[k] + p.under[k] + 8.0);
+            factor += 2 * (p.columns[k] + places) * (p.columns[k] + places + p.under[k] + 8.0);
             stack += p.under[k] * (p.under[k] + 3.0);
         }
-    factor *= 1 + spare / 100.0;
     rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 6.0 * *p.fronts + 4;
     return factor + stack + rest > 0.9 * INT_MAX ? -1 : (int)rest;
 }
@@ -179,23 +178,28 @@ static int pile(int f, int top, const tables *t, hybrid_ldl *made) {
     return from + length;
 }
 
-/* Adds what delayed rows may need: `spare` per cent, but no more than if all rows were delayed. */
-static void lengthen(int spare, const hybrid_graph *p, const tables *t, hybrid_ldl *made) {
-    const int higher = HYBRID_LDL_FOUR((int)(made->deepest * (spare / 100.0)));
-    const double most = (made->factor - made->size) * (spare / 100.0);
+/* Adds what delayed rows may need: so many places in every front, or twice the factor and the
+   highest front where that is more, but nothing that no row can need. */
+static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_ldl *made) {
+    const int higher = places > made->deepest ? places : made->deepest;
     int *delayed = p->where;
-    double needed = 0;
+    double few = 0, all = 0, most = made->factor;
     for (int f = 0; f < made->fronts; f++) delayed[f] = 0;
-    for (int f = 0; f < made->fronts; f++) {
+    for (int f = 0; f < made->fronts && places; f++) {
         const int own = t->first[f + 1] - t->first[f], up = t->parent[f];
         const int below = HYBRID_LDL_FOUR(t->below[f + 1] - t->below[f]);
-        const int all = own + (delayed[f] < higher ? delayed[f] : higher);
-        const int height = HYBRID_LDL_FOUR(all) + below;
-        if (height > made->deepest) made->deepest = height;
-        needed += (double)all * (height + 2) - own * (HYBRID_LDL_FOUR(own) + below + 2.0);
+        const int some = own + (delayed[f] < places ? delayed[f] : places);
+        const int many = own + (delayed[f] < higher ? delayed[f] : higher);
+        const double plain = own * (HYBRID_LDL_FOUR(own) + below + 2.0);
+        few += some * (HYBRID_LDL_FOUR(some) + below + 2.0) - plain;
+        all += many * (HYBRID_LDL_FOUR(many) + below + 2.0) - plain;
+        if (HYBRID_LDL_FOUR(many) + below > made->deepest)
+            made->deepest = HYBRID_LDL_FOUR(many) + below;
         if (up >= 0) delayed[up] += delayed[f] + own;
     }
-    made->spare = (int)(needed < most ? needed : most);
+    if (most > all) most = all;
+    made->places = places;
+    made->spare = (int)(few > most ? few : most);
     made->factor += made->spare;
     made->pivots = 4 * made->fronts + made->size + made->spare / 6; /* six doubles a row at least */
 }
@@ -222,7 +226,7 @@ static tables share(int size, int entries, int fronts, int below, int *into) {
     return t;
 }
 
-int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int spare,
+int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int places,
                        int *work, int *into, hybrid_ldl *made) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     const int fronts = *p.fronts;
@@ -253,7 +257,7 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
         locate(f, &p, &t);
         top = pile(f, top, &t, made);
     }
-    lengthen(spare, &p, &t, made);
+    lengthen(places, &p, &t, made);
     made->room = roomy(made);
     return made->room < 0 ? -1 : 0;
 }

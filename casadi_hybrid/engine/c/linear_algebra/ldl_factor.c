@@ -125,15 +125,19 @@ static double growth(const hybrid_ldl *s, int k, int delayed, const int *pivots)
     return length(s, up, had + delayed) - length(s, up, had);
 }
 
-/* How many of the candidates of front k the parent has room for, with so many doubles to spare. */
-static int delays(const hybrid_ldl *s, int k, const int *pivots, double spare) {
+/* How many of the candidates of front k the parent has room for, with so many doubles to spare,
+   and places. */
+static void allow(const hybrid_ldl *s, int k, const int *pivots, double spare, hybrid_front *f) {
     const int up = s->parent[k];
-    int most = up < 0 ? 0 : pivots[4 * k];
-    while (most && (growth(s, k, most, pivots) > spare ||
-                    HYBRID_LDL_FOUR(pivots[4 * up] + most) +
-                            HYBRID_LDL_FOUR(s->below[up + 1] - s->below[up]) > s->deepest))
-        most--;
-    return most;
+    f->most = f->delays = 0;
+    if (up < 0) return;
+    f->most = f->candidates;
+    while (f->most && (growth(s, k, f->most, pivots) > spare ||
+                       HYBRID_LDL_FOUR(pivots[4 * up] + f->most) +
+                               HYBRID_LDL_FOUR(s->below[up + 1] - s->below[up]) > s->deepest))
+        f->most--;
+    f->delays = s->places - pivots[4 * up] + s->first[up + 1] - s->first[up];
+    if (f->delays > f->most) f->delays = f->most;
 }
 
 /* Where a front is in the caller's memory, after those before it; its block goes on top of the
@@ -171,7 +175,7 @@ void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor
         hybrid_front f;
         head[2] = end, head[3] = order;
         f = lay(s, k, factor, stack, pivots, most + s->size);
-        f.delays = delays(s, k, pivots, spare);
+        allow(s, k, pivots, spare, &f);
         end += f.candidates * (f.height + 2), order += f.candidates;
         assemble(s, k, scaled, factor, stack, pivots, &f);
         head[1] = hybrid_ldl_eliminate(&f, found);
