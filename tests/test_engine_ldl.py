@@ -131,7 +131,7 @@ def test_fronts_of_a_horizon_are_no_larger_than_its_stages(library, states, inpu
         assert kernel.tables is not None
         sizes.append((kernel.tables.deepest, kernel.tables.factor / stages))
     deepest, entries = zip(*sizes, strict=True)
-    assert max(deepest) <= (1 + ldl.SPARE / 100) * (4 * (2 * states + inputs) + 8)
+    assert max(deepest) <= 2 * (4 * (2 * states + inputs) + 8)
     assert entries[2] <= 1.2 * entries[1]
 
 
@@ -151,7 +151,7 @@ def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(
     layout = Layout(pattern_of(W), pattern_of(A))
     group = np.concatenate(([0, 0], np.arange(1, n - 1), [0, 0])).astype(np.int32)
     found = []
-    for spare in (0, 100):
+    for spare in (0, 4):
         monkeypatch.setattr(ldl, "SPARE", spare)
         tables, _arrays = ldl.tables_of(library, layout, group)
         kernel = LdlKernel(layout, library, tables)
@@ -178,7 +178,7 @@ def test_many_rows_may_be_delayed_within_the_memory_that_was_told(library, monke
     group, _ = ldl.eliminations(layout, ldl.partners(library, layout, values), np.ones(n, bool))
     eigenvalues = np.linalg.eigvalsh(whole((W, np.zeros(n), A, 1e-9)))
     doubtful = []
-    for spare in (0, 3, 10, 30, 100):
+    for spare in (0, 1, 3, 8):
         monkeypatch.setattr(ldl, "SPARE", spare)
         tables, _arrays = ldl.tables_of(library, layout, group)
         kernel = LdlKernel(layout, library, tables)
