@@ -43,9 +43,8 @@ class LdlKernel:
             self._reserve(tables)
 
     def _reserve(self, sizes: Any) -> None:
-        self._factor = np.empty(sizes.factor)
-        self._pivots = np.empty(sizes.pivots, dtype=np.int32)
-        self._room = np.empty(sizes.room)
+        self._factor, self._room = np.full(sizes.factor + 1, 7.0), np.full(sizes.room + 1, 7.0)
+        self._pivots = np.full(sizes.pivots + 1, 7, dtype=np.int32)
         self._given = (ct.byref(sizes), address(self._values), address(self._factor))
 
     def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
@@ -62,6 +61,10 @@ class LdlKernel:
             self.tables, self._arrays = ldl.tables_of(self._library, layout, group)
             self._reserve(self.tables)
         self.refactor()
+
+    def beyond_is_untouched(self) -> bool:
+        """Whether what lies behind the memory is as it was."""
+        return all(one[-1] == 7 for one in (self._factor, self._pivots, self._room))
 
     def refactor(self) -> None:
         """Factor the values that are there."""

@@ -131,7 +131,7 @@ def test_fronts_of_a_horizon_are_no_larger_than_its_stages(library, states, inpu
         assert kernel.tables is not None
         sizes.append((kernel.tables.deepest, kernel.tables.factor / stages))
     deepest, entries = zip(*sizes, strict=True)
-    assert max(deepest) <= 4 * (2 * states + inputs) + ldl.SPARE + 8
+    assert max(deepest) <= 2 * (4 * (2 * states + inputs) + 8)
     assert entries[2] <= 1.2 * entries[1]
 
 
@@ -163,6 +163,31 @@ def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(
     assert (found[1].delayed > 0, found[1].doubtful) == (True, 0)
     eigenvalues = np.linalg.eigvalsh(whole((W, D, A, 0.0)))
     assert found[1].negative == int(np.count_nonzero(eigenvalues < 0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_rows_may_be_delayed_within_the_memory_that_was_told(library, monkeypatch, seed):
+    """Pairs that were good when the order was chosen, and are none for these values."""
+    rng, n, m = np.random.default_rng(seed), 60, 40
+    W, A = np.diag(10 ** rng.uniform(-9, -3, n)), np.zeros((m, n))
+    for i in range(m):
+        A[i, [*rng.choice(n, 3), i]] = 1.0, -1.0, 1.0, 1e-9
+    layout, own = Layout(pattern_of(W), pattern_of(A)), pattern_of(A)
+    values = np.ones(layout.rows.size)
+    values[layout.at_A[own.rows != own.cols]] = 1e-3
+    group, _ = ldl.eliminations(layout, ldl.partners(library, layout, values), np.ones(n, bool))
+    eigenvalues = np.linalg.eigvalsh(whole((W, np.zeros(n), A, 1e-9)))
+    doubtful = []
+    for spare in (0, 1, 3, 8):
+        monkeypatch.setattr(ldl, "SPARE", spare)
+        tables, _arrays = ldl.tables_of(library, layout, group)
+        kernel = LdlKernel(layout, library, tables)
+        kernel.factor(sparse(W), np.zeros(n), sparse(A), 1e-9)
+        assert kernel.beyond_is_untouched()
+        doubtful.append(kernel.found.doubtful)
+        assert doubtful[-1] or kernel.negative == np.count_nonzero(eigenvalues < 0)
+    assert doubtful[0] > 0
+    assert (doubtful[-1], kernel.found.delayed > 8) == (0, True)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1e308])

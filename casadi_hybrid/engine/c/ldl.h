@@ -4,8 +4,8 @@
    entry present and the first of its column. It is analysed once for its pattern, then factored and
    solved for many values:
 
-       integers = hybrid_ldl_plan(size, starts, rows, group, spare, work);
-       hybrid_ldl_analyse(size, starts, rows, group, spare, work, tables, &s);
+       integers = hybrid_ldl_plan(size, starts, rows, group, places, work);
+       hybrid_ldl_analyse(size, starts, rows, group, places, work, tables, &s);
        hybrid_ldl_factor(&s, values, factor, pivots, room, &found);
        hybrid_ldl_solve(&s, values, factor, pivots, b, x, room, 3, &residual);
 
@@ -15,9 +15,10 @@
 
    Pivots, 1x1 and 2x2, are chosen among the candidates of a front, and are tested against the whole
    column. What fails there is delayed: it becomes a candidate of the parent, as far as that has
-   places to spare, whose number is fixed in the analysis, so that all memory is known beforehand.
-   Where none is left the pivot is taken nevertheless and counted as doubtful. So that both are rare
-   `group` brings a row of A into one front with a variable that it can be solved for. Sums are
+   places. Where it has none, and the pivot would do harm, it is delayed as long as the factor has
+   doubles to spare, whose number is fixed in the analysis, so that all memory is known beforehand.
+   Else the pivot is taken nevertheless, and counted as doubtful where it does harm. So that this is
+   rare `group` brings a row of A into one front with a variable that it can be solved for. Sums are
    added in one order, whatever the width of a processor's vectors: with -ffp-contract=off the
    result has the same bits on all of them. */
 #ifndef HYBRID_LDL_H
@@ -34,16 +35,17 @@ typedef struct hybrid_ldl {
     int size;    /* rows of K */
     int entries; /* entries of its lower triangle */
     int fronts;  /* children come before their parents */
-    int deepest; /* largest height of a front */
+    int deepest; /* largest height of a front, at most */
     int stack;   /* doubles for the blocks that wait for their parent */
     int factor;  /* doubles for the factor, at most */
+    int spare;   /* of them those for rows that are delayed */
+    int places;  /* for rows that are delayed to a front without need */
     int pivots;  /* integers for the order of the pivots */
     int room;    /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
     const int *starts;    /* [size + 1] the pattern as it was given */
     const int *rows;      /* [entries] */
     const int *position;  /* [size] of a row of K */
     const int *first;     /* [fronts + 1] position of a front's first row */
-    const int *places;    /* [fronts + 1] sum of the candidates that fronts before have room for */
     const int *below;     /* [fronts + 1] where in rest and local a front's rows begin */
     const int *rest;      /* [below[fronts]] positions of the rows below, rising */
     const int *local;     /* [below[fronts]] where they are among the parent's rows, its own and
@@ -89,14 +91,15 @@ int hybrid_ldl_analysis(int size, int entries);
 
 /* First step of the analysis: the fronts. group[i] says when row i is eliminated: 0 first; rows
    with one number are eliminated in one front; every number from 0 to the largest occurs.
-   Every front has places for `spare` delayed rows, as far as its descendants have so many. Returns
-   the integers that the tables need, or -1 where the factor needs more than an int can count. */
-int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
+   Every front has so many places for delayed rows, and all of them at least so many doubles as the
+   factor needs without; with no places there are none. Returns the integers that the tables need,
+   or -1 where the factor needs more than an int can count. */
+int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int places,
                     int *work);
 
 /* Second step, with the work of the first one as it was left: the tables, and *made, which points
    to them and to starts and rows. Returns 0, or -1 as above. */
-int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int spare,
+int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int places,
                        int *work, int *tables, hybrid_ldl *made);
 
 /* Factors K with these values: factor[s->factor], pivots[s->pivots], room[s->room]. */

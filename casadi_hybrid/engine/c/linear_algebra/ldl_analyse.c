@@ -65,37 +65,26 @@ static void number(hybrid_graph *p) {
     *p->fronts = fronts;
 }
 
-/* How many rows a front has place for: its own, and so many of its descendants' as can be delayed.
-   Headed by k; where[] counts the places of the children that are known. */
-static int places(int k, int spare, const hybrid_graph *p) {
-    const int from = p->where[k], up = p->parent[k] < 0 ? -1 : p->head[p->parent[k]];
-    const int sum = p->columns[k] + (from < spare ? from : spare);
-    if (up >= 0) p->where[up] += sum < spare ? sum : spare;
-    return sum;
-}
-
-int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
+int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int places,
                     int *work) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     double factor = size, stack = 0, rest = 0;
     hybrid_ldl_tree(size, starts, rows, group, &p);
     merge(&p);
     number(&p);
-    for (int k = 0; k < *p.groups; k++) p.where[k] = 0;
     for (int k = 0; k < *p.groups; k++)
         if (p.head[k] == k) {
-            const int columns = places(k, spare, &p);
             rest += p.under[k];
-            factor += columns * (columns + p.under[k] + 8.0);
+            factor += 2 * (p.columns[k] + places) * (p.columns[k] + places + p.under[k] + 8.0);
             stack += p.under[k] * (p.under[k] + 3.0);
         }
-    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 7.0 * *p.fronts + 5;
+    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 6.0 * *p.fronts + 4;
     return factor + stack + rest > 0.9 * INT_MAX ? -1 : (int)rest;
 }
 
 /* The tables under the names of their places, while they are filled. */
 typedef struct tables {
-    int *position, *first, *places, *below, *rest, *local, *block, *parent, *children,
+    int *position, *first, *below, *rest, *local, *block, *parent, *children,
         *child, *assembled, *entry, *home;
 } tables;
 
@@ -117,20 +106,16 @@ static void place(int size, const int *group, const hybrid_graph *p, const table
     }
 }
 
-/* The tree of fronts from that of the first step, and the places they have. */
-static void descend(int spare, const hybrid_graph *p, const tables *t) {
+/* The tree of fronts from that of the first step. */
+static void descend(const hybrid_graph *p, const tables *t) {
     int f, fronts = *p->fronts;
     for (f = 0; f <= fronts; f++) t->children[f] = 0;
-    for (int k = 0; k < *p->groups; k++) p->where[k] = 0;
     for (int k = 0; k < *p->groups; k++)
         if (p->head[k] == k) {
             const int up = p->parent[k] < 0 ? -1 : p->front[p->parent[k]];
-            f = p->front[k];
-            t->parent[f] = up;
-            t->places[f] = places(k, spare, p);
+            t->parent[p->front[k]] = up;
             if (up >= 0) t->children[up + 1]++;
         }
-    hybrid_ldl_accumulate(t->places, fronts);
     hybrid_ldl_accumulate(t->children + 1, fronts - 1);
     for (f = 0; f < fronts; f++)
         if (t->parent[f] >= 0) t->child[t->children[t->parent[f] + 1]++] = f;
@@ -193,6 +178,32 @@ static int pile(int f, int top, const tables *t, hybrid_ldl *made) {
     return from + length;
 }
 
+/* Adds what delayed rows may need: so many places in every front, or twice the factor and the
+   highest front where that is more, but nothing that no row can need. */
+static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_ldl *made) {
+    const int higher = places > made->deepest ? places : made->deepest;
+    int *delayed = p->where;
+    double few = 0, all = 0, most = made->factor;
+    for (int f = 0; f < made->fronts; f++) delayed[f] = 0;
+    for (int f = 0; f < made->fronts && places; f++) {
+        const int own = t->first[f + 1] - t->first[f], up = t->parent[f];
+        const int below = HYBRID_LDL_FOUR(t->below[f + 1] - t->below[f]);
+        const int some = own + (delayed[f] < places ? delayed[f] : places);
+        const int many = own + (delayed[f] < higher ? delayed[f] : higher);
+        const double plain = own * (HYBRID_LDL_FOUR(own) + below + 2.0);
+        few += some * (HYBRID_LDL_FOUR(some) + below + 2.0) - plain;
+        all += many * (HYBRID_LDL_FOUR(many) + below + 2.0) - plain;
+        if (HYBRID_LDL_FOUR(many) + below > made->deepest)
+            made->deepest = HYBRID_LDL_FOUR(many) + below;
+        if (up >= 0) delayed[up] += delayed[f] + own;
+    }
+    if (most > all) most = all;
+    made->places = places;
+    made->spare = (int)(few > most ? few : most);
+    made->factor += made->spare;
+    made->pivots = 4 * made->fronts + made->size + made->spare / 6; /* six doubles a row at least */
+}
+
 /* The room that the factorization and the solution need, which share it; -1 for too much. */
 static int roomy(const hybrid_ldl *s) {
     const double factor =
@@ -206,16 +217,16 @@ static int roomy(const hybrid_ldl *s) {
 static tables share(int size, int entries, int fronts, int below, int *into) {
     tables t;
     int **const each[] = {
-        &t.position, &t.first, &t.places, &t.below, &t.block, &t.parent, &t.children,
+        &t.position, &t.first, &t.below, &t.block, &t.parent, &t.children,
         &t.child, &t.assembled, &t.entry, &t.home, &t.rest, &t.local};
     const int lengths[] = {
-        size, fronts + 1, fronts + 1, fronts + 1, fronts, fronts, fronts + 1,
+        size, fronts + 1, fronts + 1, fronts, fronts, fronts + 1,
         fronts, size + 1, entries, entries, below, below};
     for (int k = 0; k < (int)(sizeof each / sizeof *each); into += lengths[k++]) *each[k] = into;
     return t;
 }
 
-int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int spare,
+int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int places,
                        int *work, int *into, hybrid_ldl *made) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     const int fronts = *p.fronts;
@@ -226,19 +237,18 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
     t = share(size, starts[size], fronts, below, into);
     made->size = size, made->entries = starts[size], made->fronts = fronts;
     made->starts = starts, made->rows = rows, made->position = t.position, made->first = t.first;
-    made->places = t.places, made->below = t.below, made->rest = t.rest, made->local = t.local;
+    made->below = t.below, made->rest = t.rest, made->local = t.local;
     made->block = t.block, made->parent = t.parent;
     made->children = t.children, made->child = t.child, made->assembled = t.assembled;
     made->entry = t.entry, made->home = t.home;
-    descend(spare, &p, &t);
+    descend(&p, &t);
     place(size, group, &p, &t);
     gather(size, starts, rows, &t);
     made->deepest = made->stack = 0, made->factor = size;
-    made->pivots = 3 * fronts + t.places[fronts];
     for (int f = 0; f < size; f++) p.visited[f] = -1;
     t.below[0] = 0;
     for (int f = 0; f < fronts; f++) {
-        const int columns = t.places[f + 1] - t.places[f];
+        const int columns = t.first[f + 1] - t.first[f];
         int height;
         list(f, &p, &t);
         height = HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(t.below[f + 1] - t.below[f]);
@@ -247,6 +257,7 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
         locate(f, &p, &t);
         top = pile(f, top, &t, made);
     }
+    lengthen(places, &p, &t, made);
     made->room = roomy(made);
     return made->room < 0 ? -1 : 0;
 }

@@ -68,7 +68,7 @@ static void extend(const int *restrict local, int below, const double *restrict 
 /* Adds the columns that a child delayed: candidates of the parent from `at` on. */
 static void receive(const hybrid_ldl *s, int child, const double *factor, const int *pivots,
                     int own, int at, const hybrid_front *f) {
-    const int *head = pivots + 3 * child, *order = pivots + 3 * s->fronts + s->places[child];
+    const int *head = pivots + 4 * child, *order = pivots + head[3];
     const int *local = s->local + s->below[child], below = s->below[child + 1] - s->below[child];
     const int all = head[0], taken = head[1], inner = HYBRID_LDL_FOUR(all);
     const int height = inner + HYBRID_LDL_FOUR(below);
@@ -105,27 +105,54 @@ static void assemble(const hybrid_ldl *s, int number, const double *scaled, cons
     for (int k = s->children[number]; k < s->children[number + 1]; k++) {
         const int child = s->child[k], begin = s->below[child];
         extend(s->local + begin, s->below[child + 1] - begin, stack + s->block[child], own, f);
-        if (pivots[3 * child + 1] < pivots[3 * child]) {
+        if (pivots[4 * child + 1] < pivots[4 * child]) {
             receive(s, child, factor, pivots, own, at, f);
-            at += pivots[3 * child] - pivots[3 * child + 1];
+            at += pivots[4 * child] - pivots[4 * child + 1];
         }
     }
 }
 
-/* Where a front is in the caller's memory, after those before it, and how much room it has; its
-   block goes on top of the stack. */
+/* The doubles that a front needs in the factor, with so many delayed rows of its children's. */
+static double length(const hybrid_ldl *s, int k, int delayed) {
+    const int columns = s->first[k + 1] - s->first[k] + delayed;
+    const int below = s->below[k + 1] - s->below[k];
+    return (double)columns * (HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(below) + 2);
+}
+
+/* By how much the factor grows where front k has so many rows delayed to its parent. */
+static double growth(const hybrid_ldl *s, int k, int delayed, const int *pivots) {
+    const int up = s->parent[k], had = pivots[4 * up] - (s->first[up + 1] - s->first[up]);
+    return length(s, up, had + delayed) - length(s, up, had);
+}
+
+/* How many of the candidates of front k the parent has room for, with so many doubles to spare,
+   and places. */
+static void allow(const hybrid_ldl *s, int k, const int *pivots, double spare, hybrid_front *f) {
+    const int up = s->parent[k];
+    f->most = f->delays = 0;
+    if (up < 0) return;
+    f->most = f->candidates;
+    while (f->most && (growth(s, k, f->most, pivots) > spare ||
+                       HYBRID_LDL_FOUR(pivots[4 * up] + f->most) +
+                               HYBRID_LDL_FOUR(s->below[up + 1] - s->below[up]) > s->deepest))
+        f->most--;
+    f->delays = s->places - pivots[4 * up] + s->first[up + 1] - s->first[up];
+    if (f->delays > f->most) f->delays = f->most;
+}
+
+/* Where a front is in the caller's memory, after those before it; its block goes on top of the
+   stack. */
 static hybrid_front lay(const hybrid_ldl *s, int k, double *factor, double *stack, int *pivots,
                         double *scaled) {
-    const int last = s->children[k + 1] - 1, parent = s->parent[k];
+    const int last = s->children[k + 1] - 1, *head = pivots + 4 * k;
     hybrid_front f;
-    f.candidates = pivots[3 * k];
+    f.candidates = head[0];
     f.below = s->below[k + 1] - s->below[k];
     f.height = HYBRID_LDL_FOUR(f.candidates) + HYBRID_LDL_FOUR(f.below);
-    f.delays = parent < 0 ? 0 : s->places[parent + 1] - s->places[parent] - pivots[3 * parent];
-    f.diagonal = factor + pivots[3 * k + 2];
+    f.diagonal = factor + head[2];
     f.off_diagonal = f.diagonal + f.candidates;
     f.panel = f.off_diagonal + f.candidates;
-    f.order = pivots + 3 * s->fronts + s->places[k];
+    f.order = pivots + head[3];
     f.block = stack + s->block[k];
     f.scaled = scaled;
     if (last >= s->children[k]) {
@@ -138,20 +165,24 @@ static hybrid_front lay(const hybrid_ldl *s, int k, double *factor, double *stac
 void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor, int *pivots,
                        double *room, hybrid_inertia *found) {
     double *scaled = room, *stack = scaled + s->entries, *most = stack + s->stack;
-    int end = s->size;
+    double spare = s->spare;
+    int end = s->size, order = 4 * s->fronts;
     *found = (hybrid_inertia){.smallest = HUGE_VAL};
     found->singular = !equilibrate(s, values, factor, scaled, most);
-    for (int k = 0; k < s->fronts; k++) pivots[3 * k] = s->first[k + 1] - s->first[k];
+    for (int k = 0; k < s->fronts; k++) pivots[4 * k] = s->first[k + 1] - s->first[k];
     for (int k = 0; k < s->fronts && !found->singular; k++) {
+        int *head = pivots + 4 * k, delayed;
         hybrid_front f;
-        pivots[3 * k + 2] = end;
+        head[2] = end, head[3] = order;
         f = lay(s, k, factor, stack, pivots, most + s->size);
-        end += f.candidates * (f.height + 2);
+        allow(s, k, pivots, spare, &f);
+        end += f.candidates * (f.height + 2), order += f.candidates;
         assemble(s, k, scaled, factor, stack, pivots, &f);
-        pivots[3 * k + 1] = hybrid_ldl_eliminate(&f, found);
-        if (pivots[3 * k + 1] < f.candidates) {
-            const int delayed = f.candidates - pivots[3 * k + 1];
-            pivots[3 * s->parent[k]] += delayed;
+        head[1] = hybrid_ldl_eliminate(&f, found);
+        delayed = f.candidates - head[1];
+        if (delayed) {
+            spare -= growth(s, k, delayed, pivots);
+            pivots[4 * s->parent[k]] += delayed;
             found->delayed += delayed;
         }
         if (f.block != stack + s->block[k])

@@ -209,7 +209,7 @@ static int take(const hybrid_front *f, int k, int batch, hybrid_inertia *found) 
     double *one = f->scaled + (long long)HYBRID_LDL_BATCH * f->height, *two = one + f->height;
     choice made = choose(f, k, batch, one, two, &found->growth);
     int doubtful = made.growth > FAIR && !(made.change <= DOUBT);
-    if (made.growth > FAIR && f->candidates - k <= f->delays) return 0;
+    if (made.growth > FAIR && f->candidates - k <= (doubtful ? f->most : f->delays)) return 0;
     if (made.b >= 0) {
         swap(f, k, made.a, batch, one, two);
         if (made.b == k) made.b = made.a;

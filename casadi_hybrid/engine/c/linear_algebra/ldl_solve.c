@@ -37,13 +37,13 @@ typedef struct factored {
 } factored;
 
 static factored look(const hybrid_ldl *s, int k, const double *factor, const int *pivots) {
-    const int *front = pivots + 3 * k;
+    const int *front = pivots + 4 * k;
     factored f;
     f.candidates = front[0], f.taken = front[1];
     f.inner = HYBRID_LDL_FOUR(f.candidates);
     f.below = s->below[k + 1] - s->below[k];
     f.height = f.inner + HYBRID_LDL_FOUR(f.below);
-    f.order = pivots + 3 * s->fronts + s->places[k];
+    f.order = pivots + front[3];
     f.rest = s->rest + s->below[k];
     f.diagonal = factor + front[2], f.off_diagonal = f.diagonal + f.candidates;
     f.panel = f.off_diagonal + f.candidates;
