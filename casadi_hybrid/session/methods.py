@@ -99,7 +99,7 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
                 "object that carries its own"
             )
         has_method(method, "method", "step")
-        return OnEquations(method)
+        return OnEquations(method, method.label)
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
     known, make = METHODS[method]
