@@ -32,6 +32,7 @@ class Headers:
 
     def __init__(self, *texts: str) -> None:
         text = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
+        text = re.sub(r"\(\*(\w+)\)\([^()]*\)", r"*\1", text)  # a function's address
         self.__dict__.update((name, int(value)) for name, value in _CONSTANT.findall(text))
         self._structures = {name: body for body, name in _STRUCTURE.findall(text)}
         self._functions = _FUNCTION.findall(text)
@@ -60,9 +61,6 @@ class Headers:
 
     def _fields(self, declarations: list[str]) -> Iterator[tuple[str, Any]]:
         for declaration in filter(None, map(str.strip, declarations)):
-            if function := re.search(r"\(\*(\w+)\)", declaration):
-                yield function[1], ct.c_void_p
-                continue
             found = _FIELD.fullmatch(declaration)
             assert found is not None, declaration
             for one in found[2].split(","):
