@@ -116,7 +116,5 @@ class NlpOptions:
         given = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
         # IPOPT's own are loose by default, and one as loose says nothing here.
         tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
-        settings = self.mu_init, self.bound_push, self.constr_mult_init_max, self.max_soc
-        return Limits(
-            tolerances, self.tol, self.max_iter, self.max_time, self.divergence, *settings
-        )
+        same = {entry.name for entry in fields(Limits)} & vars(self).keys()
+        return Limits(tolerances, self.tol, **{name: getattr(self, name) for name in same})

@@ -30,18 +30,12 @@ def adapter() -> ct.CDLL:
     return C.declare(load("hybrid_adapter"))
 
 
-@cache
-def _for_casadi() -> ca.Importer:
-    """The same for CasADi."""
-    return ca.Importer(adapter()._name, "dll")
-
-
 def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:
     """A function of the adapter as a ``ca.Function`` of these shapes."""
-    library, importer = adapter(), _for_casadi()
+    library = adapter()
     with _describing.held:
         library.hybrid_describe(ct.byref(shapes))
-        made = ca.external(name, importer, options or {})
+        made = ca.external(name, library._name, options or {})
         library.hybrid_describe(None)
     return made
 

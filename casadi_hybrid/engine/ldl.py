@@ -40,14 +40,23 @@ def partners(library: ct.CDLL, K: Layout, values: Vector) -> Integers:
     return partner
 
 
-def eliminations(K: Layout, partner: Integers, curved: NDArray[np.bool_]) -> tuple[Vector, Vector]:
+def eliminations(
+    K: Layout, partner: Integers, curved: NDArray[np.bool_]
+) -> tuple[Vector, NDArray[np.intp]]:
     """When each row of K is eliminated, rows of one number together, and that for a fixed order.
 
     An approximate minimum degree order of the graph whose vertices are the pairs. ``curved`` says
     of each variable whether K has a number of its own on its diagonal: in a fixed order one without
     is no pivot before a row of its own is eliminated.
     """
-    when, group = _order(K, partner)
+    of_row = partner >= 0
+    of_row[: K.n] = False
+    count = K.size - int(of_row.sum())
+    group = np.cumsum(~of_row) - 1  # the vertex of each row
+    group[of_row] = group[partner[of_row]]
+    pattern = ca.Sparsity.triplet(count, count, group[K.rows].tolist(), group[K.cols].tolist())
+    # CasADi's function writes beyond its memory where the diagonal is not full; that of K is.
+    when = np.argsort((pattern + pattern.T).amd()).astype(float)
     turn = when[group]
     # A variable without curvature comes after what lends it some: a row with a curved partner.
     for j in np.flatnonzero(~curved & (partner[: K.n] < 0)):
@@ -57,28 +66,11 @@ def eliminations(K: Layout, partner: Integers, curved: NDArray[np.bool_]) -> tup
             lent = rows[(partner[rows] >= 0) & curved[partner[rows]]]
             after = turn[lent].min() if lent.size else turn[rows].max()
             when[group[j]] = max(turn[j], after + 0.5)
-    place = np.empty(when.size)
-    place[np.argsort(when, kind="stable")] = np.arange(when.size)
-    return turn, place[group]
-
-
-def _order(K: Layout, partner: Integers) -> tuple[Vector, NDArray[np.intp]]:
-    """When the vertices are eliminated, and which of them each row of K belongs to."""
-    of_row = partner >= 0
-    of_row[: K.n] = False
-    count = K.size - int(of_row.sum())
-    group = np.cumsum(~of_row) - 1
-    group[of_row] = group[partner[of_row]]
-    pattern = ca.Sparsity.triplet(count, count, group[K.rows].tolist(), group[K.cols].tolist())
-    # CasADi's function writes beyond its memory where the diagonal is not full; that of K is.
-    order = (pattern + pattern.T).amd()
-    when = np.empty(count)
-    when[np.array(order, dtype=np.intp)] = np.arange(count)
-    return when, group
+    return turn, np.argsort(np.argsort(when, kind="stable"))[group]
 
 
 def tables_of(
-    library: ct.CDLL, K: Layout, group: Vector, fixed: bool = False
+    library: ct.CDLL, K: Layout, group: NDArray[Any], fixed: bool = False
 ) -> tuple[Any, tuple[Integers, ...]]:
     """The analysis for chosen pivots, fronts being eliminated in this order, or for this order.
 

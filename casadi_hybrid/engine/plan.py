@@ -50,20 +50,21 @@ class Plan:
     Args:
         library: the engine.
         problem: with or without second derivatives.
-        bounds: which variables are fixed, and which rows are equations, is read from them.
+        kinds: of the bounds, as of :func:`kinds_of`.
 
     Attributes:
         data: the ``hybrid_plan`` that C reads.
+        arrays: all that ``data`` points to or into.
     """
 
-    def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
-        self._kept: list[Any] = []
+    def __init__(self, library: Any, problem: Problem, kinds: bytes) -> None:
+        self.arrays: list[NDArray[Any]] = []
         ints, functions, first = self._ints, problem.functions, problem.functions.first
         J, H = functions.entries
-        kinds = np.frombuffer(kinds_of(bounds), np.int8)
-        free = np.flatnonzero((bounds.lbx < bounds.ubx) & functions.used)
-        rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
-        slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
+        of_x, of_g = np.split(np.frombuffer(kinds, np.int8), [problem.n])
+        free = np.flatnonzero((of_x == OPEN) & functions.used)
+        rows = np.flatnonzero(of_g != ABSENT)
+        slack_rows = np.flatnonzero(of_g[rows] == OPEN)
         n, m = free.size + slack_rows.size, rows.size
         # A = ∇c = [J −S]: entries of J, then one a slack. W is the Hessian of the Lagrangian.
         inner, J_kept = J.block(rows, free)
@@ -83,8 +84,7 @@ class Plan:
             nnz_H=H.rows.size,
             gradient_at=ints(first.sparsity_out(1).row()), g_at=ints(first.sparsity_out(2).row()),
             J_rows=ints(J.rows), J_cols=ints(J.cols),
-            kind_x=self._array(kinds[: problem.n].copy()),
-            kind_g=self._array(kinds[problem.n :].copy()),  # found by its address
+            kind_x=ints(of_x, np.int8), kind_g=ints(of_g, np.int8),
             n_free=free.size, n=n, m=m, n_slack=slack_rows.size,
             free_at=ints(free), row_at=ints(rows), slack_row=ints(slack_rows),
             kept_A=J_kept.size, nnz_A=A.rows.size, A_of_J=ints(J_kept),
@@ -109,15 +109,12 @@ class Plan:
         chosen, fixed_order = eliminations(K, partner, curved)
         self.data.ldl, of_ldl = tables_of(library, K, chosen)
         self.data.fixed, of_fixed = tables_of(library, K, fixed_order, fixed=True)
-        self.arrays = (*self._kept, *of_ldl, *of_fixed)
-        """All arrays that ``data`` points to or into."""
+        self.arrays += *of_ldl, *of_fixed
 
-    def _ints(self, values: Any) -> int:
-        return self._array(np.array(values, dtype=np.int32))
-
-    def _array(self, array: NDArray[Any]) -> int:
-        self._kept.append(array)
-        return address(array)
+    def _ints(self, values: Any, kind: type[np.integer[Any]] = np.int32) -> int:
+        """The address of a copy of these, which is kept."""
+        self.arrays.append(np.array(values, dtype=kind))
+        return address(self.arrays[-1])
 
 
 def sizes_by(function: Any, count: int, *structures: ct.Structure) -> list[int]:
@@ -162,7 +159,7 @@ def plan_of(library: Any, problem: Problem, bounds: Bounds) -> Plan:
         kept = _plans.setdefault(problem, {})
         found = kept.get(key)
     if found is None:
-        made = Plan(library, problem, bounds)
+        made = Plan(library, problem, key)
         with _lock:
             # Another thread may have been first: one plan for all, for it decides the last bits.
             found = kept.setdefault(key, made)
@@ -178,30 +175,25 @@ def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
         problem, limits: what is solved, and to which tolerances.
         alone: whether composite steps are all there is, with rows as they are.
     """
-    learns = problem.functions.curvature is None
+    functions, size = problem.functions, problem.n + problem.m
 
     def run(nu: float, patience: int, **others: bool) -> Any:
         return C.hybrid_run_options(
             nu=nu, nu_min=floor_of(limits.scaled_tol), push=limits.bound_push,
             lam_most=limits.constr_mult_init_max, corrections=limits.max_soc,
             divergence=limits.divergence,
-            max_time=np.inf, patience=patience, dense=problem.n + problem.m <= _DENSE_LIMIT,
+            max_time=np.inf, patience=patience, dense=size <= _DENSE_LIMIT,
             feasibility=problem.feasibility, **others,
         )  # fmt: skip
 
-    steps, composite = limits.max_iter if alone else _COMPOSITE, alone or _may_be_composite(problem)
+    # Composite steps look for curvature that an approximation does not have.
+    curved = functions.hessian in (EXACT, GIVEN) and not problem.feasibility
+    composite = alone or (curved and problem.m > 0 and size <= COMPOSITE_LIMIT)
+    steps = limits.max_iter if alone else _COMPOSITE
     return C.hybrid_options(
-        run(limits.mu_init, _LEARNING if learns else _FIRST_PATIENCE),
+        run(limits.mu_init, _LEARNING if functions.curvature is None else _FIRST_PATIENCE),
         run(WARM_NU, _PATIENCE, near=True),
         run(limits.mu_init, steps, composite=composite, unscaled=alone),
         problem.linear,
         alone,
     )
-
-
-def _may_be_composite(problem: Problem) -> bool:
-    """Whether composite steps come first under bounds that leave equations alone."""
-    if problem.feasibility or problem.n + problem.m > COMPOSITE_LIMIT or not problem.m:
-        return False
-    # Its steps look for curvature that an approximation does not have.
-    return problem.functions.hessian in (EXACT, GIVEN)

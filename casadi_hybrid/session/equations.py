@@ -5,7 +5,7 @@ steps, and none of its other runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from textwrap import shorten
 from typing import Any, ClassVar
 
@@ -36,11 +36,37 @@ from casadi_hybrid.result.result import Result
 from casadi_hybrid.session.solve import Automatic, context_of, unknown_at
 
 _REMEDY = "use method='auto'"
-_LOOK_AHEAD = Limits(Tolerances(), scaled_tol=1e20, max_iter=1000, divergence=1e10)
+_LIMITS = Limits(Tolerances(), max_iter=1000, divergence=1e10)
+
+
+class _ForEquations:
+    """A method by its name, which refuses whatever is not an equation in free variables."""
+
+    name = ""
+
+    def refusal(self, problem: Problem, bounds: Bounds) -> str:
+        """What is none, in a sentence; empty where all is."""
+        who = f"method {self.name!r}"
+        names, m_h = problem.functions, problem.m_h
+        if not problem.m:
+            return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
+        for i in np.flatnonzero(bounds.lbg < bounds.ubg).tolist():
+            return (
+                f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
+                f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); "
+                f"{_REMEDY}"
+            )
+        for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
+            for i in np.flatnonzero(np.isfinite(values)).tolist():
+                return (
+                    f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
+                    f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
+                )
+        return ""
 
 
 @dataclass(frozen=True)
-class LookAhead(Automatic):
+class LookAhead(_ForEquations, Automatic):
     r"""Composite steps under a trust region, and nothing else, on min f(x, p) s.t. h(x, p) = 0.
 
     With B = J_h, H = ∇²ₓₓL at the multipliers of least squares, Z spanning ker B and the radius Δ,
@@ -61,13 +87,10 @@ class LookAhead(Automatic):
 
     label: str = "look-ahead"
     # The scaled error is not asked for: the residuals decide, as for the others here.
-    limits: Limits = _LOOK_AHEAD
+    limits: Limits = replace(_LIMITS, scaled_tol=1e20)  # noqa: RUF009
 
+    name = "look-ahead"
     alone: ClassVar[bool] = True
-
-    def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """Whatever is not an equation in free variables."""
-        return _refusal(problem, bounds, "look-ahead")
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Solve, by second derivatives alone."""
@@ -77,25 +100,21 @@ class LookAhead(Automatic):
 
 
 @dataclass(frozen=True)
-class OnEquations:
+class OnEquations(_ForEquations):
     """One iteration of the family, or a baseline, on min f(x, p) s.t. h(x, p) = 0.
 
     A row is an equation where lbg = ubg; h is the row minus that number.
     """
 
     iteration: Iteration
-    name: str = ""
+    name: str
 
-    limits: ClassVar[Limits] = Limits(Tolerances(), max_iter=1000, divergence=1e10)
+    limits: ClassVar[Limits] = _LIMITS
 
     @property
     def label(self) -> str:
         """That of the iteration."""
         return self.iteration.label
-
-    def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """Whatever is not an equation in free variables."""
-        return _refusal(problem, bounds, self.name or self.label)
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Run the loop and judge its best point."""
@@ -151,38 +170,15 @@ class OnEquations:
         )
 
 
-def _refusal(problem: Problem, bounds: Bounds, name: str) -> str:
-    """What of a problem is not an equation in free variables, in a sentence; empty where all is."""
-    who = f"method {name!r}"
-    names, m_h = problem.functions, problem.m_h
-    if not problem.m:
-        return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
-    for i in np.flatnonzero(bounds.lbg < bounds.ubg).tolist():
-        return (
-            f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
-            f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); {_REMEDY}"
-        )
-    for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
-        for i in np.flatnonzero(np.isfinite(values)).tolist():
-            return (
-                f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
-                f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
-            )
-    return ""
-
-
 def _settings(part: object, prefix: str = "") -> dict[str, str]:
     """The options of an iteration and of the pieces that it is made of, as text."""
-    if not is_dataclass(part):
-        return {}
-    found = {}
-    for item in fields(part):
-        value = getattr(part, item.name)
+    found: dict[str, str] = {}
+    for item in fields(part) if is_dataclass(part) else ():
+        value, name = getattr(part, item.name), prefix + item.name
         if is_dataclass(value):
-            found[prefix + item.name] = type(value).__name__
-            found |= _settings(value, f"{prefix}{item.name}.")
+            found |= {name: type(value).__name__, **_settings(value, f"{name}.")}
         elif item.name != "label":
-            found[prefix + item.name] = _word(value)
+            found[name] = _word(value)
     return found
 
 

@@ -20,95 +20,70 @@ OF_SOLVERS = {
     "max_iter", "max_time", "divergence", "stopping",
 }  # fmt: skip
 """What :class:`casadi_hybrid.Solver` takes beside the options of a method."""
-_AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}
-SETTINGS = {"mu_init", "bound_push", "constr_mult_init_max", "max_soc"}
-"""What :class:`~casadi_hybrid.point.limits.Limits` has for the default method alone."""
 Made = tuple[set[str], Callable[..., Iteration | Automatic]]
 """The options that there are, and what makes a method of them."""
+_PARTS = {"limits", "rule", "inner", "split", "steps"}
+"""Fields of a method, and of its parts, whose own fields are options of the method."""
 
 
-def _names(cls: type, *without: str) -> set[str]:
-    return {field.name for field in fields(cls)} - set(without)
+def _names(part: Any) -> set[str]:
+    found = {field.name for field in fields(part)}
+    return (found - _PARTS).union(*(_names(getattr(part, name)) for name in found & _PARTS))
 
 
-_STEP, _ITERATION = _names(rules.StepRule), _names(Hybrid, "rule")
-_RULE = _names(rules.DesignRule, "split", "steps")
+def _changed(part: Any, options: dict[str, Any]) -> Any:
+    """A copy with these options, each in the part that has a field of its name."""
+    found = {field.name for field in fields(part)}
+    parts = {name: _changed(getattr(part, name), options) for name in found & _PARTS}
+    return replace(part, **parts, **{name: options[name] for name in found & options.keys()})
 
 
-def _taken(names: set[str], options: dict[str, Any]) -> dict[str, Any]:
-    return {key: options.pop(key) for key in names & options.keys()}
+def _made_from(base: Iteration | Automatic, *closed: str) -> Made:
+    """A method by its defaults: every field is an option, but those that are closed."""
+    every = _names(base)
+    designed = {"delta"} if "strength" in every else set()
+    known = (every | designed) - {"tolerances", *OF_SOLVERS, *closed}
 
-
-def _designed(
-    name: str,
-    split: Callable[..., rules.Split],
-    wrap: Callable[[rules.DesignRule], its.Rule] = lambda rule: rule,
-    base: rules.DesignRule | None = None,
-) -> Made:
-    extra = {"theta"} if split is rules.GivenSplit else set()
-
-    def make(**options: Any) -> Iteration:
-        chosen = _taken(extra, options)
-        if extra - set(chosen):
-            raise InputError(f"method {name!r} needs theta, a number in [0, 1]")
-        defaults = base or rules.DesignRule()
-        steps = replace(defaults.steps, **_taken(_STEP, options))
-        if "delta" in options:
+    def make(**options: Any) -> Any:
+        if "theta" in known and "theta" not in options:
+            raise InputError(f"method {base.label!r} needs theta, a number in [0, 1]")
+        if designed and "delta" in options:
             if "strength" in options:
                 raise InputError("delta and strength both choose α; give one of them")
             options["strength"] = rules.TargetCurvature(options.pop("delta"))
-        rule = replace(defaults, split=split(**chosen), steps=steps, **_taken(_RULE, options))
-        return Hybrid(wrap(rule), **{"label": name, **options})
+        return _changed(base, options)
 
-    return _STEP | _RULE | _ITERATION | {"delta"} | extra, make
-
-
-def _automatic(label: str = "auto", **settings: Any) -> Automatic:
-    return Automatic(label, Limits(**settings))
+    return known, make
 
 
-def _as_printed() -> Made:
-    """Algorithm 1 with nothing of it to choose but its constants and R, and the margin."""
-    known, make = _designed("algorithm-1", rules.ClosedFormSplit)
-    closed = {*_AS_PRINTED, "memory", "cancellation", "strength", "kernel_floor"}
-    return known - closed, lambda **options: make(**options, **_AS_PRINTED)
-
-
-def _ruled(name: str, rule: type, **fixed: Any) -> Made:
-    """The iteration with a rule that has options of its own."""
-    own = _names(rule, *fixed)
-
-    def make(**options: Any) -> Iteration:
-        return Hybrid(rule(**fixed, **_taken(own, options)), **{"label": name, **options})
-
-    return own | _ITERATION, make
-
-
-def _plain(cls: type) -> Made:
-    return _names(cls), cls
+def _designed(label: str, split: rules.Split, *closed: str) -> Made:
+    return _made_from(Hybrid(rules.DesignRule(split=split), label), *closed)
 
 
 METHODS: dict[str, Made] = {
-    "auto": ({"label", *SETTINGS}, _automatic),
-    "look-ahead": (_names(LookAhead, "limits"), LookAhead),
-    "algorithm-1": _as_printed(),
-    "closed-form": _designed("closed-form", rules.ClosedFormSplit),
-    "pure-augmented": _designed("pure-augmented", rules.PureAugmented),
-    "pure-optimistic": _designed("pure-optimistic", rules.PureOptimistic),
-    "grid": _designed("grid", rules.GridSplit),
-    "given-theta": _designed("given-theta", rules.GivenSplit),
-    "whitened": _designed(
-        "whitened", rules.ClosedFormSplit, rules.WhitenedRule, rules.WhitenedRule().inner
+    "auto": _made_from(Automatic()),
+    "look-ahead": _made_from(LookAhead(), *_names(Limits())),
+    # Algorithm 1 with nothing of it to choose but its constants and R, and the margin.
+    "algorithm-1": _made_from(
+        Hybrid(rules.DesignRule(steps=rules.StepRule(s1="printed")), "algorithm-1",
+               hessian_at="printed", dual_start="multipliers"),
+        "hessian_at", "dual_start", "s1", "memory", "cancellation", "strength", "kernel_floor",
     ),
-    "matrix-memory": _ruled("matrix-memory", rules.MatrixRule, drive="memory"),
-    "matrix-lookahead": _ruled("matrix-lookahead", rules.MatrixRule, drive="lookahead"),
-    "constant": _ruled("constant", rules.ConstantRule),
-    "gda": _plain(its.GradientDescentAscent),
-    "ogda": _plain(its.OptimisticGradient),
-    "extragradient": _plain(its.Extragradient),
-    "pdhg": _plain(its.PrimalDualHybridGradient),
-    "linearized-al": _plain(its.LinearizedAugmentedLagrangian),
-}
+    "closed-form": _designed("closed-form", rules.ClosedFormSplit()),
+    "pure-augmented": _designed("pure-augmented", rules.PureAugmented()),
+    "pure-optimistic": _designed("pure-optimistic", rules.PureOptimistic()),
+    "grid": _designed("grid", rules.GridSplit(), "strengths", "thetas"),
+    "given-theta": _designed("given-theta", rules.GivenSplit(0.5)),
+    "whitened": _made_from(Hybrid(rules.WhitenedRule(), "whitened")),
+    "matrix-memory": _made_from(Hybrid(rules.MatrixRule(drive="memory"), "matrix-memory"), "drive"),
+    "matrix-lookahead": _made_from(Hybrid(rules.MatrixRule(), "matrix-lookahead"), "drive"),
+    "constant": _made_from(Hybrid(rules.ConstantRule(), "constant")),
+    "gda": _made_from(its.GradientDescentAscent()),
+    "ogda": _made_from(its.OptimisticGradient()),
+    "extragradient": _made_from(its.Extragradient()),
+    "pdhg": _made_from(its.PrimalDualHybridGradient()),
+    "linearized-al": _made_from(its.LinearizedAugmentedLagrangian()),
+}  # fmt: skip
 
 
 def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
@@ -124,7 +99,7 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
                 "object that carries its own"
             )
         has_method(method, "method", "step")
-        return OnEquations(method)
+        return OnEquations(method, method.label)
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
     known, make = METHODS[method]

@@ -22,15 +22,13 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, columns_of
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, Columns, columns_of
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.directions import few_directions, jacobian
 from casadi_hybrid.problem.problem import Problem
 
 _INPUTS, _SIDES = ("solver", *INPUTS), ("lbx", "ubx", "lbg", "ubg")
-
-Columned = dict[str, ca.MX]
 
 
 class _Active(Columns):
@@ -55,27 +53,24 @@ class _Active(Columns):
         sides = a * (lam_x < 0), a * (lam_x >= 0), b * (lam_g < 0), b * (lam_g >= 0)
         return [ca.DM(side) for side in sides]
 
-    def stepwise(self) -> ca.Function:
-        """The same with derivatives that are zero: steps of the active set are no slopes."""
-        given = [ca.MX.sym("known", *shape) for shape in self._in]
-        none = {"is_diff_in": [False] * len(given), "is_diff_out": [False] * len(self._out)}
-        return ca.Function("active", given, self.call(given), {**none, "never_inline": True})
-
 
 class _Point:
-    """What both modes need at a solution: who is active, and the matrix."""
+    """What both modes need at a solution: symbols, who is active, and the matrix."""
 
-    def __init__(
-        self, active: ca.Function, matrices: ca.Function, given: Columned, known: Columned
-    ) -> None:
-        x, lam, p = self.at = known["x"], known["lam_g"], given["p"]
-        self.values = known["f"], known["g"], -known["lam_x"], -known["lam_p"]
-        sides = active(x, known["lam_x"], lam, p, *map(given.get, _SIDES))
+    def __init__(self, of: Derivatives, seeded: Sequence[str], directions: int) -> None:
+        given, known, self.seeds = (
+            {label: ca.MX.sym(label, of.rows[label], columns) for label in labels}
+            for labels, columns in ((_INPUTS, 1), (OUTPUTS, 1), (seeded, directions))
+        )
+        self.symbols = [*given.values(), *known.values(), *self.seeds.values()]
+        x, lam_x, lam, p = known["x"], known["lam_x"], known["lam_g"], given["p"]
+        self.at = x, lam, p, known["f"], known["g"], -lam_x, -known["lam_p"]  # as slopes have it
+        sides = of.active(x, lam_x, lam, p, *map(given.get, _SIDES))
         self.on = on = dict(zip(_SIDES, sides, strict=True))
         self.a = a = on["lbx"] + on["ubx"]
         self.b = b = on["lbg"] + on["ubg"]
         self.i = i = ca.sqrt(1 - a)
-        W, J = matrices(*self.at)
+        W, J = of.matrices(x, lam, p)
         free = ca.mtimes([ca.diag(b), J, ca.diag(i)])
         upper = ca.mtimes([ca.diag(i), W, ca.diag(i)]) + ca.diag(a)
         self._K = ca.blockcat([[upper, free.T], [free, ca.diag(b - 1)]])
@@ -98,55 +93,48 @@ class Derivatives:
 
     def __init__(self, problem: Problem) -> None:
         rows_in, rows_out = columns_of(problem)
-        self._rows = dict(zip((*_INPUTS, *OUTPUTS), (1, *rows_in, *rows_out), strict=True))
+        self.rows = dict(zip((*_INPUTS, *OUTPUTS), (1, *rows_in, *rows_out), strict=True))
         self._found = _Active(problem)
-        self._active = self._found.stepwise()
+        given = self._found.mx_in()
+        # Steps of the active set are no slopes.
+        none = {"is_diff_in": [False] * 8, "is_diff_out": [False] * 4, "never_inline": True}
+        self.active = ca.Function("active", given, self._found.call(given), none)
         kind = type(problem.x)
-        x, lam, p = (kind.sym(label, self._rows[label]) for label in ("x", "lam_g", "p"))
+        x, lam, p = (kind.sym(label, self.rows[label]) for label in ("x", "lam_g", "p"))
         f, g = problem.graph.call([x, p], True, False)
         L = f + ca.dot(lam, g)
         slopes = [ca.densify(ca.gradient(L, v)) if v.numel() else kind(0, 1) for v in (x, p)]
         self._slopes = ca.Function("slopes", [x, lam, p], [f, ca.densify(g), *slopes])
         with few_directions(problem.graph):
             matrices = [ca.hessian(L, x)[0], jacobian(g, x, problem.graph)]
-        self._matrices = ca.Function("matrices", [x, lam, p], matrices)
+        self.matrices = ca.Function("matrices", [x, lam, p], matrices)
 
     def forward(self, directions: int, name: str) -> ca.Function:
         """The Function (inputs, outputs, seeds of the inputs) → derivatives of the outputs."""
-        given, known = self._symbols(_INPUTS), self._symbols(OUTPUTS)
-        seeds = self._symbols(_INPUTS, directions)
-        point = _Point(self._active, self._matrices, given, known)
-        on, dp = point.on, seeds["p"]
+        point = _Point(self, _INPUTS, directions)
+        on, seeds, dp = point.on, point.seeds, point.seeds["p"]
         d = on["lbx"] * seeds["lbx"] + on["ubx"] * seeds["ubx"]
         e = on["lbg"] * seeds["lbg"] + on["ubg"] * seeds["ubg"]
         ahead = self._slopes.forward(directions)
-        no_rows = ca.MX.zeros(self._rows["g"], directions)
-        _, dg, dL, _ = ahead(*point.at, *point.values, d, no_rows, dp)
+        _, dg, dL, _ = ahead(*point.at, d, 0, dp)
         dx, dlam = point.solve(point.i * (d - dL), e - point.b * dg)
         dx += d
-        df, dg, dL, d_lam_p = ahead(*point.at, *point.values, dx, dlam, dp)
+        df, dg, dL, d_lam_p = ahead(*point.at, dx, dlam, dp)
         out = [dx, df, dg, -(point.a > 0) * dL, dlam, -d_lam_p]
-        return ca.Function(name, [*given.values(), *known.values(), *seeds.values()], out)
+        return ca.Function(name, point.symbols, out)
 
     def reverse(self, directions: int, name: str) -> ca.Function:
         """The Function (inputs, outputs, seeds of the outputs) → adjoints of the inputs."""
-        given, known = self._symbols(_INPUTS), self._symbols(OUTPUTS)
-        s = self._symbols(OUTPUTS, directions)
-        point = _Point(self._active, self._matrices, given, known)
-        back, at = self._slopes.reverse(directions), (*point.at, *point.values)
+        point = _Point(self, OUTPUTS, directions)
+        back, at, s = self._slopes.reverse(directions), point.at, point.seeds
         to_x, to_lam, to_p = back(*at, s["f"], s["g"], -(point.a > 0) * s["lam_x"], -s["lam_p"])
         to_x += s["x"]
         v, w = point.solve(point.i * to_x, point.b * (s["lam_g"] + to_lam))
-        none = ca.MX.zeros(1, directions), ca.MX.zeros(self._rows["p"], directions)
-        through_x, _, through_p = back(*at, none[0], -w, -v, none[1])
+        through_x, _, through_p = back(*at, 0, -w, -v, 0)
         to_d, on = to_x + v + through_x, point.on
         adjoints = {side: on[side] * to_d if side[-1] == "x" else (on[side] > 0) * w
                     for side in _SIDES}  # fmt: skip
         adjoints["p"] = to_p + through_p
-        for start in ("solver", *STARTS):
-            adjoints[start] = ca.MX(self._rows[start], directions)
-        out = [adjoints[label] for label in _INPUTS]
-        return ca.Function(name, [*given.values(), *known.values(), *s.values()], out)
-
-    def _symbols(self, labels: Sequence[str], columns: int = 1) -> Columned:
-        return {label: ca.MX.sym(label, self._rows[label], columns) for label in labels}
+        # The solver and the starts have none.
+        out = [adjoints.get(label, ca.MX(self.rows[label], directions)) for label in _INPUTS]
+        return ca.Function(name, point.symbols, out)

@@ -66,8 +66,7 @@ class _Derivative(Columns):
         super().__init__(name, inputs + outputs, found, seeds=seeds, directions=directions)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
-        found = self._made.call(arguments)
-        return [value if value.is_dense() else ca.densify(value) for value in found]
+        return [ca.densify(value) for value in self._made.call(arguments)]
 
     def get_forward(self, directions: int, *_names: Any) -> ca.Function:
         return self._made.forward(directions)
