@@ -34,7 +34,6 @@ from casadi_hybrid.session.start import read_start, start_values
 if TYPE_CHECKING:
     from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import record as records
-    from casadi_hybrid.result.record import Watch
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
 else:
@@ -207,17 +206,26 @@ class Runner:
 
     def _solve(self, core: Core, own: Limits | None = None) -> tuple[Outputs, Run] | None:
         """Solve for what a core has been given; None where that is not for it."""
-        problem, limits = self.problem, own or self._limits
-        watch = None if self._silent else self._watch(core.parts["p"])
-        found = core.solve(limits, None if watch is None else watch.see, matrices=True)
+        problem, limits, options = self.problem, own or self._limits, self.options
+        callback = watch = None
+        if not self._silent:
+            if options.iteration_callback is not None:
+                from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415 - seldom
+
+                p = core.parts["p"].copy()
+                callback = StepCallback(options, problem.parameter_gradient, p)
+            watch = records.Watch(callback, int(options.log))
+        found = core.solve(limits, watch.see if watch else None, matrices=True)
         if found is None:
             return None
         run = Run.of(core, problem, limits)
         if watch is not None:
             watch.hold(run.said.steps)
-            run.callback = watch.callback  # type: ignore[assignment]  # as _watch makes it
+        if callback is not None:
+            run.called_back = callback.calls, callback.seconds
+            run.raised = run.raised if callback.raised is None else callback.raised
         lost = core.python is not None
-        if run.raised is not None or watch is not None or lost:
+        if run.raised is not None or lost:
             _settle(run, lost)
         if lost and run.raised is None:  # else who asked is given no lam_p
             found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
@@ -235,17 +243,6 @@ class Runner:
         core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
         core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
         return self._solve(core)
-
-    def _watch(self, p: Vector) -> Watch:
-        """What is shown each iterate."""
-        from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415
-
-        options = self.options
-        callback = options.iteration_callback and StepCallback(
-            options.iteration_callback, options.iteration_callback_step,
-            options.iteration_callback_ignore_errors, self.problem.parameter_gradient, p.copy(),
-        )  # fmt: skip
-        return records.Watch(callback, int(options.log))
 
     def returned(self, outputs: Outputs, run: Run) -> Outputs:
         """The outputs for who called the solver; raises what :meth:`complain` does."""
@@ -346,8 +343,6 @@ class Runner:
 
 def _settle(run: Run, lost: bool) -> None:
     """Say in the run what of all that was raised comes out; Ctrl-C does where nothing is known."""
-    if run.callback is not None and run.callback.raised is not None:
-        run.raised = run.callback.raised
     if isinstance(run.raised, KeyboardInterrupt):
         run.raised = sessions.halted(run.result, run.raised)
     elif lost and not run.result.success and run.result.error is not None:
