@@ -53,7 +53,7 @@ REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
 """How a solve ends that was not begun."""
 ELSE, MATRIX = object(), object()
 """What no argument is: see :attr:`Core.held`."""
-_ROWS = 256  # of iterates that there is room for
+_ROWS = 256  # of iterates that there is room for at first
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
 _MOST = 2**31 - 1  # of C's int
 
@@ -129,9 +129,9 @@ class Core:
         self.sided = self.busy = False
         self.raised: BaseException | None = None
         self.look: Look | None = None
-        self._rows, self.drained = np.empty((_ROWS, C.HYBRID_ROW)), list[Vector]()
+        self._rows = np.empty((_ROWS, C.HYBRID_ROW))
         self._c_functions: tuple[Any, ...] = (
-            _Look(self._see), _asking(self._keep, self._drain), _asking(self._keep)
+            _Look(self._see), _asking(self._keep, self._more_rows), _asking(self._keep)
         )  # fmt: skip
         self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
         self.observer = C.hybrid_observer(
@@ -237,7 +237,7 @@ class Core:
         if look is not self.look:
             self.look = look
             self.observer.look = None if look is None else self._at_see
-        self.drained, self.raised, self.busy = [], None, True
+        self.raised, self.busy = None, True
         if self.python is not None:
             self.python.begin()
 
@@ -267,8 +267,7 @@ class Core:
 
     def rows(self) -> Vector:
         """The numbers of the iterates since :meth:`begin`."""
-        last = self._rows[: self.observer.count].copy()
-        return np.vstack([*self.drained, last]) if self.drained else last
+        return self._rows[: self.observer.count].copy()
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
@@ -326,9 +325,9 @@ class Core:
             self.raised = error
             return 1
 
-    def _drain(self) -> None:
-        self.drained.append(self._rows[: self.observer.count].copy())
-        self.observer.count = 0
+    def _more_rows(self) -> None:
+        self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
+        self.observer.rows, self.observer.capacity = address(self._rows), len(self._rows)
 
 
 def _interrupt_in(error: SystemError) -> BaseException:
@@ -391,10 +390,8 @@ class Engine:
         problem = self._problem()
         assert problem is not None  # whoever asks has it
         plan = plan_of(self.library, problem, bounds)
-        fit = [
-            one for one in self.cores
-            if one.plan is plan and one.alone is alone and one.limits == limits
-        ]  # fmt: skip
+        kind = plan, alone, limits
+        fit = [one for one in self.cores if (one.plan, one.alone, one.limits) == kind]
         found = next((one for one in fit if not one.busy), None)
         if found is None:
             found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
