@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, count, real_array
+from casadi_hybrid.basics.inputs import Matrix, Vector, real_array
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.parallel import available_cores
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, check_names, solves_in
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, solves_in
 from casadi_hybrid.casadi_api.graphs.function import shapes_of
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.stats import Run
@@ -66,30 +65,25 @@ def solve_many(
     threads: int | None = None,
 ) -> Batch:
     """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns."""
-    check_names(arguments)
-    for name, value in arguments.items():
-        if isinstance(value, ca.SX | ca.MX):
-            raise InputError(f"{name} is a symbol, and a batch is for numbers; see solver.map")
-    if threads is not None:
-        threads = count(threads, "threads", at_least=1)
     problem, limits = runner.problem, runner.options.limits
     shapes = shapes_of(problem)
     given = {name: arguments.get(name) for name in INPUTS}
     solves = {name: solves_in(value, shapes[name]) for name, value in given.items()}
     warm = _warm_starts(warm_start, max(solves.values()))
-    for k, known in enumerate(warm):
-        if known is not None and (k == 0 or known is not warm[k - 1]):
-            _checked(runner, {}, k, warm)
     columns = _columns(given, solves, len(warm))
     first = {**given, **{k: v[0] for k, v in columns.items()}}
-    start, at = _checked(runner, first, 0, [None] * len(warm))  # of warm rows see _fill
+    start, _ = _checked(runner, first, 0, [None] * len(warm))
     engine = engine_of(problem)
     if runner.in_threads:
         engine = engine.for_rows
     core = engine.core(start.bounds, limits, repeated=True)
-    core.fill(start, at)
+    core.fill(start, None)
     numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
-    _fill(numbers, places, columns, [name for name in STARTS if given[name] is None], warm)
+    for name, own in columns.items():
+        end = places[name].stop  # bounds of equations are none of it, and zero
+        numbers[:, end - own.shape[1] : end] = np.tile(own, (len(warm) // len(own), 1))
+    starts = {name: places[name] for name in STARTS if given[name] is None}
+    sides = _start(runner, numbers, starts, warm)
 
     def given_of(k: int) -> dict[str, Vector]:
         row = {name: numbers[k, places[name]] for name in INPUTS}
@@ -99,7 +93,7 @@ def solve_many(
         _checked(runner, given_of(k), k, warm)
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
     if runner.in_threads:
-        rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
+        rows = Rows(numbers, *sides, places)
         solve_rows(engine, start.bounds, limits, rows, threads or available_cores())
         success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
     made: dict[int, Run] = {}
@@ -164,20 +158,23 @@ def _checked(
         raise InputError(f"column {k}: {error}") from None
 
 
-def _fill(
-    numbers: Vector,
-    places: Mapping[str, slice],
-    columns: Mapping[str, Vector],
-    starts: Sequence[str],
-    warm: Warm,
-) -> None:
-    """Write what is not the same for all solves; ``starts`` are those of the warm starts."""
-    for name, own in columns.items():
-        end = places[name].stop  # bounds of equations are none of it, and zero
-        numbers[:, end - own.shape[1] : end] = np.tile(own, (len(warm) // len(own), 1))
+def _start(
+    runner: Runner, numbers: Vector, starts: Mapping[str, slice], warm: Warm
+) -> tuple[Any, Any]:
+    """Write what warm starts give; their working sets, a row of each, and which solves have one."""
+    sides = np.zeros((len(warm), runner.problem.n + runner.problem.m), dtype=np.int8)
+    there = np.zeros(len(warm), dtype=np.int8)
     for k, known in enumerate(warm):
-        for name in starts if known is not None else ():
-            numbers[k, places[name]] = getattr(known, name[:-1])
+        if known is None:
+            continue
+        if k == 0 or known is not warm[k - 1]:
+            _checked(runner, {}, k, warm)
+        for name, place in starts.items():
+            numbers[k, place] = getattr(known, name[:-1])
+        if known.success:
+            there[k] = 1
+            sides[k] = np.concatenate((known.working_set.x, known.working_set.g))
+    return sides, there
 
 
 def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
@@ -190,14 +187,3 @@ def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
         sound = (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
         bad |= ~sound.all(axis=1)
     return np.flatnonzero(bad)
-
-
-def _sides_of(warm: Warm, n: int, m: int) -> tuple[Any, Any]:
-    """The working sets to try first: a row of each solve, and which solves have one."""
-    sides = np.zeros((len(warm), n + m), dtype=np.int8)
-    there = np.zeros(len(warm), dtype=np.int8)
-    for k, known in enumerate(warm):
-        if known is not None and known.success:
-            there[k] = 1
-            sides[k, :n], sides[k, n:] = known.working_set.x, known.working_set.g
-    return sides, there

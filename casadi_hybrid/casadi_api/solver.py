@@ -222,6 +222,12 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             >>> found.x.round(6).tolist(), found.result(2).success
             ([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]], True)
         """
+        check_names(given)
+        for name, value in given.items():
+            if isinstance(value, ca.SX | ca.MX):
+                raise InputError(f"{name} is a symbol, and a batch is for numbers; see solver.map")
+        if threads is not None:
+            threads = count(threads, "threads", at_least=1)
         return batches.solve_many(self._runner, given, warm_start, threads)
 
     def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:
