@@ -73,9 +73,7 @@ def solve_many(
     columns = _columns(given, solves, len(warm))
     first = {**given, **{k: v[0] for k, v in columns.items()}}
     start, _ = _checked(runner, first, 0, [None] * len(warm))
-    engine = engine_of(problem)
-    if runner.in_threads:
-        engine = engine.for_rows
+    engine = engine_of(problem, rows=runner.in_threads)
     core = engine.core(start.bounds, limits, repeated=True)
     core.fill(start, None)
     numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
@@ -136,14 +134,6 @@ def _columns(given: Mapping[str, Any], solves: Mapping[str, int], most: int) -> 
             raise InputError(f"{name} has numbers for {has} solves, another argument for {most}")
     several = ((name, has) for name, has in solves.items() if has > 1)
     return {name: real_array(given[name], name).T.reshape(has, -1) for name, has in several}
-
-
-def complain(runner: Runner, batch: Batch) -> None:
-    """Raise what the first of the failed solves would have raised alone."""
-    # What runs on threads has no callback, so that nothing was raised where there is a solution.
-    failed = np.flatnonzero(~batch.success).tolist()
-    for k in failed if runner.in_threads else range(len(batch)):
-        runner.complain(batch.run(k))
 
 
 def _checked(

@@ -12,11 +12,11 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError, warn
+from casadi_hybrid.basics.errors import MissingNumberError, OutOfTimeError, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.casadi_api.convention import INPUTS, columns_of
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, columns_of
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import Run
@@ -171,15 +171,13 @@ class Runner:
         """
         row = [array_of(one).ravel() for one in arguments]
         found = self._solve_row(row)
-        if found is not None:
-            outputs, run = found
-            self.note(run)
-            self.complain(run)
-            return [ca.vec(one) for one in outputs.values()]
-        if not self._lacks_numbers(row):
-            raise InputError("the bounds of the equations must be zero")
-        self.note(self._again(row))
-        return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
+        if found is None or isinstance(found[1].undefined, MissingNumberError):
+            self._lacks_numbers(row)  # a warning, or what is wrong
+        assert found is not None
+        outputs, run = found
+        self.note(run)
+        self.complain(run)
+        return [ca.vec(one) for one in outputs.values()]
 
     def within(self, seconds: float, iterations: int | None, given: Mapping[str, Any]) -> Result:
         """Solve under limits of this call; see :meth:`NlpSolver.within`."""
@@ -239,10 +237,19 @@ class Runner:
         return (in_shape(outputs, problem.shapes) if problem.shapes else outputs), run
 
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Outputs, Run] | None:
-        """Solve for unchecked numbers, bounds of all rows; None for bad ones."""
+        """Solve for unchecked numbers, bounds of all rows; None for bad ones.
+
+        Where one is missing, outputs are NaN, and the run's ``undefined`` says which.
+        """
         core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
         core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
-        return self._solve(core)
+        found = self._solve(core)
+        missing = _missing(row) if found is None else None
+        if missing is None:
+            return found
+        run = Run.of(core, self.problem, self._limits)
+        run.result, run.undefined = sessions.undefined_result(run, missing), missing
+        return dict(zip(OUTPUTS, map(ca.DM.nan, columns_of(self.problem)[1]), strict=True)), run
 
     def returned(self, outputs: Outputs, run: Run) -> Outputs:
         """The outputs for who called the solver; raises what :meth:`complain` does."""
@@ -250,12 +257,10 @@ class Runner:
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)
         if self.options.print_time:
-            stats = run.stats
-            wall, proc = stats["t_wall_total"], stats["t_proc_total"]
             print(
-                f"{self.name}: {stats['stop_reason']} after {stats['iter_count']} iterations, "
-                f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} "
-                f"evaluations of f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
+                "{}: {stop_reason} after {iter_count} iterations, {t_wall_total:.4f} s "
+                "({t_proc_total:.4f} s of processor time), {n_call_nlp_f} evaluations of f, g "
+                "and their derivatives, {n_call_nlp_hess_l} Hessians".format(self.name, **run.stats)
             )
         return outputs
 
@@ -303,17 +308,7 @@ class Runner:
         warn(f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN")
         return True
 
-    def _again(self, row: Sequence[Vector]) -> Run | None:
-        """The run for what a graph has given; None where that could not be begun."""
-        found, missing = self._solve_row(row), _missing(row)
-        if found is not None or missing is None:
-            return found and found[1]
-        core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)  # that has refused it
-        run = Run.of(core, self.problem, self._limits)
-        run.result = sessions.undefined_result(run, missing)
-        return run
-
-    def note(self, run: Run | None) -> None:
+    def note(self, run: Run) -> None:
         """Make a run the last one, of the asking thread and of all."""
         calls = 0 if self.pool is None else self.pool.calls()
         self._noted = self._last.noted = calls, run
@@ -328,9 +323,9 @@ class Runner:
         if pool is not None:
             mine = pool.last(calls, threading.get_ident())
             found = mine or (None if own else pool.last(self._noted[0]))
-            again = None if found is None else self._again(found[1])
-            if found is not None and again is not None:
-                run, self._noted = again, (found[0], again)
+            again = found and self._solve_row(found[1])
+            if found and again:
+                run, self._noted = again[1], (found[0], again[1])
                 if mine:
                     self._last.noted = self._noted
         if run is None:

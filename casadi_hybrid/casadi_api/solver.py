@@ -159,7 +159,10 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         shapes = shapes_of(self._problem)
         if any(solves_in(value, shapes[label]) > 1 for label, value in given.items()):
             batch = batches.solve_many(self._runner, given, warm_start)
-            batches.complain(self._runner, batch)
+            # What runs on threads has no callback, so nothing was raised where there is a solution.
+            failed = np.flatnonzero(~batch.success).tolist()
+            for k in failed if self._runner.in_threads else range(len(batch)):
+                self._runner.complain(batch.run(k))
             return {label: ca.DM(getattr(batch, label)) for label in OUTPUTS}
         return self._runner.returned(*self._runner.run(given, warm_start))
 

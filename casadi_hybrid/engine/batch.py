@@ -75,7 +75,7 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
     A row is solved as if it were alone: its numbers and its bits do not hang on the others.
 
     Args:
-        engine: for many solves, :attr:`Engine.for_rows`.
+        engine: for rows, see :func:`~casadi_hybrid.engine.core.engine_of`.
         bounds: of the first; the others are solved where theirs are of the same kinds.
     """
     piece = max(1, len(rows) // (threads * _PIECES))

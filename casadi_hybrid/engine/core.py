@@ -170,8 +170,7 @@ class Core:
             entries = library.hybrid_buffered_first, library.hybrid_buffered_second
             self._call_by(entries, C.hybrid_buffers(*(made for made, _ in buffers)), buffers)
         else:
-            sizes = data.n_x, data.n_g, data.n_p
-            self.python = PythonFunctions(functions, sizes, self._keep)
+            self.python = PythonFunctions(functions, self._keep)
             self._call_by(self.python.entries)
         if functions.curvature is None:
             room = np.empty(library.hybrid_secants_doubles(ct.byref(data)))
@@ -399,26 +398,22 @@ class Engine:
             self.cores = [found, *fit, *others[: _KINDS - 1]]
         return found
 
-    @cached_property
-    def for_rows(self) -> Engine:
-        """Those of many solves at once, which write where a single one reads."""
-        problem = self._problem()
-        assert problem is not None
-        return Engine(problem)
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.engines = WeakKeyDictionary[Problem, Engine](), WeakKeyDictionary[Problem, Engine]()
 
 
-_of_thread = threading.local()
+_of_thread = _OfThread()
 
 
-def engine_of(problem: Problem) -> Engine:
-    """The engine of the asking thread for a problem, kept for as long as that lives."""
-    engines: WeakKeyDictionary[Problem, Engine] | None = getattr(_of_thread, "engines", None)
-    if engines is None:
-        engines = _of_thread.engines = WeakKeyDictionary()
-    known = engines.get(problem)
-    if known is None:
-        known = engines[problem] = Engine(problem)
-    return known
+def engine_of(problem: Problem, rows: bool = False) -> Engine:
+    """The engine of the asking thread for a problem, kept for as long as that lives.
+
+    That for ``rows``, many solves at once, is another one: they write where a single solve reads.
+    """
+    engines = _of_thread.engines[rows]
+    return engines.get(problem) or engines.setdefault(problem, Engine(problem))
 
 
 def why_not(problem: Problem) -> str:
