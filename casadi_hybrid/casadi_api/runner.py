@@ -33,12 +33,10 @@ from casadi_hybrid.session.start import read_start, start_values
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.in_graph import Pool
-    from casadi_hybrid.result import record as records
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
-    records = LateModule("casadi_hybrid.result.record")
 
 Outputs = dict[str, ca.DM]
 _NUMBERS, _FLOAT = frozenset((float, int, np.float64)), np.dtype(np.float64)
@@ -77,7 +75,7 @@ class Runner:
         self.name, self.problem, self.options = name, problem, options
         self._limits = options.limits
         if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
-            sessions.result_of, records.Watch  # noqa: B018
+            sessions.result_of  # noqa: B018
         problem.functions  # noqa: B018  made now, not at the first call
         self._defaults = defaults_of(problem)
         self._silent = options.iteration_callback is None and not options.log
@@ -207,12 +205,13 @@ class Runner:
         problem, limits, options = self.problem, own or self._limits, self.options
         callback = watch = None
         if not self._silent:
-            if options.iteration_callback is not None:
-                from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415 - seldom
+            from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415 - seldom
+            from casadi_hybrid.result.record import Watch  # noqa: PLC0415 - a solve does without
 
+            if options.iteration_callback is not None:
                 p = core.parts["p"].copy()
                 callback = StepCallback(options, problem.parameter_gradient, p)
-            watch = records.Watch(callback, int(options.log))
+            watch = Watch(callback, int(options.log))
         found = core.solve(limits, watch.see if watch else None, matrices=True)
         if found is None:
             return None
@@ -222,14 +221,19 @@ class Runner:
         if callback is not None:
             run.called_back = callback.calls, callback.seconds
             run.raised = run.raised if callback.raised is None else callback.raised
-        lost = core.python is not None
-        if run.raised is not None or lost:
-            _settle(run, lost)
-        if lost and run.raised is None:  # else who asked is given no lam_p
-            found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
-            with suppress(*() if run.result.success else (RuntimeError,)):
-                slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
-                found["lam_p"] = -ca.densify(slope)
+        if isinstance(run.raised, KeyboardInterrupt):  # it comes out where nothing is known
+            run.raised = sessions.halted(run.result, run.raised)
+        elif core.python is not None:
+            error = None if run.result.success else run.result.error
+            if error is not None:
+                run.raised = error.__cause__  # None where it gave NaN
+                if run.raised is not None:
+                    run.raised.add_note(f"{error}. The best point is in the solver's result.")
+            if run.raised is None:  # else who asked is given no lam_p
+                found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
+                with suppress(*() if run.result.success else (RuntimeError,)):
+                    slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
+                    found["lam_p"] = -ca.densify(slope)
         outputs = {
             "x": found["x"], "f": found["f"], "g": found["g"],
             "lam_x": found["lam_x"], "lam_g": found["lam_g"], "lam_p": found["lam_p"],
@@ -334,16 +338,6 @@ class Runner:
                 "its last call before the first iterate; call it first"
             )
         return run
-
-
-def _settle(run: Run, lost: bool) -> None:
-    """Say in the run what of all that was raised comes out; Ctrl-C does where nothing is known."""
-    if isinstance(run.raised, KeyboardInterrupt):
-        run.raised = sessions.halted(run.result, run.raised)
-    elif lost and not run.result.success and run.result.error is not None:
-        run.raised = run.result.error.__cause__  # None where it gave NaN
-        if run.raised is not None:
-            run.raised.add_note(f"{run.result.error}. The best point is in the solver's result.")
 
 
 def _copied(target: Vector, value: Any) -> bool:
