@@ -115,7 +115,7 @@ def solve_in_batches(problem: Problem, core: Core, known: Known, count: int, dra
     with_sides = draws.integers(0, 2, count).astype(np.int8)
     rows = Rows(numbers, sides, with_sides, core.places)
     solve_rows(engine_of(problem, rows=True), problem.numbers(**known).bounds, LIMITS, rows, 3)
-    return int(rows.success().sum())
+    return int(rows.verdicts()[0].sum())
 
 
 def factor(core: ctypes.CDLL, count: int) -> None:

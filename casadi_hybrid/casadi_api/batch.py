@@ -65,7 +65,7 @@ def solve_many(
     threads: int | None = None,
 ) -> Batch:
     """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns."""
-    problem, limits = runner.problem, runner.options.limits
+    problem, limits = runner.problem, runner.limits
     shapes = shapes_of(problem)
     given = {name: arguments.get(name) for name in INPUTS}
     solves = {name: solves_in(value, shapes[name]) for name, value in given.items()}
@@ -93,7 +93,7 @@ def solve_many(
     if runner.in_threads:
         rows = Rows(numbers, *sides, places)
         solve_rows(engine, start.bounds, limits, rows, threads or available_cores())
-        success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
+        success, alone = rows.verdicts()
     made: dict[int, Run] = {}
     for k in alone:
         found, made[k] = runner.run(given_of(k), warm[k])

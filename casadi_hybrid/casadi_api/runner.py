@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import MissingNumberError, OutOfTimeError, warn
+from casadi_hybrid.basics.errors import MissingNumberError, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
@@ -26,7 +24,6 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column, in_shape
-from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.session.start import read_start, start_values
@@ -40,8 +37,6 @@ else:
 
 Outputs = dict[str, ca.DM]
 _NUMBERS, _FLOAT = frozenset((float, int, np.float64)), np.dtype(np.float64)
-_SOLVING = 0.9
-"""Part of the time of a call in which steps may begin; the rest is for the answer."""
 
 
 class SolveError(RuntimeError):
@@ -73,8 +68,8 @@ class Runner:
 
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
-        self._limits = options.limits
-        if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
+        self.limits = options.limits
+        if self.limits.max_time < np.inf:  # then no solve waits for what its result is made by
             sessions.result_of  # noqa: B018
         problem.functions  # noqa: B018  made now, not at the first call
         self._defaults = defaults_of(problem)
@@ -140,7 +135,7 @@ class Runner:
         numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
             _warn_outside(self.problem, numbers)
-        core = engine_of(self.problem).core(numbers.bounds, self._limits, repeated=own is not None)
+        core = engine_of(self.problem).core(numbers.bounds, self.limits, repeated=own is not None)
         core.fill(numbers, warm)
         found = self._solve(core, own)
         assert found is not None
@@ -177,32 +172,9 @@ class Runner:
         self.complain(run)
         return [ca.vec(one) for one in outputs.values()]
 
-    def within(self, seconds: float, iterations: int | None, given: Mapping[str, Any]) -> Result:
-        """Solve under limits of this call; see :meth:`NlpSolver.within`."""
-        began, known = time.perf_counter(), self._limits
-        own = changed(
-            known,
-            max_time=min(known.max_time, seconds * _SOLVING),
-            max_iter=known.max_iter if iterations is None else min(iterations, known.max_iter),
-        )
-        with evaluating_until(began + seconds):
-            _, run = self.run(given, None, own)
-        self.note(run)
-        late = isinstance(run.raised, OutOfTimeError)
-        if isinstance(run.raised, KeyboardInterrupt) and not late:
-            raise run.raised
-        if late and not run.result.evaluations["first"]:
-            raise SolveError(
-                f"{self.name} evaluated no function of the problem within {seconds:g} s, so "
-                "there is no point. Give it more time; a first solve without a limit makes "
-                "what all need",
-                None,
-            )
-        return run.result
-
     def _solve(self, core: Core, own: Limits | None = None) -> tuple[Outputs, Run] | None:
         """Solve for what a core has been given; None where that is not for it."""
-        problem, limits, options = self.problem, own or self._limits, self.options
+        problem, limits, options = self.problem, own or self.limits, self.options
         callback = watch = None
         if not self._silent:
             from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415 - seldom
@@ -245,13 +217,13 @@ class Runner:
 
         Where one is missing, outputs are NaN, and the run's ``undefined`` says which.
         """
-        core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
+        core = engine_of(self.problem).core(Bounds(*row[2:6]), self.limits)
         core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
         found = self._solve(core)
         missing = _missing(row) if found is None else None
         if missing is None:
             return found
-        run = Run.of(core, self.problem, self._limits)
+        run = Run.of(core, self.problem, self.limits)
         run.result, run.undefined = sessions.undefined_result(run, missing), missing
         return dict(zip(OUTPUTS, map(ca.DM.nan, columns_of(self.problem)[1]), strict=True)), run
 
@@ -293,7 +265,7 @@ class Runner:
         python = not self._silent or self.options.error_on_fail
         if self.pool is None and not python and engine_of(self.problem).evaluate is not None:
             self.pool = Pool(
-                self.problem, self._limits, columns_of(self.problem), warm_starts=self.options.warm,
+                self.problem, self.limits, columns_of(self.problem), warm_starts=self.options.warm,
                 no_numbers=self._lacks_numbers,
             )  # fmt: skip
         return self.pool
@@ -314,7 +286,7 @@ class Runner:
 
     def note(self, run: Run) -> None:
         """Make a run the last one, of the asking thread and of all."""
-        calls = 0 if self.pool is None else self.pool.calls()
+        calls = 0 if self.pool is None else self.pool.data.calls
         self._noted = self._last.noted = calls, run
 
     def last(self) -> Run:

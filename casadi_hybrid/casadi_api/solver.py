@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, overload
@@ -9,14 +10,16 @@ from typing import TYPE_CHECKING, Any, overload
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.arrays import changed
+from casadi_hybrid.basics.errors import InputError, OutOfTimeError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function, shapes_of
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.casadi_api.runner import Runner, SolveError
 from casadi_hybrid.casadi_api.stats import LISTED
+from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.numbers import by_block
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ else:
 
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
 """Whose blocks a mapping names, where it is not the last letter of the argument."""
+_SOLVING = 0.9
+"""Part of the time of a call in which steps may begin; the rest is for the answer."""
 
 
 def _itself(made: Any, _memo: Any = None) -> Any:
@@ -183,12 +188,32 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             InputError: for a bad argument, before any evaluation.
             SolveError: where no function was evaluated in time; its result is None.
         """
+        began, runner = time.perf_counter(), self._runner
         if seconds != np.inf:
             positive(seconds, "seconds")
         if iterations is not None:
             count(iterations, "iterations")
         check_names(given)
-        return self._runner.within(seconds, iterations, given)
+        known = runner.limits
+        own = changed(
+            known,
+            max_time=min(known.max_time, seconds * _SOLVING),
+            max_iter=known.max_iter if iterations is None else min(iterations, known.max_iter),
+        )
+        with evaluating_until(began + seconds):
+            _, run = runner.run(given, None, own)
+        runner.note(run)
+        late = isinstance(run.raised, OutOfTimeError)
+        if isinstance(run.raised, KeyboardInterrupt) and not late:
+            raise run.raised
+        if late and not run.result.evaluations["first"]:
+            raise SolveError(
+                f"{self._name} evaluated no function of the problem within {seconds:g} s, so "
+                "there is no point. Give it more time; a first solve without a limit makes "
+                "what all need",
+                None,
+            )
+        return run.result
 
     def batch(
         self,

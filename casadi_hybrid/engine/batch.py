@@ -52,13 +52,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self._kept[0])
 
-    def success(self) -> NDArray[np.bool_]:
-        """Which of them are solved."""
-        return np.asarray(self._answers["point"] == C.HYBRID_KKT_POINT)
-
-    def refused(self) -> NDArray[np.bool_]:
-        """Which of them have bounds of other kinds than the first."""
-        return np.asarray(self._answers["status"] == C.HYBRID_OTHER_PATTERN)
+    def verdicts(self) -> tuple[NDArray[np.bool_], list[int]]:
+        """Which of them are solved, and the numbers of those with bounds of other kinds."""
+        refused = self._answers["status"] == C.HYBRID_OTHER_PATTERN
+        return self._answers["point"] == C.HYBRID_KKT_POINT, np.flatnonzero(refused).tolist()
 
     def answer(self, k: int) -> tuple[Any, Vector]:
         """What C says of solve k, and the numbers of its iterates."""

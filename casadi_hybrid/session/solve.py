@@ -158,7 +158,8 @@ def end_of(run: Solved) -> Ending:
     said, raised = run.said, run.raised
     stop, point = STOPS[said.stop], POINTS[said.point]
     error = None if point is PointStatus.KKT_POINT else _undefined(run)
-    detail = _detail(stop, said, error)
+    runs = "run" if said.runs == 1 else "runs"
+    detail = f"none of {said.runs} {runs} came further"
     if isinstance(raised, BrokenFunctionError):
         stop, error = StopReason.EVALUATION_ERROR, raised
         detail = f"iteration {said.steps}: {raised}"
@@ -166,6 +167,12 @@ def end_of(run: Solved) -> Ending:
         stop, detail = StopReason.TIME_LIMIT, ""
     elif raised is not None:
         stop, detail = StopReason.STOPPED_BY_USER, "interrupted"
+    elif stop in _PLAIN:
+        detail = ""
+    elif stop is StopReason.EVALUATION_ERROR and error is not None:
+        detail = f"iteration {said.ended}: {error}"
+    elif said.cause:
+        detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
     composite = said.method == C.HYBRID_COMPOSITE_STEP
     return Ending(
         stop=stop, point=point, detail=detail, error=error, iterations=said.steps,
@@ -204,18 +211,6 @@ def result_of(run: Solved) -> Result:
         remarks=_remarks(run.problem),
         **context_of(run.problem, run.numbers, run.limits),
     )
-
-
-def _detail(stop: StopReason, said: Any, error: EvaluationError | None) -> str:
-    """A sentence with the particulars of a failure, or nothing."""
-    if stop in _PLAIN:
-        return ""
-    if stop is StopReason.EVALUATION_ERROR and error is not None:
-        return f"iteration {said.ended}: {error}"
-    if said.cause:
-        return f"iteration {said.ended}: {CAUSES[said.cause]}"
-    runs = "run" if said.runs == 1 else "runs"
-    return f"none of {said.runs} {runs} came further"
 
 
 def _undefined(run: Solved) -> EvaluationError | None:
