@@ -77,6 +77,15 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
     """
     piece = max(1, len(rows) // (threads * _PIECES))
     begins, cores = range(0, len(rows), piece), list[Core]()
+
+    def solve(core: Core, begin: int) -> None:
+        end = min(begin + piece, len(rows))
+        core.begin()
+        adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
+        rows.seen[begin] = core.rows()
+        if core.raised is not None:  # Ctrl-C
+            raise core.raised
+
     try:
         for _ in range(min(threads, len(begins))):
             core = engine.core(bounds, limits, repeated=True)
@@ -84,17 +93,8 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
             core.limit(limits)
             core.busy = True
             cores.append(core)
-        share_out(begins, [partial(_share, rows, piece, core) for core in cores])
+        share_out(begins, [partial(solve, core) for core in cores])
     finally:
         for core in cores:
             core.busy = False
     rows.called = cores[0].called
-
-
-def _share(rows: Rows, piece: int, core: Core, begin: int) -> None:
-    end = min(begin + piece, len(rows))
-    core.begin()
-    adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
-    rows.seen[begin] = core.rows()
-    if core.raised is not None:  # Ctrl-C
-        raise core.raised
