@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -154,16 +155,16 @@ def _start(
     """Write what warm starts give; their working sets, a row of each, and which solves have one."""
     sides = np.zeros((len(warm), runner.problem.n + runner.problem.m), dtype=np.int8)
     there = np.zeros(len(warm), dtype=np.int8)
-    for k, known in enumerate(warm):
+    for known, alike in groupby(range(len(warm)), key=warm.__getitem__):
         if known is None:
             continue
-        if k == 0 or known is not warm[k - 1]:
-            _checked(runner, {}, k, warm)
+        rows = list(alike)
+        _checked(runner, {}, rows[0], warm)
         for name, place in starts.items():
-            numbers[k, place] = getattr(known, name[:-1])
+            numbers[rows, place] = getattr(known, name[:-1])
         if known.success:
-            there[k] = 1
-            sides[k] = np.concatenate((known.working_set.x, known.working_set.g))
+            there[rows] = 1
+            sides[rows] = np.concatenate((known.working_set.x, known.working_set.g))
     return sides, there
 
 

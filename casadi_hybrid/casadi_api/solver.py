@@ -188,18 +188,13 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             InputError: for a bad argument, before any evaluation.
             SolveError: where no function was evaluated in time; its result is None.
         """
-        began, runner = time.perf_counter(), self._runner
+        began, runner, known = time.perf_counter(), self._runner, self._runner.limits
         if seconds != np.inf:
             positive(seconds, "seconds")
-        if iterations is not None:
-            count(iterations, "iterations")
+        steps = known.max_iter if iterations is None else count(iterations, "iterations")
         check_names(given)
-        known = runner.limits
-        own = changed(
-            known,
-            max_time=min(known.max_time, seconds * _SOLVING),
-            max_iter=known.max_iter if iterations is None else min(iterations, known.max_iter),
-        )
+        most = min(known.max_time, seconds * _SOLVING)
+        own = changed(known, max_time=most, max_iter=min(steps, known.max_iter))
         with evaluating_until(began + seconds):
             _, run = runner.run(given, None, own)
         runner.note(run)
