@@ -114,8 +114,8 @@ def solve_in_batches(problem: Problem, core: Core, known: Known, count: int, dra
     sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
     with_sides = draws.integers(0, 2, count).astype(np.int8)
     rows = Rows(numbers, sides, with_sides, core.places)
-    solve_rows(engine_of(problem).for_rows, problem.numbers(**known).bounds, LIMITS, rows, 3)
-    return int(rows.success().sum())
+    solve_rows(engine_of(problem, rows=True), problem.numbers(**known).bounds, LIMITS, rows, 3)
+    return int(rows.verdicts()[0].sum())
 
 
 def factor(core: ctypes.CDLL, count: int) -> None:

@@ -187,7 +187,7 @@ run = ctypes.PyDLL(ca._casadi.__file__)._ZN6casadi21_function_buffer_evalEPv
 run.argtypes = [ctypes.c_void_p]
 run(address(buffer._self(), None))
 assert (found.T == expected).all()
-assert pool.calls() == 8
+assert pool.data.calls == 8
 child = os.fork()
 if not child:
     os._exit(0 if (graph(values).full() == expected).all() else 1)

@@ -177,7 +177,7 @@ def test_two_solvers_of_one_problem_keep_their_options() -> None:
         for solver in (rough, fine):
             solver(**arguments)
             steps[solver].add(solver.stats()["iter_count"])
-            assert solver.result.tolerances == solver._runner._limits.tolerances
+            assert solver.result.tolerances == solver._runner.limits.tolerances
     assert len(steps[rough]) == len(steps[fine]) == 1
     assert steps[rough] < steps[fine] or min(steps[rough]) < min(steps[fine])
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, count, real_array
+from casadi_hybrid.basics.inputs import Matrix, Vector, real_array
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.parallel import available_cores
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, check_names, solves_in
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, solves_in
 from casadi_hybrid.casadi_api.graphs.function import shapes_of
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.stats import Run
@@ -66,30 +66,23 @@ def solve_many(
     threads: int | None = None,
 ) -> Batch:
     """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns."""
-    check_names(arguments)
-    for name, value in arguments.items():
-        if isinstance(value, ca.SX | ca.MX):
-            raise InputError(f"{name} is a symbol, and a batch is for numbers; see solver.map")
-    if threads is not None:
-        threads = count(threads, "threads", at_least=1)
-    problem, limits = runner.problem, runner.options.limits
+    problem, limits = runner.problem, runner.limits
     shapes = shapes_of(problem)
     given = {name: arguments.get(name) for name in INPUTS}
     solves = {name: solves_in(value, shapes[name]) for name, value in given.items()}
     warm = _warm_starts(warm_start, max(solves.values()))
-    for k, known in enumerate(warm):
-        if known is not None and (k == 0 or known is not warm[k - 1]):
-            _checked(runner, {}, k, warm)
     columns = _columns(given, solves, len(warm))
     first = {**given, **{k: v[0] for k, v in columns.items()}}
-    start, at = _checked(runner, first, 0, [None] * len(warm))  # of warm rows see _fill
-    engine = engine_of(problem)
-    if runner.in_threads:
-        engine = engine.for_rows
+    start, _ = _checked(runner, first, 0, [None] * len(warm))
+    engine = engine_of(problem, rows=runner.in_threads)
     core = engine.core(start.bounds, limits, repeated=True)
-    core.fill(start, at)
+    core.fill(start, None)
     numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
-    _fill(numbers, places, columns, [name for name in STARTS if given[name] is None], warm)
+    for name, own in columns.items():
+        end = places[name].stop  # bounds of equations are none of it, and zero
+        numbers[:, end - own.shape[1] : end] = np.tile(own, (len(warm) // len(own), 1))
+    starts = {name: places[name] for name in STARTS if given[name] is None}
+    sides = _start(runner, numbers, starts, warm)
 
     def given_of(k: int) -> dict[str, Vector]:
         row = {name: numbers[k, places[name]] for name in INPUTS}
@@ -99,9 +92,9 @@ def solve_many(
         _checked(runner, given_of(k), k, warm)
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
     if runner.in_threads:
-        rows = Rows(numbers, *_sides_of(warm, problem.n, problem.m), places)
+        rows = Rows(numbers, *sides, places)
         solve_rows(engine, start.bounds, limits, rows, threads or available_cores())
-        success, alone = rows.success(), np.flatnonzero(rows.refused()).tolist()
+        success, alone = rows.verdicts()
     made: dict[int, Run] = {}
     for k in alone:
         found, made[k] = runner.run(given_of(k), warm[k])
@@ -144,14 +137,6 @@ def _columns(given: Mapping[str, Any], solves: Mapping[str, int], most: int) -> 
     return {name: real_array(given[name], name).T.reshape(has, -1) for name, has in several}
 
 
-def complain(runner: Runner, batch: Batch) -> None:
-    """Raise what the first of the failed solves would have raised alone."""
-    # What runs on threads has no callback, so that nothing was raised where there is a solution.
-    failed = np.flatnonzero(~batch.success).tolist()
-    for k in failed if runner.in_threads else range(len(batch)):
-        runner.complain(batch.run(k))
-
-
 def _checked(
     runner: Runner, one: Mapping[str, Any], k: int, warm: Warm
 ) -> tuple[Numbers, WorkingSet | None]:
@@ -164,20 +149,23 @@ def _checked(
         raise InputError(f"column {k}: {error}") from None
 
 
-def _fill(
-    numbers: Vector,
-    places: Mapping[str, slice],
-    columns: Mapping[str, Vector],
-    starts: Sequence[str],
-    warm: Warm,
-) -> None:
-    """Write what is not the same for all solves; ``starts`` are those of the warm starts."""
-    for name, own in columns.items():
-        end = places[name].stop  # bounds of equations are none of it, and zero
-        numbers[:, end - own.shape[1] : end] = np.tile(own, (len(warm) // len(own), 1))
-    for k, known in enumerate(warm):
-        for name in starts if known is not None else ():
-            numbers[k, places[name]] = getattr(known, name[:-1])
+def _start(
+    runner: Runner, numbers: Vector, starts: Mapping[str, slice], warm: Warm
+) -> tuple[Any, Any]:
+    """Write what warm starts give; their working sets, a row of each, and which solves have one."""
+    sides = np.zeros((len(warm), runner.problem.n + runner.problem.m), dtype=np.int8)
+    there = np.zeros(len(warm), dtype=np.int8)
+    for known, alike in groupby(range(len(warm)), key=warm.__getitem__):
+        if known is None:
+            continue
+        rows = list(alike)
+        _checked(runner, {}, rows[0], warm)
+        for name, place in starts.items():
+            numbers[rows, place] = getattr(known, name[:-1])
+        if known.success:
+            there[rows] = 1
+            sides[rows] = np.concatenate((known.working_set.x, known.working_set.g))
+    return sides, there
 
 
 def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
@@ -190,14 +178,3 @@ def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
         sound = (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
         bad |= ~sound.all(axis=1)
     return np.flatnonzero(bad)
-
-
-def _sides_of(warm: Warm, n: int, m: int) -> tuple[Any, Any]:
-    """The working sets to try first: a row of each solve, and which solves have one."""
-    sides = np.zeros((len(warm), n + m), dtype=np.int8)
-    there = np.zeros(len(warm), dtype=np.int8)
-    for k, known in enumerate(warm):
-        if known is not None and known.success:
-            there[k] = 1
-            sides[k, :n], sides[k, n:] = known.working_set.x, known.working_set.g
-    return sides, there

@@ -36,19 +36,14 @@ class StepCallback:
     """Calls the user's callback every so many iterations; what is true asks to stop.
 
     What the callback raises asks to stop as well, and is kept for who called the solver: the best
-    point is judged first.
+    point is judged first. Inputs that a CasADi Function declares empty are left empty.
 
     Args:
-        callback: a function of the record, or a CasADi Function (x, f, g, lam_x, lam_g, lam_p) →
-            number. Inputs that the Function declares empty are left empty.
-        every: iterations from one call to the next.
-        ignore_errors: what the callback raises becomes a warning.
+        options: of the solver, with its ``iteration_callback``.
         gradient_p: (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p, for these parameter values.
     """
 
-    callback: Any
-    every: int
-    ignore_errors: bool
+    options: Any  # NlpOptions, which asks for check_callback
     gradient_p: ca.Function
     p: Vector
     raised: BaseException | None = field(default=None, init=False)
@@ -57,18 +52,19 @@ class StepCallback:
 
     def __call__(self, record: IterationRecord) -> bool:
         """Call it where a call is due."""
-        if record.iter % self.every:
+        callback = self.options.iteration_callback
+        if record.iter % self.options.iteration_callback_step:
             return False
         began = time.perf_counter()
         try:
-            if isinstance(self.callback, ca.Function):
-                return self._ask_function(record)
-            return bool(self.callback(record))
+            if isinstance(callback, ca.Function):
+                return self._ask_function(callback, record)
+            return bool(callback(record))
         except KeyboardInterrupt as error:
             self.raised = interrupted_inside("the iteration_callback", error)
             return True
         except BaseException as error:  # noqa: BLE001, it is raised when the solve has ended
-            if not (self.ignore_errors and isinstance(error, Exception)):
+            if not (self.options.iteration_callback_ignore_errors and isinstance(error, Exception)):
                 self.raised = error
                 return True
             warnings.warn(f"iteration_callback failed: {error}", UserWarning, stacklevel=2)
@@ -77,14 +73,14 @@ class StepCallback:
             self.calls += 1
             self.seconds += time.perf_counter() - began
 
-    def _ask_function(self, record: IterationRecord) -> bool:
+    def _ask_function(self, callback: ca.Function, record: IterationRecord) -> bool:
         lam_p = -self.gradient_p(record.x, record.lam_g, self.p)
         values = (record.x, record.obj, record.g, record.lam_x, record.lam_g, lam_p)
         arguments = [
-            value if self.callback.numel_in(i) == value.numel() else ca.DM()
+            value if callback.numel_in(i) == value.numel() else ca.DM()
             for i, value in enumerate(map(ca.densify, map(ca.DM, values)))
         ]
         # Python code is called as such: through C++ only the text of what it raises comes back.
-        written = type(self.callback).eval if isinstance(self.callback, ca.Callback) else None
-        call = self.callback.call if written in (None, ca.Callback.eval) else self.callback.eval
+        written = type(callback).eval if isinstance(callback, ca.Callback) else None
+        call = callback.call if written in (None, ca.Callback.eval) else callback.eval
         return bool(float(call(arguments)[0]))

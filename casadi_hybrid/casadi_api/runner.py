@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError, warn
+from casadi_hybrid.basics.errors import MissingNumberError, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.casadi_api.convention import INPUTS, columns_of
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, columns_of
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import Run
@@ -26,25 +24,19 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column, in_shape
-from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.session.start import read_start, start_values
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.in_graph import Pool
-    from casadi_hybrid.result import record as records
-    from casadi_hybrid.result.record import Watch
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
-    records = LateModule("casadi_hybrid.result.record")
 
 Outputs = dict[str, ca.DM]
 _NUMBERS, _FLOAT = frozenset((float, int, np.float64)), np.dtype(np.float64)
-_SOLVING = 0.9
-"""Part of the time of a call in which steps may begin; the rest is for the answer."""
 
 
 class SolveError(RuntimeError):
@@ -76,9 +68,9 @@ class Runner:
 
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
-        self._limits = options.limits
-        if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
-            sessions.result_of, records.Watch  # noqa: B018
+        self.limits = options.limits
+        if self.limits.max_time < np.inf:  # then no solve waits for what its result is made by
+            sessions.result_of  # noqa: B018
         problem.functions  # noqa: B018  made now, not at the first call
         self._defaults = defaults_of(problem)
         self._silent = options.iteration_callback is None and not options.log
@@ -143,7 +135,7 @@ class Runner:
         numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
             _warn_outside(self.problem, numbers)
-        core = engine_of(self.problem).core(numbers.bounds, self._limits, repeated=own is not None)
+        core = engine_of(self.problem).core(numbers.bounds, self.limits, repeated=own is not None)
         core.fill(numbers, warm)
         found = self._solve(core, own)
         assert found is not None
@@ -172,58 +164,48 @@ class Runner:
         """
         row = [array_of(one).ravel() for one in arguments]
         found = self._solve_row(row)
-        if found is not None:
-            outputs, run = found
-            self.note(run)
-            self.complain(run)
-            return [ca.vec(one) for one in outputs.values()]
-        if not self._lacks_numbers(row):
-            raise InputError("the bounds of the equations must be zero")
-        self.note(self._again(row))
-        return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
-
-    def within(self, seconds: float, iterations: int | None, given: Mapping[str, Any]) -> Result:
-        """Solve under limits of this call; see :meth:`NlpSolver.within`."""
-        began, known = time.perf_counter(), self._limits
-        own = changed(
-            known,
-            max_time=min(known.max_time, seconds * _SOLVING),
-            max_iter=known.max_iter if iterations is None else min(iterations, known.max_iter),
-        )
-        with evaluating_until(began + seconds):
-            _, run = self.run(given, None, own)
+        if found is None or isinstance(found[1].undefined, MissingNumberError):
+            self._lacks_numbers(row)  # a warning, or what is wrong
+        assert found is not None
+        outputs, run = found
         self.note(run)
-        late = isinstance(run.raised, OutOfTimeError)
-        if isinstance(run.raised, KeyboardInterrupt) and not late:
-            raise run.raised
-        if late and not run.result.evaluations["first"]:
-            raise SolveError(
-                f"{self.name} evaluated no function of the problem within {seconds:g} s, so "
-                "there is no point. Give it more time; a first solve without a limit makes "
-                "what all need",
-                None,
-            )
-        return run.result
+        self.complain(run)
+        return [ca.vec(one) for one in outputs.values()]
 
     def _solve(self, core: Core, own: Limits | None = None) -> tuple[Outputs, Run] | None:
         """Solve for what a core has been given; None where that is not for it."""
-        problem, limits = self.problem, own or self._limits
-        watch = None if self._silent else self._watch(core.parts["p"])
-        found = core.solve(limits, None if watch is None else watch.see, matrices=True)
+        problem, limits, options = self.problem, own or self.limits, self.options
+        callback = watch = None
+        if not self._silent:
+            from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415 - seldom
+            from casadi_hybrid.result.record import Watch  # noqa: PLC0415 - a solve does without
+
+            if options.iteration_callback is not None:
+                p = core.parts["p"].copy()
+                callback = StepCallback(options, problem.parameter_gradient, p)
+            watch = Watch(callback, int(options.log))
+        found = core.solve(limits, watch.see if watch else None, matrices=True)
         if found is None:
             return None
         run = Run.of(core, problem, limits)
         if watch is not None:
             watch.hold(run.said.steps)
-            run.callback = watch.callback  # type: ignore[assignment]  # as _watch makes it
-        lost = core.python is not None
-        if run.raised is not None or watch is not None or lost:
-            _settle(run, lost)
-        if lost and run.raised is None:  # else who asked is given no lam_p
-            found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
-            with suppress(*() if run.result.success else (RuntimeError,)):
-                slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
-                found["lam_p"] = -ca.densify(slope)
+        if callback is not None:
+            run.called_back = callback.calls, callback.seconds
+            run.raised = run.raised if callback.raised is None else callback.raised
+        if isinstance(run.raised, KeyboardInterrupt):  # it comes out where nothing is known
+            run.raised = sessions.halted(run.result, run.raised)
+        elif core.python is not None:
+            error = None if run.result.success else run.result.error
+            if error is not None:
+                run.raised = error.__cause__  # None where it gave NaN
+                if run.raised is not None:
+                    run.raised.add_note(f"{error}. The best point is in the solver's result.")
+            if run.raised is None:  # else who asked is given no lam_p
+                found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
+                with suppress(*() if run.result.success else (RuntimeError,)):
+                    slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
+                    found["lam_p"] = -ca.densify(slope)
         outputs = {
             "x": found["x"], "f": found["f"], "g": found["g"],
             "lam_x": found["lam_x"], "lam_g": found["lam_g"], "lam_p": found["lam_p"],
@@ -231,21 +213,19 @@ class Runner:
         return (in_shape(outputs, problem.shapes) if problem.shapes else outputs), run
 
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Outputs, Run] | None:
-        """Solve for unchecked numbers, bounds of all rows; None for bad ones."""
-        core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)
+        """Solve for unchecked numbers, bounds of all rows; None for bad ones.
+
+        Where one is missing, outputs are NaN, and the run's ``undefined`` says which.
+        """
+        core = engine_of(self.problem).core(Bounds(*row[2:6]), self.limits)
         core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
-        return self._solve(core)
-
-    def _watch(self, p: Vector) -> Watch:
-        """What is shown each iterate."""
-        from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415
-
-        options = self.options
-        callback = options.iteration_callback and StepCallback(
-            options.iteration_callback, options.iteration_callback_step,
-            options.iteration_callback_ignore_errors, self.problem.parameter_gradient, p.copy(),
-        )  # fmt: skip
-        return records.Watch(callback, int(options.log))
+        found = self._solve(core)
+        missing = _missing(row) if found is None else None
+        if missing is None:
+            return found
+        run = Run.of(core, self.problem, self.limits)
+        run.result, run.undefined = sessions.undefined_result(run, missing), missing
+        return dict(zip(OUTPUTS, map(ca.DM.nan, columns_of(self.problem)[1]), strict=True)), run
 
     def returned(self, outputs: Outputs, run: Run) -> Outputs:
         """The outputs for who called the solver; raises what :meth:`complain` does."""
@@ -253,12 +233,10 @@ class Runner:
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)
         if self.options.print_time:
-            stats = run.stats
-            wall, proc = stats["t_wall_total"], stats["t_proc_total"]
             print(
-                f"{self.name}: {stats['stop_reason']} after {stats['iter_count']} iterations, "
-                f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} "
-                f"evaluations of f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
+                "{}: {stop_reason} after {iter_count} iterations, {t_wall_total:.4f} s "
+                "({t_proc_total:.4f} s of processor time), {n_call_nlp_f} evaluations of f, g "
+                "and their derivatives, {n_call_nlp_hess_l} Hessians".format(self.name, **run.stats)
             )
         return outputs
 
@@ -287,7 +265,7 @@ class Runner:
         python = not self._silent or self.options.error_on_fail
         if self.pool is None and not python and engine_of(self.problem).evaluate is not None:
             self.pool = Pool(
-                self.problem, self._limits, columns_of(self.problem), warm_starts=self.options.warm,
+                self.problem, self.limits, columns_of(self.problem), warm_starts=self.options.warm,
                 no_numbers=self._lacks_numbers,
             )  # fmt: skip
         return self.pool
@@ -306,19 +284,9 @@ class Runner:
         warn(f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN")
         return True
 
-    def _again(self, row: Sequence[Vector]) -> Run | None:
-        """The run for what a graph has given; None where that could not be begun."""
-        found, missing = self._solve_row(row), _missing(row)
-        if found is not None or missing is None:
-            return found and found[1]
-        core = engine_of(self.problem).core(Bounds(*row[2:6]), self._limits)  # that has refused it
-        run = Run.of(core, self.problem, self._limits)
-        run.result = sessions.undefined_result(run, missing)
-        return run
-
-    def note(self, run: Run | None) -> None:
+    def note(self, run: Run) -> None:
         """Make a run the last one, of the asking thread and of all."""
-        calls = 0 if self.pool is None else self.pool.calls()
+        calls = 0 if self.pool is None else self.pool.data.calls
         self._noted = self._last.noted = calls, run
 
     def last(self) -> Run:
@@ -331,9 +299,9 @@ class Runner:
         if pool is not None:
             mine = pool.last(calls, threading.get_ident())
             found = mine or (None if own else pool.last(self._noted[0]))
-            again = None if found is None else self._again(found[1])
-            if found is not None and again is not None:
-                run, self._noted = again, (found[0], again)
+            again = found and self._solve_row(found[1])
+            if found and again:
+                run, self._noted = again[1], (found[0], again[1])
                 if mine:
                     self._last.noted = self._noted
         if run is None:
@@ -342,18 +310,6 @@ class Runner:
                 "its last call before the first iterate; call it first"
             )
         return run
-
-
-def _settle(run: Run, lost: bool) -> None:
-    """Say in the run what of all that was raised comes out; Ctrl-C does where nothing is known."""
-    if run.callback is not None and run.callback.raised is not None:
-        run.raised = run.callback.raised
-    if isinstance(run.raised, KeyboardInterrupt):
-        run.raised = sessions.halted(run.result, run.raised)
-    elif lost and not run.result.success and run.result.error is not None:
-        run.raised = run.result.error.__cause__  # None where it gave NaN
-        if run.raised is not None:
-            run.raised.add_note(f"{run.result.error}. The best point is in the solver's result.")
 
 
 def _copied(target: Vector, value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, overload
@@ -9,14 +10,16 @@ from typing import TYPE_CHECKING, Any, overload
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.arrays import changed
+from casadi_hybrid.basics.errors import InputError, OutOfTimeError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function, shapes_of
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.casadi_api.runner import Runner, SolveError
 from casadi_hybrid.casadi_api.stats import LISTED
+from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.numbers import by_block
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ else:
 
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
 """Whose blocks a mapping names, where it is not the last letter of the argument."""
+_SOLVING = 0.9
+"""Part of the time of a call in which steps may begin; the rest is for the answer."""
 
 
 def _itself(made: Any, _memo: Any = None) -> Any:
@@ -159,7 +164,10 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         shapes = shapes_of(self._problem)
         if any(solves_in(value, shapes[label]) > 1 for label, value in given.items()):
             batch = batches.solve_many(self._runner, given, warm_start)
-            batches.complain(self._runner, batch)
+            # What runs on threads has no callback, so nothing was raised where there is a solution.
+            failed = np.flatnonzero(~batch.success).tolist()
+            for k in failed if self._runner.in_threads else range(len(batch)):
+                self._runner.complain(batch.run(k))
             return {label: ca.DM(getattr(batch, label)) for label in OUTPUTS}
         return self._runner.returned(*self._runner.run(given, warm_start))
 
@@ -180,12 +188,27 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             InputError: for a bad argument, before any evaluation.
             SolveError: where no function was evaluated in time; its result is None.
         """
+        began, runner, known = time.perf_counter(), self._runner, self._runner.limits
         if seconds != np.inf:
             positive(seconds, "seconds")
-        if iterations is not None:
-            count(iterations, "iterations")
+        steps = known.max_iter if iterations is None else count(iterations, "iterations")
         check_names(given)
-        return self._runner.within(seconds, iterations, given)
+        most = min(known.max_time, seconds * _SOLVING)
+        own = changed(known, max_time=most, max_iter=min(steps, known.max_iter))
+        with evaluating_until(began + seconds):
+            _, run = runner.run(given, None, own)
+        runner.note(run)
+        late = isinstance(run.raised, OutOfTimeError)
+        if isinstance(run.raised, KeyboardInterrupt) and not late:
+            raise run.raised
+        if late and not run.result.evaluations["first"]:
+            raise SolveError(
+                f"{self._name} evaluated no function of the problem within {seconds:g} s, so "
+                "there is no point. Give it more time; a first solve without a limit makes "
+                "what all need",
+                None,
+            )
+        return run.result
 
     def batch(
         self,
@@ -222,6 +245,12 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             >>> found.x.round(6).tolist(), found.result(2).success
             ([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]], True)
         """
+        check_names(given)
+        for name, value in given.items():
+            if isinstance(value, ca.SX | ca.MX):
+                raise InputError(f"{name} is a symbol, and a batch is for numbers; see solver.map")
+        if threads is not None:
+            threads = count(threads, "threads", at_least=1)
         return batches.solve_many(self._runner, given, warm_start, threads)
 
     def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:

@@ -10,7 +10,6 @@ from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.engine.solved import Solved
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api.callbacks import StepCallback
     from casadi_hybrid.result.answer import Ending
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session import solve as sessions
@@ -60,9 +59,10 @@ def return_status(end: Ending) -> str:
 
 
 class Run(Solved):
-    """A solve with its result and statistics, and what was called with each iterate."""
+    """A solve with its result and statistics."""
 
-    callback: StepCallback | None = None
+    called_back: tuple[int, float] = 0, 0.0
+    """Calls of the iteration_callback, and the seconds in them."""
 
     @cached_property
     def result(self) -> Result:
@@ -83,15 +83,13 @@ class Run(Solved):
         where that was asked for.
         """
         end: Ending = self.__dict__.get("result") or sessions.end_of(self)
-        callback = self.callback
         calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))
         calls["nlp_hess_l"] = end.evaluations.get("second", 0)
         calls["nlp_grad"] = 1  # for lam_p
         wall = dict.fromkeys(LISTED, 0.0) | {"total": end.elapsed}
         wall["nlp_jac_g"] = end.seconds.get("first", 0.0)
         wall["nlp_hess_l"] = end.seconds.get("second", 0.0)
-        of_callback = (callback.calls, callback.seconds) if callback else (0, 0.0)
-        calls["callback_fun"], wall["callback_fun"] = of_callback
+        calls["callback_fun"], wall["callback_fun"] = self.called_back
         return {
             "success": end.success,
             "return_status": return_status(end),

@@ -52,13 +52,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self._kept[0])
 
-    def success(self) -> NDArray[np.bool_]:
-        """Which of them are solved."""
-        return np.asarray(self._answers["point"] == C.HYBRID_KKT_POINT)
-
-    def refused(self) -> NDArray[np.bool_]:
-        """Which of them have bounds of other kinds than the first."""
-        return np.asarray(self._answers["status"] == C.HYBRID_OTHER_PATTERN)
+    def verdicts(self) -> tuple[NDArray[np.bool_], list[int]]:
+        """Which of them are solved, and the numbers of those with bounds of other kinds."""
+        refused = self._answers["status"] == C.HYBRID_OTHER_PATTERN
+        return self._answers["point"] == C.HYBRID_KKT_POINT, np.flatnonzero(refused).tolist()
 
     def answer(self, k: int) -> tuple[Any, Vector]:
         """What C says of solve k, and the numbers of its iterates."""
@@ -75,11 +72,20 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
     A row is solved as if it were alone: its numbers and its bits do not hang on the others.
 
     Args:
-        engine: for many solves, :attr:`Engine.for_rows`.
+        engine: for rows, see :func:`~casadi_hybrid.engine.core.engine_of`.
         bounds: of the first; the others are solved where theirs are of the same kinds.
     """
     piece = max(1, len(rows) // (threads * _PIECES))
     begins, cores = range(0, len(rows), piece), list[Core]()
+
+    def solve(core: Core, begin: int) -> None:
+        end = min(begin + piece, len(rows))
+        core.begin()
+        adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
+        rows.seen[begin] = core.rows()
+        if core.raised is not None:  # Ctrl-C
+            raise core.raised
+
     try:
         for _ in range(min(threads, len(begins))):
             core = engine.core(bounds, limits, repeated=True)
@@ -87,17 +93,8 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
             core.limit(limits)
             core.busy = True
             cores.append(core)
-        share_out(begins, [partial(_share, rows, piece, core) for core in cores])
+        share_out(begins, [partial(solve, core) for core in cores])
     finally:
         for core in cores:
             core.busy = False
     rows.called = cores[0].called
-
-
-def _share(rows: Rows, piece: int, core: Core, begin: int) -> None:
-    end = min(begin + piece, len(rows))
-    core.begin()
-    adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
-    rows.seen[begin] = core.rows()
-    if core.raised is not None:  # Ctrl-C
-        raise core.raised

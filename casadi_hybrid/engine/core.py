@@ -53,7 +53,7 @@ REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
 """How a solve ends that was not begun."""
 ELSE, MATRIX = object(), object()
 """What no argument is: see :attr:`Core.held`."""
-_ROWS = 256  # of iterates that there is room for
+_ROWS = 256  # of iterates that there is room for at first
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
 _MOST = 2**31 - 1  # of C's int
 
@@ -129,9 +129,9 @@ class Core:
         self.sided = self.busy = False
         self.raised: BaseException | None = None
         self.look: Look | None = None
-        self._rows, self.drained = np.empty((_ROWS, C.HYBRID_ROW)), list[Vector]()
+        self._rows = np.empty((_ROWS, C.HYBRID_ROW))
         self._c_functions: tuple[Any, ...] = (
-            _Look(self._see), _asking(self._keep, self._drain), _asking(self._keep)
+            _Look(self._see), _asking(self._keep, self._more_rows), _asking(self._keep)
         )  # fmt: skip
         self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
         self.observer = C.hybrid_observer(
@@ -170,8 +170,7 @@ class Core:
             entries = library.hybrid_buffered_first, library.hybrid_buffered_second
             self._call_by(entries, C.hybrid_buffers(*(made for made, _ in buffers)), buffers)
         else:
-            sizes = data.n_x, data.n_g, data.n_p
-            self.python = PythonFunctions(functions, sizes, self._keep)
+            self.python = PythonFunctions(functions, self._keep)
             self._call_by(self.python.entries)
         if functions.curvature is None:
             room = np.empty(library.hybrid_secants_doubles(ct.byref(data)))
@@ -237,7 +236,7 @@ class Core:
         if look is not self.look:
             self.look = look
             self.observer.look = None if look is None else self._at_see
-        self.drained, self.raised, self.busy = [], None, True
+        self.raised, self.busy = None, True
         if self.python is not None:
             self.python.begin()
 
@@ -267,8 +266,7 @@ class Core:
 
     def rows(self) -> Vector:
         """The numbers of the iterates since :meth:`begin`."""
-        last = self._rows[: self.observer.count].copy()
-        return np.vstack([*self.drained, last]) if self.drained else last
+        return self._rows[: self.observer.count].copy()
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
@@ -326,9 +324,9 @@ class Core:
             self.raised = error
             return 1
 
-    def _drain(self) -> None:
-        self.drained.append(self._rows[: self.observer.count].copy())
-        self.observer.count = 0
+    def _more_rows(self) -> None:
+        self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
+        self.observer.rows, self.observer.capacity = address(self._rows), len(self._rows)
 
 
 def _interrupt_in(error: SystemError) -> BaseException:
@@ -391,10 +389,8 @@ class Engine:
         problem = self._problem()
         assert problem is not None  # whoever asks has it
         plan = plan_of(self.library, problem, bounds)
-        fit = [
-            one for one in self.cores
-            if one.plan is plan and one.alone is alone and one.limits == limits
-        ]  # fmt: skip
+        kind = plan, alone, limits
+        fit = [one for one in self.cores if (one.plan, one.alone, one.limits) == kind]
         found = next((one for one in fit if not one.busy), None)
         if found is None:
             found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
@@ -402,26 +398,22 @@ class Engine:
             self.cores = [found, *fit, *others[: _KINDS - 1]]
         return found
 
-    @cached_property
-    def for_rows(self) -> Engine:
-        """Those of many solves at once, which write where a single one reads."""
-        problem = self._problem()
-        assert problem is not None
-        return Engine(problem)
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.engines = WeakKeyDictionary[Problem, Engine](), WeakKeyDictionary[Problem, Engine]()
 
 
-_of_thread = threading.local()
+_of_thread = _OfThread()
 
 
-def engine_of(problem: Problem) -> Engine:
-    """The engine of the asking thread for a problem, kept for as long as that lives."""
-    engines: WeakKeyDictionary[Problem, Engine] | None = getattr(_of_thread, "engines", None)
-    if engines is None:
-        engines = _of_thread.engines = WeakKeyDictionary()
-    known = engines.get(problem)
-    if known is None:
-        known = engines[problem] = Engine(problem)
-    return known
+def engine_of(problem: Problem, rows: bool = False) -> Engine:
+    """The engine of the asking thread for a problem, kept for as long as that lives.
+
+    That for ``rows``, many solves at once, is another one: they write where a single solve reads.
+    """
+    engines = _of_thread.engines[rows]
+    return engines.get(problem) or engines.setdefault(problem, Engine(problem))
 
 
 def why_not(problem: Problem) -> str:

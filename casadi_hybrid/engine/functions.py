@@ -30,7 +30,6 @@ class PythonFunctions:
 
     Args:
         functions: of the problem.
-        sizes: of x, g and p.
         keep: called with what ends a solve; then nothing more is evaluated.
 
     Attributes:
@@ -38,15 +37,13 @@ class PythonFunctions:
         undefined: where a function was not defined last, None where all were.
     """
 
-    def __init__(
-        self, functions: Functions, sizes: tuple[int, ...], keep: Callable[[BaseException], None]
-    ) -> None:
-        n, m, p = sizes
+    def __init__(self, functions: Functions, keep: Callable[[BaseException], None]) -> None:
         self._first, self._keep = Fused(functions.first, functions), keep
         self.begin()
+        n, p = map(functions.first.nnz_in, range(2))
         first, second = First(partial(self._answer, self._first, (n, p))), Second()
         if functions.curvature is not None:
-            curvature = Fused(functions.curvature, functions)
+            curvature, m = Fused(functions.curvature, functions), functions.curvature.nnz_in(1)
             second = Second(partial(self._answer, curvature, (n, m, p)))
         self.entries = first, second
 

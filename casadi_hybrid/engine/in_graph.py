@@ -45,6 +45,7 @@ class Pool:
 
     Attributes:
         handle: the number by which graphs name it.
+        data: the ``hybrid_pool`` that C reads; its ``calls`` count the solves.
     """
 
     name = "hybrid_in_graph"
@@ -72,7 +73,7 @@ class Pool:
         )
         self._prepare = _Prepare(self._prepared)
         self.handle = float(int.from_bytes(os.urandom(6), "little"))
-        self._data = C.hybrid_pool(
+        self.data = C.hybrid_pool(
             handle=self.handle, shapes=ct.addressof(self._shapes),
             slots=SLOTS, slot=ct.addressof(self._slots),
             prepare=ct.cast(self._prepare, c_void_p),
@@ -81,7 +82,7 @@ class Pool:
         )  # fmt: skip
         if hasattr(os, "register_at_fork"):
             # Another thread may have had the records where a child was forked off.
-            os.register_at_fork(after_in_child=partial(setattr, self._data, "locked", 0))
+            os.register_at_fork(after_in_child=partial(setattr, self.data, "locked", 0))
 
     def function(self, derivatives: Iterable[ca.Function]) -> ca.Function:
         """The Function of all solvers in graphs, with the shapes and derivatives of this one.
@@ -92,22 +93,18 @@ class Pool:
             "is_diff_in": [False, *(name not in STARTS for name in INPUTS)],
             "cache": {each.name(): each for each in derivatives},
         }
-        adapter().hybrid_attach_pool(ct.byref(self._data))
+        adapter().hybrid_attach_pool(ct.byref(self.data))
         _kept.append((self, options))
         return function_of(self.name, self._shapes, options)
 
-    def calls(self) -> int:
-        """Solves so far: the number of the last one."""
-        return int(self._data.calls)
-
     def last(self, after: int, thread: int = 0) -> tuple[int, list[Vector]] | None:
-        """The number and the inputs of the last solve after that number of :meth:`calls`.
+        """The number and the inputs of the last solve after that number of ``calls``.
 
         Of a thread, by :func:`threading.get_ident`, or 0 for any; None where it is not known.
         """
         row = np.empty(sum(self._sizes))
         number = adapter().hybrid_last_in_graph(
-            ct.addressof(self._data), after, thread, address(row)
+            ct.addressof(self.data), after, thread, address(row)
         )
         return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
 

@@ -19,7 +19,6 @@ that ends at a stationary violation, a least-squares problem reduces ‖c‖₂,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -99,9 +98,29 @@ class Automatic:
         if call.x_prev is not None:
             raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
         watch, recorder, reasons = Watch(log=call.log), Recorder(), list[StopReason]()
+        nothing = np.zeros(problem.m)
+
+        def look(view: View) -> bool:
+            watch.see(view)
+            t, f, *residuals = view.row[:5]
+            state = State(view.x, view.lam_g, nothing, view.lam_g, int(t), None)
+            at = SimpleNamespace(objective=f, constraints=view.g)
+            progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
+            if call.history:
+                recorder.hold(progress.t - 1)
+                recorder(progress, lam_x=view.lam_x, nu=view.row[5], shift=view.row[9])
+            if call.callback is not None and call.callback(progress) is True:
+                return True
+            for test in call.stopping:
+                if (reason := test(progress)) is not None:
+                    reasons.append(reason)
+                    return True
+            return False
+
         core = engine_of(problem).core(call.numbers.bounds, call.limits, self.alone)
         core.fill(call.numbers, call.warm)
-        core.solve(call.limits, _looks(call, watch, recorder, reasons))
+        looked_at = call.history or call.callback or call.stopping or call.log
+        core.solve(call.limits, look if looked_at else None)
         run = Solved.of(core, problem, call.limits)
         watch.hold(run.said.steps)
         recorder.hold(run.said.steps)
@@ -134,44 +153,13 @@ def halted(result: Result, raised: KeyboardInterrupt) -> Interrupted:
     return halt
 
 
-def _looks(
-    call: Call, watch: Watch, recorder: Recorder, reasons: list[StopReason]
-) -> Callable[[View], bool] | None:
-    """What is shown every iterate; None where nobody looks before the solve has ended.
-
-    Reasons gets what a stopping test says.
-    """
-    if not (call.history or call.callback or call.stopping or not watch.silent):
-        return None
-    nothing = np.zeros(call.numbers.bounds.lbg.size)
-
-    def look(view: View) -> bool:
-        watch.see(view)
-        t, f, *residuals = view.row[:5]
-        state = State(view.x, view.lam_g, nothing, view.lam_g, int(t), None)
-        at = SimpleNamespace(objective=f, constraints=view.g)
-        progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
-        if call.history:
-            recorder.hold(progress.t - 1)
-            recorder(progress, lam_x=view.lam_x, nu=view.row[5], shift=view.row[9])
-        stop = watch.stop
-        if call.callback is not None:
-            stop = call.callback(progress) is True or stop
-        for test in () if stop else call.stopping:
-            if (reason := test(progress)) is not None:
-                reasons.append(reason)
-                return True
-        return stop
-
-    return look
-
-
 def end_of(run: Solved) -> Ending:
     """How a solve by the core ended, with what ended it from outside."""
     said, raised = run.said, run.raised
     stop, point = STOPS[said.stop], POINTS[said.point]
     error = None if point is PointStatus.KKT_POINT else _undefined(run)
-    detail = _detail(stop, said, error)
+    runs = "run" if said.runs == 1 else "runs"
+    detail = f"none of {said.runs} {runs} came further"
     if isinstance(raised, BrokenFunctionError):
         stop, error = StopReason.EVALUATION_ERROR, raised
         detail = f"iteration {said.steps}: {raised}"
@@ -179,6 +167,12 @@ def end_of(run: Solved) -> Ending:
         stop, detail = StopReason.TIME_LIMIT, ""
     elif raised is not None:
         stop, detail = StopReason.STOPPED_BY_USER, "interrupted"
+    elif stop in _PLAIN:
+        detail = ""
+    elif stop is StopReason.EVALUATION_ERROR and error is not None:
+        detail = f"iteration {said.ended}: {error}"
+    elif said.cause:
+        detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
     composite = said.method == C.HYBRID_COMPOSITE_STEP
     return Ending(
         stop=stop, point=point, detail=detail, error=error, iterations=said.steps,
@@ -217,18 +211,6 @@ def result_of(run: Solved) -> Result:
         remarks=_remarks(run.problem),
         **context_of(run.problem, run.numbers, run.limits),
     )
-
-
-def _detail(stop: StopReason, said: Any, error: EvaluationError | None) -> str:
-    """A sentence with the particulars of a failure, or nothing."""
-    if stop in _PLAIN:
-        return ""
-    if stop is StopReason.EVALUATION_ERROR and error is not None:
-        return f"iteration {said.ended}: {error}"
-    if said.cause:
-        return f"iteration {said.ended}: {CAUSES[said.cause]}"
-    runs = "run" if said.runs == 1 else "runs"
-    return f"none of {said.runs} {runs} came further"
 
 
 def _undefined(run: Solved) -> EvaluationError | None:
