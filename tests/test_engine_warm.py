@@ -9,6 +9,7 @@ import pytest
 from engine_cases import CASES, OUTPUTS, Case, assert_kkt, bits, solved, warm
 
 from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.basics.arrays import memory_of
 from casadi_hybrid.casadi_api.solver import NlpSolver
 
 INF = np.inf
@@ -213,6 +214,17 @@ def test_a_forked_child_goes_on() -> None:
     child.join()
     assert bits(found) == bits(expected)
     assert steps == solver.result.iterations
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_the_room_of_a_large_problem_is_of_its_process_alone() -> None:
+    room = memory_of(1 << 20, np.float64)
+    room[0] = 1.0
+    child = multiprocessing.get_context("fork").Process(target=room.fill, args=(2.0,))
+    child.start()
+    child.join()
+    assert (child.exitcode, room[0]) == (0, 1.0)
 
 
 @pytest.mark.parametrize("changes", [{"x0": np.array([-1.0, 0.3])}, {"p": -1.0}], ids=str)

@@ -6,6 +6,7 @@ Python frames, not the arithmetic.
 
 from __future__ import annotations
 
+import sys
 from ctypes import addressof, c_char
 from typing import Any, TypeVar, cast
 
@@ -40,6 +41,20 @@ def address(array: NDArray[Any]) -> int:
         return addressof(c_char.from_buffer(cast(Any, array)))
     except (TypeError, ValueError):  # there are none, or they are not to be written to
         return int(array.ctypes.data)
+
+
+def memory_of(size: int, dtype: Any) -> NDArray[Any]:
+    """Room for so many numbers, whose pages cost something when they are first written to.
+
+    On Linux NumPy asks for large pages above 4 MB. Of room that is used in part they are more
+    memory, and to clear them takes longer than they save in a solve.
+    """
+    length = size * np.dtype(dtype).itemsize
+    if sys.platform != "linux" or length < 1 << 22:
+        return np.empty(size, dtype)
+    from mmap import ACCESS_COPY, mmap  # noqa: PLC0415 - of large problems alone
+
+    return np.frombuffer(mmap(-1, length, access=ACCESS_COPY), dtype)  # a child has its own
 
 
 def without_repetition(numbers: NDArray[Whole]) -> NDArray[Whole]:

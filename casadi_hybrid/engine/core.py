@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, ref
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.arrays import address, memory_of
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.matrices import MatrixData, is_known
 from casadi_hybrid.engine.blocks.compiled import (
@@ -140,7 +140,7 @@ class Core:
         self._functions.observer = ct.addressof(self.observer)
         self.options = options_of(problem, limits, alone)
         size, *room = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
-        self._room = np.zeros(size // 8 + 2), *map(np.empty, room, (np.float64, np.int32))
+        self._room = np.zeros(size // 8 + 2), *map(memory_of, room, (np.float64, np.int32))
         structures = data, self._functions, self._numbers, self.options
         memory, answer = map(address, self._room), ct.addressof(self.answer)
         self._call = *map(ct.addressof, structures), *memory, answer
