@@ -319,6 +319,6 @@ def test_a_stiff_chain_is_solved(masses: int, stiffness: float) -> None:
 def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(monkeypatch):
     """Fronts that can delay nothing, and no fixed order."""
     monkeypatch.setattr(ldl, "PRODUCTS", -1)
-    monkeypatch.setattr(ldl, "SPARE", 0)
+    monkeypatch.setattr(ldl, "PLACES", 0)
     solver, _ = solved(parts(FAMILIES["chain_ground"].build(20)))
     assert solver.stats()["success"]

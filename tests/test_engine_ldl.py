@@ -151,8 +151,8 @@ def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(
     layout = Layout(pattern_of(W), pattern_of(A))
     group = np.concatenate(([0, 0], np.arange(1, n - 1), [0, 0])).astype(np.int32)
     found = []
-    for spare in (0, 4):
-        monkeypatch.setattr(ldl, "SPARE", spare)
+    for places in (0, 4):
+        monkeypatch.setattr(ldl, "PLACES", places)
         tables, _arrays = ldl.tables_of(library, layout, group)
         kernel = LdlKernel(layout, library, tables)
         kernel.factor(sparse(W), D, sparse(A), 0.0)
@@ -178,8 +178,8 @@ def test_many_rows_may_be_delayed_within_the_memory_that_was_told(library, monke
     group, _ = ldl.eliminations(layout, ldl.partners(library, layout, values), np.ones(n, bool))
     eigenvalues = np.linalg.eigvalsh(whole((W, np.zeros(n), A, 1e-9)))
     doubtful = []
-    for spare in (0, 1, 3, 8):
-        monkeypatch.setattr(ldl, "SPARE", spare)
+    for places in (0, 2, 8, 30):
+        monkeypatch.setattr(ldl, "PLACES", places)
         tables, _arrays = ldl.tables_of(library, layout, group)
         kernel = LdlKernel(layout, library, tables)
         kernel.factor(sparse(W), np.zeros(n), sparse(A), 1e-9)

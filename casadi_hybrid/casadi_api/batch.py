@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,6 +58,10 @@ class Batch:
     def stats(self, k: int) -> dict[str, Any]:
         """The statistics of solve k, under CasADi's keys."""
         return self.run(k).stats
+
+    def outputs(self) -> dict[str, ca.DM]:
+        """The six matrices by their names, as CasADi has them."""
+        return {name: ca.DM(getattr(self, name)) for name in OUTPUTS}
 
 
 def solve_many(

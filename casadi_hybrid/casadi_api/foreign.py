@@ -103,10 +103,11 @@ _IPOPT_AS_HERE = {
     "honor_original_bounds": ("no",), "mu_target": (0,), "obj_scaling_factor": (1,),
     "output_file": ("",), "replace_bounds": ("no",), "skip_finalize_solution_call": ("no",),
 }  # fmt: skip
-# Options of IPOPT that ask for the answer of another problem, but for numbers from zero to these.
+# Options of IPOPT that ask for the answer of another problem, but for numbers from zero to these;
+# -1: whatever they are.
 _IPOPT_REFUSED = {
     "mu_target": (RESIDUAL_TOL, "the answer would be no KKT point; add the barrier term to f"),
-    "obj_scaling_factor": (np.inf, "it would maximize f; minimize -f instead"),
+    "obj_scaling_factor": (np.inf, "below zero it would maximize f; minimize -f instead"),
     "replace_bounds": (-1.0, "bounds are bounds here; write them as rows of g"),
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import MissingNumberError, warn
+from casadi_hybrid.basics.errors import InputError, MissingNumberError, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
@@ -165,8 +165,9 @@ class Runner:
         row = [array_of(one).ravel() for one in arguments]
         found = self._solve_row(row)
         if found is None or isinstance(found[1].undefined, MissingNumberError):
-            self._lacks_numbers(row)  # a warning, or what is wrong
-        assert found is not None
+            self._lacks_numbers(row)  # warns, or raises what is wrong
+        if found is None:
+            raise InputError("the bounds of the equations must be zero")
         outputs, run = found
         self.note(run)
         self.complain(run)

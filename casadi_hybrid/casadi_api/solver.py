@@ -168,7 +168,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             failed = np.flatnonzero(~batch.success).tolist()
             for k in failed if self._runner.in_threads else range(len(batch)):
                 self._runner.complain(batch.run(k))
-            return {label: ca.DM(getattr(batch, label)) for label in OUTPUTS}
+            return batch.outputs()
         return self._runner.returned(*self._runner.run(given, warm_start))
 
     def within(

@@ -186,7 +186,7 @@ class Core:
         self._kept.append((data, behind))
 
     def fill(self, numbers: Numbers, sides: WorkingSet | None) -> None:
-        """The same of numbers that were checked."""
+        """Set the inputs to checked numbers, and the working set of the next solve."""
         b, lam = numbers.bounds, (numbers.lam_x0, numbers.lam_g0)
         self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam), sides)
 

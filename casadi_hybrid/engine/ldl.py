@@ -21,7 +21,7 @@ from casadi_hybrid.basics.sparse import Layout
 from casadi_hybrid.engine.header import C
 
 Integers = NDArray[np.int32]
-SPARE = 8
+PLACES = 8
 """Places for delayed rows in a front."""
 
 PRODUCTS = 4_000_000
@@ -87,8 +87,8 @@ def tables_of(
         made, analyse = C.hybrid_fixed(), partial(library.hybrid_fixed_analyse, *given)
         needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
     else:
-        made, analyse = C.hybrid_ldl(), partial(library.hybrid_ldl_analyse, *given, SPARE)
-        needed = library.hybrid_ldl_plan(*given, SPARE, address(work))
+        made, analyse = C.hybrid_ldl(), partial(library.hybrid_ldl_analyse, *given, PLACES)
+        needed = library.hybrid_ldl_plan(*given, PLACES, address(work))
     tables = np.zeros(max(needed, 0), dtype=np.int32)
     fault = needed < 0 or analyse(address(work), address(tables), ct.byref(made))
     if fault and not fixed:

@@ -15,12 +15,12 @@
 
    Pivots, 1x1 and 2x2, are chosen among the candidates of a front, and are tested against the whole
    column. What fails there is delayed: it becomes a candidate of the parent, as far as that has
-   places. Where it has none, and the pivot would do harm, it is delayed as long as the factor has
-   doubles to spare, whose number is fixed in the analysis, so that all memory is known beforehand.
-   Else the pivot is taken nevertheless, and counted as doubtful where it does harm. So that this is
-   rare `group` brings a row of A into one front with a variable that it can be solved for. Sums are
-   added in one order, whatever the width of a processor's vectors: with -ffp-contract=off the
-   result has the same bits on all of them. */
+   places. Where it has none, and entries would grow beyond measure by the pivot, it is delayed as
+   long as the factor has doubles to spare, whose number is fixed in the analysis, so that all
+   memory is known beforehand. Else the pivot is taken nevertheless, and counted as doubtful. So
+   that this is rare `group` brings a row of A into one front with a variable that it can be solved
+   for. Sums are added in one order, whatever the width of a processor's vectors: with
+   -ffp-contract=off the result has the same bits on all of them. */
 #ifndef HYBRID_LDL_H
 #define HYBRID_LDL_H
 
@@ -39,7 +39,7 @@ typedef struct hybrid_ldl {
     int stack;   /* doubles for the blocks that wait for their parent */
     int factor;  /* doubles for the factor, at most */
     int spare;   /* of them those for rows that are delayed */
-    int places;  /* for rows that are delayed to a front without need */
+    int places;  /* so many rows are delayed to a front where their pivots would do no harm */
     int pivots;  /* integers for the order of the pivots */
     int room;    /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
     const int *starts;    /* [size + 1] the pattern as it was given */
@@ -91,9 +91,9 @@ int hybrid_ldl_analysis(int size, int entries);
 
 /* First step of the analysis: the fronts. group[i] says when row i is eliminated: 0 first; rows
    with one number are eliminated in one front; every number from 0 to the largest occurs.
-   Every front has so many places for delayed rows, and all of them at least so many doubles as the
-   factor needs without; with no places there are none. Returns the integers that the tables need,
-   or -1 where the factor needs more than an int can count. */
+   Every front has so many places for delayed rows, as far as its descendants have so many rows;
+   the factor has doubles to spare for all of them. Returns the integers that the tables need, or
+   -1 where the factor needs more than an int can count. */
 int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int places,
                     int *work);
 

@@ -75,7 +75,7 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
     for (int k = 0; k < *p.groups; k++)
         if (p.head[k] == k) {
             rest += p.under[k];
-            factor += 2 * (p.columns[k] + places) * (p.columns[k] + places + p.under[k] + 8.0);
+            factor += (p.columns[k] + places) * (p.columns[k] + places + p.under[k] + 8.0);
             stack += p.under[k] * (p.under[k] + 3.0);
         }
     rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 6.0 * *p.fronts + 4;
@@ -178,30 +178,32 @@ static int pile(int f, int top, const tables *t, hybrid_ldl *made) {
     return from + length;
 }
 
-/* Adds what delayed rows may need: so many places in every front, or twice the factor and the
-   highest front where that is more, but nothing that no row can need. */
+/* Adds what delayed rows may need: so many places in every front, as far as its descendants have so
+   many rows. Where pivots do harm the same doubles serve wherever they are needed, and a front may
+   become twice as high as the highest one is without delays. */
 static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_ldl *made) {
-    const int higher = places > made->deepest ? places : made->deepest;
-    int *delayed = p->where;
-    double few = 0, all = 0, most = made->factor;
+    const int rise = places > made->deepest ? places : made->deepest;
+    int *delayed = p->where, narrowest = made->deepest;
+    double spare = 0;
     for (int f = 0; f < made->fronts; f++) delayed[f] = 0;
     for (int f = 0; f < made->fronts && places; f++) {
         const int own = t->first[f + 1] - t->first[f], up = t->parent[f];
         const int below = HYBRID_LDL_FOUR(t->below[f + 1] - t->below[f]);
-        const int some = own + (delayed[f] < places ? delayed[f] : places);
-        const int many = own + (delayed[f] < higher ? delayed[f] : higher);
-        const double plain = own * (HYBRID_LDL_FOUR(own) + below + 2.0);
-        few += some * (HYBRID_LDL_FOUR(some) + below + 2.0) - plain;
-        all += many * (HYBRID_LDL_FOUR(many) + below + 2.0) - plain;
-        if (HYBRID_LDL_FOUR(many) + below > made->deepest)
-            made->deepest = HYBRID_LDL_FOUR(many) + below;
+        const int placed = own + (delayed[f] < places ? delayed[f] : places);
+        const int risen = own + (delayed[f] < rise ? delayed[f] : rise);
+        spare += placed * (HYBRID_LDL_FOUR(placed) + below + 2.0) -
+                 own * (HYBRID_LDL_FOUR(own) + below + 2.0);
+        if (HYBRID_LDL_FOUR(risen) + below > made->deepest)
+            made->deepest = HYBRID_LDL_FOUR(risen) + below;
+        if (delayed[f] && HYBRID_LDL_FOUR(own + 1) + below < narrowest)
+            narrowest = HYBRID_LDL_FOUR(own + 1) + below;
         if (up >= 0) delayed[up] += delayed[f] + own;
     }
-    if (most > all) most = all;
     made->places = places;
-    made->spare = (int)(few > most ? few : most);
+    made->spare = (int)spare;
     made->factor += made->spare;
-    made->pivots = 4 * made->fronts + made->size + made->spare / 6; /* six doubles a row at least */
+    /* A delayed row is at least one column of the narrowest front that can have one. */
+    made->pivots = 4 * made->fronts + made->size + made->spare / (narrowest + 2);
 }
 
 /* The room that the factorization and the solution need, which share it; -1 for too much. */

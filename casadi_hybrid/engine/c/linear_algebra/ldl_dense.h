@@ -16,7 +16,7 @@ typedef struct hybrid_front {
     int below;      /* rows under the candidates */
     int height;     /* of a column: q + FOUR(b) */
     int delays;     /* candidates that the parent has places for */
-    int most;       /* and, where they would do harm, room */
+    int most;       /* candidates that it has room for, beyond its places too */
     double *panel;  /* [candidates * height] the columns, then those of L */
     double *block;  /* [below * FOUR(below)] what is left for the parent, lower triangle */
     double *scaled; /* [(BATCH + 2) * height] columns of L D */
