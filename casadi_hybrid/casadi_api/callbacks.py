@@ -40,7 +40,8 @@ class StepCallback:
 
     Args:
         options: of the solver, with its ``iteration_callback``.
-        gradient_p: (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p, for these parameter values.
+        gradient_p: (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p.
+        p: the parameter values of the solve.
     """
 
     options: Any  # NlpOptions, which asks for check_callback

@@ -147,10 +147,11 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
             raise InputError(f"option {label!r} = {brief} is not supported: {ONLY_OFF[label]}")
         else:
             unused.append(f"{label} ({NOT_USED[label]})")
-    left_out = {"steer IPOPT and are": _from_ipopt(ipopt, own), "of CasADi are": unused}
+    of_ipopt = _from_ipopt(ipopt, own)
+    kinds = ("steer IPOPT and are", of_ipopt), ("of CasADi are", unused)
     parts = [
         f"these options {kind} not used here: {', '.join(sorted(names))}"
-        for kind, names in left_out.items() if names
+        for kind, names in kinds if names
     ]  # fmt: skip
     if parts:
         parts.append("docs/from_ipopt.md has a table of all, with what there is instead")

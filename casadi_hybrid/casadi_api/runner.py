@@ -78,7 +78,8 @@ class Runner:
         self._plain = self._silent and options.warm and not checks
         self.compiled = machine_code(problem, options.compile)
         """The functions as machine code, where they were asked for."""
-        self._last, self._noted = _Last(), _Last.noted
+        self._last = _Last()
+        self._noted = self._last.noted  # the same of all threads
         self.pool: Pool | None = None
         """The memory of solves in graphs, where C makes them: of these only inputs are kept."""
 

@@ -59,7 +59,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
             problem._passed_on(self)
 
     def _passed_on(self, other: Opti) -> Opti:
-        """Another name of the problem, or a copy, with the solver and what it has found."""
+        """Give another Opti of the same problem the solver and what it has found; return it."""
         other._options, other._program, other._run = self._options, self._program, self._run
         return other
 
