@@ -17,8 +17,9 @@ import pytest
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine.core import OUTPUTS
+from casadi_hybrid.engine.export.core import core_sources
 from casadi_hybrid.engine.header import C, Headers
-from casadi_hybrid.engine.library import core_sources, engine
+from casadi_hybrid.engine.library import engine
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.building.build import Sources, load
 

@@ -17,8 +17,8 @@ from casadi_hybrid.basics import matrices
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import core as engine_core
 from casadi_hybrid.engine import library
+from casadi_hybrid.engine.export.core import core_sources
 from casadi_hybrid.engine.header import C, Headers
-from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.problem.building.build import Sources, load
 
 FOLDER = Path(library.__file__).parent

@@ -22,9 +22,9 @@ from problems.control import FAMILIES
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine import core, ldl
 from casadi_hybrid.engine.core import Core
+from casadi_hybrid.engine.export.core import core_sources
 from casadi_hybrid.engine.externals import trigger
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 

@@ -16,9 +16,8 @@ from watched import ended
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered, words_of
+from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, core_sources, numbered, words_of
 from casadi_hybrid.engine.export.measure import Build, deepest, measure, spoken
-from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.problem.building.compiler import compiler_of
 from casadi_hybrid.session.solve import POINTS, STOPS
 

@@ -14,7 +14,7 @@ from nlp_problems import PROBLEMS
 from scipy.optimize import linprog
 
 from casadi_hybrid import Problem
-from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.engine.export.core import core_sources
 from casadi_hybrid.session.solve import CAUSES
 
 INF = np.inf

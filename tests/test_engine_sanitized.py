@@ -11,8 +11,8 @@ from watched import ended
 
 from casadi_hybrid.engine import blocks
 from casadi_hybrid.engine.blocks.operations import SAME_BITS, cases
+from casadi_hybrid.engine.export.core import core_sources
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import core_sources
 
 pytestmark = pytest.mark.slow
 

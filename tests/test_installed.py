@@ -22,10 +22,12 @@ from casadi_hybrid import Problem, Solver
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.cli import doctor, main
+from casadi_hybrid.cli.doctor import self_test
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
+from casadi_hybrid.engine.export.core import core_sources
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import engine, self_test, why_no_core
+from casadi_hybrid.engine.library import engine, why_no_core
 from casadi_hybrid.problem.building import BuildError, cache, compiler, suffix
 from casadi_hybrid.problem.building.build import Sources, load
 
@@ -130,7 +132,7 @@ def test_what_cannot_be_compiled_says_why():
 def test_the_core_is_clean_c99():
     strict = ("-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
     try:
-        assert self_test(load(Sources("hybrid", library.core_sources(), strict))) == ""
+        assert self_test(load(Sources("hybrid", core_sources(), strict))) == ""
     except BuildError as error:
         if "no C compiler" not in str(error):
             raise
@@ -237,7 +239,7 @@ def test_the_engine_is_loaded_once_by_all_threads(monkeypatch):
 
 
 def test_the_self_test_sees_fused_products():
-    every = library.core_sources()
+    every = core_sources()
     headers = {name: every[name] for name in every if name.endswith(".h")}
     text = '#include <math.h>\n#include "hybrid.h"\n'
     text += "double hybrid_rounded_difference(double a, double b, double c)"

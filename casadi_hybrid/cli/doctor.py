@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.metadata
 import importlib.util
 import json
@@ -19,7 +20,8 @@ import casadi as ca
 
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
-from casadi_hybrid.engine.library import engine, self_test, why_no_core
+from casadi_hybrid.engine.header import C
+from casadi_hybrid.engine.library import engine, why_no_core
 from casadi_hybrid.problem.building import cache
 from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.problem.building.processor import processor
@@ -100,6 +102,20 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
     rows["available"] = "; ".join(what for what, why in parts.items() if not why) or "nothing"
     lacking = [f"{what}: {why}" for what, why in parts.items() if why]
     rows["not available"] = "; ".join(lacking) or "nothing"
+
+
+def self_test(core: ctypes.CDLL) -> str:
+    """Whether a core computes what it should: products are rounded before they are subtracted.
+
+    Returns:
+        An empty text where it does, else a sentence about the first fault.
+    """
+    a = 1.0 + 2.0**-30
+    found = C.declare(core).hybrid_rounded_difference(a, a, a * a)
+    if found == 0.0:
+        return ""
+    how = "fused products" if found == 2.0**-60 else "numbers of another precision"
+    return f"its arithmetic is not that of Python: it has {how}, a difference of {found:.3g}"
 
 
 def _solver(rows: dict[str, str], broken: list[str]) -> None:

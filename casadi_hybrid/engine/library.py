@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sys
 import warnings
 from functools import cache
@@ -124,35 +123,3 @@ def why_no_core() -> str:
     except BuildError as error:
         return str(error)
     return ""
-
-
-def self_test(core: ctypes.CDLL) -> str:
-    """Whether a core computes what it should: products are rounded before they are subtracted.
-
-    Returns:
-        An empty text where it does, else a sentence about the first fault.
-    """
-    a = 1.0 + 2.0**-30
-    found = C.declare(core).hybrid_rounded_difference(a, a, a * a)
-    if found == 0.0:
-        return ""
-    how = "fused products" if found == 2.0**-60 else "numbers of another precision"
-    return f"its arithmetic is not that of Python: it has {how}, a difference of {found:.3g}"
-
-
-def core_sources() -> dict[str, str]:
-    """The files of the core: those of the folders in ``c``, side by side under their plain names.
-
-    Raises:
-        BuildError: where the package was installed without them.
-    """
-    from pathlib import Path  # noqa: PLC0415 - of exports alone
-
-    folder = Path(__file__).with_name("c")
-    files = {
-        path.name: re.sub(r'#include "\w+/', '#include "', path.read_text(encoding="utf-8"))
-        for path in sorted(folder.rglob("*.[ch]"))
-    }
-    if len(files) < 3:
-        raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
-    return files

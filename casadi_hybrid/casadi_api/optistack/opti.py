@@ -206,12 +206,8 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         """A copy with the same solver and nothing else in common; it has no callback."""
         return self._passed_on(Opti(super().copy()))
 
-    @property
-    def debug(self) -> Any:
-        """A copy, as in CasADi. The methods for a closer look are those of any Opti here."""
-        return self._passed_on(Opti(super().copy()))
-
-    advanced = debug
+    debug = advanced = property(copy)
+    """A copy, as in CasADi. The methods for a closer look are those of any Opti here."""
 
     def baked_copy(self) -> Any:
         """A copy that is baked."""

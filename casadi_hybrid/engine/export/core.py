@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.engine.export.tables import listing
-from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.problem.building import BuildError
 
 _DEFINED = re.compile(r"^(?!static)[a-z][\w *]*?\b(hybrid_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
 _NAMED = re.compile(r"\bhybrid_\w+")
@@ -33,6 +34,22 @@ _WARM = {
 _SHORTER = {"UNDEFINED_POINT": "UNDEFINED"}
 """In Python; in C a status of a run has that name."""
 _UNSOLVED = "UNSOLVED", -1, "it is not solved: stop says why, and point what x is"
+
+
+def core_sources() -> dict[str, str]:
+    """The files of the core: those of the folders in ``c``, side by side under their plain names.
+
+    Raises:
+        BuildError: where the package was installed without them.
+    """
+    folder = Path(__file__).parent.with_name("c")
+    files = {
+        path.name: re.sub(r'#include "\w+/', '#include "', path.read_text(encoding="utf-8"))
+        for path in sorted(folder.rglob("*.[ch]"))
+    }
+    if len(files) < 3:
+        raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
+    return files
 
 
 def core_of(*entries: str) -> dict[str, str]:
