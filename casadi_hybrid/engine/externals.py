@@ -30,12 +30,18 @@ def adapter() -> ct.CDLL:
     return C.declare(load("hybrid_adapter"))
 
 
+@cache
+def _for_casadi() -> ca.Importer:
+    """The same for CasADi, which takes longer to load it by its path for every Function."""
+    return ca.Importer(adapter()._name, "dll")
+
+
 def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:
     """A function of the adapter as a ``ca.Function`` of these shapes."""
-    library = adapter()
+    library, importer = adapter(), _for_casadi()
     with _describing.held:
         library.hybrid_describe(ct.byref(shapes))
-        made = ca.external(name, library._name, options or {})
+        made = ca.external(name, importer, options or {})
         library.hybrid_describe(None)
     return made
 
