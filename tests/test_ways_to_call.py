@@ -5,6 +5,7 @@ Whatever way the numbers of a solve take, the answer has the same bits.
 
 import copy
 import pickle
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -162,3 +163,15 @@ def test_the_bits_are_the_same_in_every_way(name, starts, by_python):
         for found, wanted in zip(through(solver, each), expected, strict=True):
             assert bits(found) == wanted, way
         assert not (way in WITHOUT_PYTHON and by_python), way
+
+
+def test_numbers_take_eight_calls_of_python_functions() -> None:
+    """One of them is CasADi's, which enters C."""
+    case, seen = CASES["with_rows"](), list[tuple[str, str]]()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    again = case.numbers | warm(solver(**case.numbers))
+    solver(**again)
+    sys.setprofile(lambda frame, event, _: seen.append((event, frame.f_code.co_name)))
+    solver(**again)
+    sys.setprofile(None)
+    assert len([name for event, name in seen if event == "call"]) <= 8, seen

@@ -122,7 +122,8 @@ class Runner:
                 return None
             if value is None or kind in _NUMBERS:
                 held[i] = value
-        core.begin_with(sides)
+        if sides is not None or core.sided:
+            core.begin_with(sides)
         found = self._solve(core)
         return None if found is None else self.returned(*found)
 
@@ -231,7 +232,9 @@ class Runner:
 
     def returned(self, outputs: Outputs, run: Run) -> Outputs:
         """The outputs for who called the solver; raises what :meth:`complain` does."""
-        self.note(run)
+        # As by note(): a warm solve takes as long as twenty calls of functions.
+        calls = 0 if self.pool is None else self.pool.data.calls
+        self._noted = self._last.noted = calls, run
         if run.raised is not None or self.options.error_on_fail:
             self.complain(run)
         if self.options.print_time:

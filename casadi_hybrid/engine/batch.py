@@ -80,9 +80,9 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
 
     def solve(core: Core, begin: int) -> None:
         end = min(begin + piece, len(rows))
-        core.begin()
+        core.observer.count, core.raised = 0, None
         adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
-        rows.seen[begin] = core.rows()
+        rows.seen[begin] = core.rows[: core.observer.count].copy()
         if core.raised is not None:  # Ctrl-C
             raise core.raised
 

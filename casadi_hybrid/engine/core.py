@@ -15,7 +15,6 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import address, memory_of
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.matrices import MatrixData, is_known
 from casadi_hybrid.engine.blocks.compiled import (
     ARRIVED,
@@ -83,6 +82,7 @@ class Core:
         held: of each input the number that fills it, None for its default, :data:`MATRIX` where
             it is read from a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
         answer: the ``hybrid_answer`` that C writes.
+        rows: the numbers of the iterates, as many as ``observer.count``.
         data: the ``hybrid_adapter`` by which C calls the method and CasADi reads and writes.
         called: which functions are called, and why not compiled ones where they were asked for.
         awaited: the machine code that will serve as soon as it is there.
@@ -129,13 +129,13 @@ class Core:
         self.sided = self.busy = False
         self.raised: BaseException | None = None
         self.look: Look | None = None
-        self._rows = np.empty((_ROWS, C.HYBRID_ROW))
+        self.rows = np.empty((_ROWS, C.HYBRID_ROW))
         self._c_functions: tuple[Any, ...] = (
             _Look(self._see), _asking(self._keep, self._more_rows), _asking(self._keep)
         )  # fmt: skip
         self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
         self.observer = C.hybrid_observer(
-            interrupted=interrupted, full=full, rows=address(self._rows), capacity=_ROWS
+            interrupted=interrupted, full=full, rows=address(self.rows), capacity=_ROWS
         )
         self._functions.observer = ct.addressof(self.observer)
         self.options = options_of(problem, limits, alone)
@@ -200,8 +200,6 @@ class Core:
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next solve, which has to be kept until then."""
-        if sides is None and not self.sided:
-            return
         self.sided = sides is not None
         both = (None, None) if sides is None else (address(sides.x), address(sides.g))
         self._numbers.side_x, self._numbers.side_g = both
@@ -230,16 +228,6 @@ class Core:
         for name in ("feasibility", "stationarity", "complementarity"):
             setattr(data, name, getattr(tolerances, name))
 
-    def begin(self, look: Look | None = None) -> None:
-        """Before a solve. ``look`` is called with each iterate; True ends the solve."""
-        self.observer.count = 0
-        if look is not self.look:
-            self.look = look
-            self.observer.look = None if look is None else self._at_see
-        self.raised, self.busy = None, True
-        if self.python is not None:
-            self.python.begin()
-
     def solve(
         self, limits: Limits, look: Look | None = None, matrices: bool = False
     ) -> dict[str, ca.DM] | None:
@@ -250,7 +238,12 @@ class Core:
         """
         if limits is not self._limited or self._unlisted or self.awaited is not None:  # seldom
             self.limit(limits)
-        self.begin(look)
+        if look is not self.look:
+            self.look = look
+            self.observer.look = None if look is None else self._at_see
+        if self.python is not None:
+            self.python.begin()
+        self.observer.count, self.raised, self.busy = 0, None, True
         outputs: dict[str, ca.DM] = {}
         try:
             if matrices:
@@ -263,10 +256,6 @@ class Core:
         finally:
             self.busy = False
         return None if self.data.status in REFUSED else outputs
-
-    def rows(self) -> Vector:
-        """The numbers of the iterates since :meth:`begin`."""
-        return self._rows[: self.observer.count].copy()
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
@@ -325,8 +314,8 @@ class Core:
             return 1
 
     def _more_rows(self) -> None:
-        self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
-        self.observer.rows, self.observer.capacity = address(self._rows), len(self._rows)
+        self.rows = np.concatenate((self.rows, np.empty_like(self.rows)))
+        self.observer.rows, self.observer.capacity = address(self.rows), len(self.rows)
 
 
 def _interrupt_in(error: SystemError) -> BaseException:

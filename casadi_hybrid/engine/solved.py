@@ -52,8 +52,9 @@ class Solved:
         """Of the solve that a core has ended."""
         python = core.python
         return cls(
-            problem, limits, core.numbers.copy(), core.places, _copied(core.answer), core.rows(),
-            core.called, core.raised, None if python is None else python.undefined,
+            problem, limits, core.numbers.copy(), core.places, _copied(core.answer),
+            core.rows[: core.observer.count].copy(), core.called, core.raised,
+            None if python is None else python.undefined,
         )  # fmt: skip
 
     def array(self, name: str) -> Vector:
