@@ -188,15 +188,14 @@ static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_
     for (int f = 0; f < made->fronts; f++) delayed[f] = 0;
     for (int f = 0; f < made->fronts && places; f++) {
         const int own = t->first[f + 1] - t->first[f], up = t->parent[f];
-        const int below = HYBRID_LDL_FOUR(t->below[f + 1] - t->below[f]);
+        const int below = t->below[f + 1] - t->below[f];
         const int placed = own + (delayed[f] < places ? delayed[f] : places);
         const int risen = own + (delayed[f] < rise ? delayed[f] : rise);
-        spare += placed * (HYBRID_LDL_FOUR(placed) + below + 2.0) -
-                 own * (HYBRID_LDL_FOUR(own) + below + 2.0);
-        if (HYBRID_LDL_FOUR(risen) + below > made->deepest)
-            made->deepest = HYBRID_LDL_FOUR(risen) + below;
-        if (delayed[f] && HYBRID_LDL_FOUR(own + 1) + below < narrowest)
-            narrowest = HYBRID_LDL_FOUR(own + 1) + below;
+        const int height = HYBRID_LDL_FOUR(risen) + HYBRID_LDL_FOUR(below);
+        const int least = HYBRID_LDL_FOUR(own + 1) + HYBRID_LDL_FOUR(below);
+        spare += hybrid_ldl_length(placed, below) - hybrid_ldl_length(own, below);
+        if (height > made->deepest) made->deepest = height;
+        if (delayed[f] && least < narrowest) narrowest = least;
         if (up >= 0) delayed[up] += delayed[f] + own;
     }
     made->places = places;
@@ -251,10 +250,11 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
     t.below[0] = 0;
     for (int f = 0; f < fronts; f++) {
         const int columns = t.first[f + 1] - t.first[f];
-        int height;
+        int height, under;
         list(f, &p, &t);
-        height = HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(t.below[f + 1] - t.below[f]);
-        made->factor += columns * (height + 2);
+        under = t.below[f + 1] - t.below[f];
+        height = HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(under);
+        made->factor += (int)hybrid_ldl_length(columns, under);
         if (height > made->deepest) made->deepest = height;
         locate(f, &p, &t);
         top = pile(f, top, &t, made);

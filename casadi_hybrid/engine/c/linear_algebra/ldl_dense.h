@@ -24,6 +24,11 @@ typedef struct hybrid_front {
     int *order;     /* [candidates] the position of each candidate */
 } hybrid_front;
 
+/* The doubles of a front in the factor: its columns, and for each the inverse of its pivot. */
+static inline double hybrid_ldl_length(int columns, int below) {
+    return (double)columns * (HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(below) + 2);
+}
+
 /* Eliminates what can be of an assembled front; returns how many candidates. They come first
    then, the delayed ones after them, brought up to date. */
 int hybrid_ldl_eliminate(const hybrid_front *front, hybrid_inertia *found);

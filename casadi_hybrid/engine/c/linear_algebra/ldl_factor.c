@@ -112,17 +112,11 @@ static void assemble(const hybrid_ldl *s, int number, const double *scaled, cons
     }
 }
 
-/* The doubles that a front needs in the factor, with so many delayed rows of its children's. */
-static double length(const hybrid_ldl *s, int k, int delayed) {
-    const int columns = s->first[k + 1] - s->first[k] + delayed;
-    const int below = s->below[k + 1] - s->below[k];
-    return (double)columns * (HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(below) + 2);
-}
-
 /* By how much the factor grows where front k has so many rows delayed to its parent. */
 static double growth(const hybrid_ldl *s, int k, int delayed, const int *pivots) {
-    const int up = s->parent[k], had = pivots[4 * up] - (s->first[up + 1] - s->first[up]);
-    return length(s, up, had + delayed) - length(s, up, had);
+    const int up = s->parent[k], below = s->below[up + 1] - s->below[up];
+    return hybrid_ldl_length(pivots[4 * up] + delayed, below) -
+           hybrid_ldl_length(pivots[4 * up], below);
 }
 
 /* How many of the candidates of front k the parent has room for, with so many doubles to spare,
@@ -176,7 +170,7 @@ void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor
         head[2] = end, head[3] = order;
         f = lay(s, k, factor, stack, pivots, most + s->size);
         allow(s, k, pivots, spare, &f);
-        end += f.candidates * (f.height + 2), order += f.candidates;
+        end += (int)hybrid_ldl_length(f.candidates, f.below), order += f.candidates;
         assemble(s, k, scaled, factor, stack, pivots, &f);
         head[1] = hybrid_ldl_eliminate(&f, found);
         delayed = f.candidates - head[1];
