@@ -4,6 +4,7 @@ Whatever way the numbers of a solve take, the answer has the same bits.
 """
 
 import copy
+import gc
 import pickle
 import sys
 from collections.abc import Callable
@@ -166,12 +167,19 @@ def test_the_bits_are_the_same_in_every_way(name, starts, by_python):
 
 
 def test_numbers_take_eight_calls_of_python_functions() -> None:
-    """One of them is CasADi's, which enters C."""
-    case, seen = CASES["with_rows"](), list[tuple[str, str]]()
+    """One is CasADi's, which enters C; what its 3.7 then calls for each DM is not counted."""
+    case, seen = CASES["with_rows"](), list[str]()
     solver = nlpsol("solver", "hybrid", case.nlp)
     again = case.numbers | warm(solver(**case.numbers))
     solver(**again)
-    sys.setprofile(lambda frame, event, _: seen.append((event, frame.f_code.co_name)))
+
+    def note(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_back.f_code.co_filename != ca.casadi.__file__:
+            seen.append(frame.f_code.co_name)
+
+    gc.collect()  # a finalizer of another test's objects is no call of ours
+    sys.setprofile(note)
     solver(**again)
     sys.setprofile(None)
-    assert len([name for event, name in seen if event == "call"]) <= 8, seen
+    assert "call" in seen, "CasADi's"
+    assert len(seen) <= 8, seen
