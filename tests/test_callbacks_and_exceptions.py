@@ -124,6 +124,18 @@ def test_an_exception_of_a_callback_is_itself_and_the_best_point_is_kept() -> No
     assert solver.result.success
 
 
+@pytest.mark.parametrize("outside", [math.log, lambda value: math.log(max(value, 0) or math.nan)])
+def test_an_undefined_trial_point_does_not_hide_what_a_callback_raised(outside: Any) -> None:
+    error, x, model = KeyError("mine"), ca.MX.sym("x"), PythonFunction(outside)
+    options = {"iteration_callback": raises(error, 1)}
+    # From 2 the first step leads below zero.
+    solver = nlpsol("s", "hybrid", {"x": x, "f": 10 * x - model(x)}, options)
+    with pytest.raises(KeyError) as caught:
+        solver(x0=2)
+    assert caught.value is error
+    assert solver.result.evaluations["undefined"] > 0
+
+
 def test_a_keyboard_interrupt_of_a_callback_ends_the_solve_even_where_errors_are_ignored() -> None:
     stopping = raises(KeyboardInterrupt())
     options = {"iteration_callback": stopping, "iteration_callback_ignore_errors": True}

@@ -162,7 +162,6 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
 def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None."""
     flat: list[tuple[str, Any]] = []
-    helper = "helper_options"
     for label, value in options.items():
         name = str(label).replace("__", ".", 1)  # as in dict(ipopt__tol=1e-6)
         if name in ("cache", "ipopt", "hybrid"):
@@ -172,8 +171,8 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
             # CasADi looks into its cache for a function before it derives one.
             names = CACHED if name == "cache" else {key: f"{name}.{key}" for key in given}
             flat += [(names[key], entry) for key, entry in given.items() if key in names]
-        elif name == "common_options" and isinstance(value, Mapping) and [*value] == [helper]:
-            flat.append((helper, value[helper]))  # how CasADi derives
+        elif isinstance(value, Mapping) and (name, *value) == ("common_options", "helper_options"):
+            flat += value.items()  # how CasADi derives
         else:
             flat.append((name, value))
     return [(name, value) for name, value in flat if value is not None]
@@ -253,6 +252,5 @@ def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
             raise InputError(f"ipopt.{name} must be 'yes' or 'no', got {value!r}")
         value = value == "yes"
     if target == "max_time":  # of two limits the first to be reached counts
-        value = positive(value, f"ipopt.{name}")
-        value = min(value, translated.get(target, value))
+        value = min(positive(value, f"ipopt.{name}"), translated.get(target, np.inf))
     translated[target] = value

@@ -195,10 +195,11 @@ class Runner:
             watch.hold(run.said.steps)
         if callback is not None:
             run.called_back = callback.calls, callback.seconds
-            run.raised = run.raised if callback.raised is None else callback.raised
+        by_callback = None if callback is None else callback.raised
+        run.raised = run.raised if by_callback is None else by_callback
         if isinstance(run.raised, KeyboardInterrupt):  # it comes out where nothing is known
             run.raised = sessions.halted(run.result, run.raised)
-        elif core.python is not None:
+        elif core.python is not None and by_callback is None:
             error = None if run.result.success else run.result.error
             if error is not None:
                 run.raised = error.__cause__  # None where it gave NaN

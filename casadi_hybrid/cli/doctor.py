@@ -21,8 +21,8 @@ import casadi as ca
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import engine, why_no_core
-from casadi_hybrid.problem.building import cache
+from casadi_hybrid.engine.library import engine
+from casadi_hybrid.problem.building import BuildError, cache
 from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.problem.building.processor import processor
 from casadi_hybrid.problem.problem import Problem
@@ -79,12 +79,14 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
     compiler = find_compiler()
     rows["compiler"] = "none" if compiler is None else f"{compiler}, {compiler.target}"
     rows["cache"] = _cache()
-    missing, fault = why_no_core(), ""
-    if missing:
-        rows["engine"], rows["self-test"] = f"none: {missing}", "none"
-        broken.append(f"the engine in C cannot be had: {missing}")
-    else:
+    missing = fault = ""
+    try:
         path, fault = engine()._name, self_test(engine())
+    except BuildError as error:
+        missing = str(error)
+        rows["engine"], rows["self-test"] = f"none: {missing}", "none"
+        broken.append(missing)
+    else:
         wanted = "x86-64-v3 processors" if ".v3." in os.path.basename(path) else "any processor"
         rows["engine"], rows["self-test"] = f"C, for {wanted} ({path})", fault or "passed"
     if fault:

@@ -46,8 +46,8 @@ class Headers:
                 for size in reversed(sizes):
                     kind = kind * int(size if size.isdigit() else getattr(self, size))
                 fields.append((field, kind))
-        made = self.__dict__[name] = type(name, (ct.Structure,), {"_fields_": fields})
-        return made
+        # Of two threads that ask at once both get the same type.
+        return self.__dict__.setdefault(name, type(name, (ct.Structure,), {"_fields_": fields}))
 
     def declare(self, library: ct.CDLL) -> ct.CDLL:
         """State the types of the functions that a library has; return it."""

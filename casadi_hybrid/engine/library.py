@@ -114,12 +114,3 @@ def engine() -> ctypes.CDLL:
             return _core()
     except BuildError as error:
         raise BuildError(f"the core in C cannot be had: {error}") from None
-
-
-def why_no_core() -> str:
-    """Why there is no core, in a sentence; empty where there is one."""
-    try:
-        _core()
-    except BuildError as error:
-        return str(error)
-    return ""

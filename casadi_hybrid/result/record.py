@@ -124,8 +124,8 @@ class Watch:
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)
-        if self.callback is not None:
-            self.stop = self.callback(record) is True or self.stop
+        if self.callback is not None and not self.stop:
+            self.stop = self.callback(record) is True
 
     @property
     def _known(self) -> dict[str, Any]:

@@ -89,10 +89,8 @@ class _Derivative(Columns):
 
 def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     """The shapes of a solver's inputs and outputs, as the user has x, p and g."""
-    known = problem.shapes
-    x = known.get("x", (problem.n, 1))
-    p = known.get("p", (problem.n_p, 1))
-    g = known.get("g", (problem.m, 1))
+    sizes = {"x": problem.n, "p": problem.n_p, "g": problem.m}
+    x, p, g = (problem.shapes.get(name, (size, 1)) for name, size in sizes.items())
     rows = g if not problem.m_h else (problem.m - problem.m_h, 1)
     shapes = x, p, x, x, rows, rows, x, g, x, (1, 1), g, x, g, p
     return dict(zip(INPUTS + OUTPUTS, shapes, strict=True))

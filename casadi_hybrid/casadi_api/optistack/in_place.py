@@ -39,9 +39,8 @@ class in_place(AbstractContextManager["in_place"]):
     """
 
     def __init__(self) -> None:
-        self.made: Counter[str] = Counter()
+        self.made = made = Counter[str]()
         self._theirs = theirs = ca.nlpsol, ca.Opti
-        made = self.made
 
         class InPlace(Opti):
             """An Opti that takes the name of IPOPT for this package's."""
