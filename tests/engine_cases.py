@@ -19,8 +19,6 @@ from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine.core import OUTPUTS
 from casadi_hybrid.engine.export.core import core_sources
 from casadi_hybrid.engine.header import C, Headers
-from casadi_hybrid.engine.library import engine
-from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.building.build import Sources, load
 
 Numbers = dict[str, Any]
@@ -39,14 +37,6 @@ class Case:
     numbers: Numbers
     moved: Callable[[Numbers, Any, np.random.Generator], Numbers]
     options: dict[str, Any] = field(default_factory=dict)
-
-
-def needs_engine() -> None:
-    """Skip where there is no core on this machine."""
-    try:
-        engine()
-    except BuildError as error:
-        pytest.skip(str(error))
 
 
 @cache

@@ -90,8 +90,7 @@ def test_singular_values(library: Any, m: int, n: int, rank: str) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 12, 31])
 def test_eigenvectors(library: Any, n: int) -> None:
-    rng = np.random.default_rng(n)
-    whole = rng.normal(size=(n, n))
+    whole = np.random.default_rng(n).normal(size=(n, n))
     turned = np.linalg.qr(whole)[0] if n else whole
     matrices = [
         *(by * (whole + whole.T) for by in (1.0, 1e9, 1e-170, 1e-300, 1e170, 1e300)),

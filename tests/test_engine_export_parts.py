@@ -8,7 +8,6 @@ from unittest.mock import patch
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import needs_engine
 from warm.families import FAMILIES
 from warm.loop import Loop
 from warm.stages import program
@@ -26,11 +25,6 @@ CLOSE = 1e-12
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 TABLE = re.compile(r"^static const \w+ \w+\[\d+\] = \{.*?\};\n", re.MULTILINE | re.DOTALL)
 DRIVER = (Path(__file__).with_name("data") / "functions_driver.c").read_text("utf-8")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def core():
-    needs_engine()
 
 
 def quadrotor(N):

@@ -56,8 +56,7 @@ def test_the_start(condition: float) -> None:
 def test_h_has_the_form_of_the_paper(seed: int) -> None:
     """h = B*u + 0.2 A(u_1², u_2², u_3², u_1u_2, u_2u_3) with ‖A‖₂ = 1, fitted from values of h."""
     instance, oracle = made(3, seed)
-    rng = np.random.default_rng(0)
-    u = rng.normal(size=(40, 3))
+    u = np.random.default_rng(0).normal(size=(40, 3))
     phi = np.stack([u[:, 0] ** 2, u[:, 1] ** 2, u[:, 2] ** 2, u[:, 0] * u[:, 1], u[:, 1] * u[:, 2]])
     values = np.array([oracle.residual(instance.x_star + row) for row in u])
     rest = values - u @ instance.B_star.T
@@ -70,8 +69,7 @@ def test_h_has_the_form_of_the_paper(seed: int) -> None:
 def test_f_has_the_form_of_the_paper(seed: int) -> None:
     """f − its four nonlinear terms is ½xᵀH₀x + qᵀx with eigenvalues 1, −½, −1.5, and c > 0."""
     _, oracle = made(2, seed)
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(60, 3))
+    x = np.random.default_rng(1).normal(size=(60, 3))
     a, b, d = x.T
     quadratic = [x[:, i] * x[:, j] for i, j in combinations_with_replacement(range(3), 2)]
     smooth = [np.sin(2 * a), -np.cos(b * d), d**4, -np.sin(a + d)]
