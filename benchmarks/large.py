@@ -6,6 +6,9 @@ Problems: ``problems/large.py``, at sizes of any number. Seconds of processor ti
 solver, its first call, a second one from the same start; peak memory of the process in MiB above
 what it had before building. "ok" where the KKT residual, recomputed from the problem's own
 functions, is at most 1e-6 (``peers/judge.py``). Settings: ``peers/solvers.py``.
+
+For a family of several sizes the exponent of the first call's time in n is printed, in which the
+iterations are, and that of the time of one iteration.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import Any
 from peers.judge import TOLERANCE, Judge
 from peers.solvers import SOLVERS
 from problems.large import LARGE
+from warm.summary import exponent
 
 SIZES = (
     "distributed:200", "boundary:200", "parabolic:200", "torsion:300", "surface:100",
@@ -91,6 +95,7 @@ def main() -> None:
     for library in ("OMP", "OPENBLAS"):  # one thread each, or processor time compares nothing
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     print(aligned(HEAD), flush=True)
+    grown: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
     for family, size in wanted:
         for solver in chosen.solvers:
             found = run_alone(family, int(size), solver, chosen.limit)
@@ -100,13 +105,23 @@ def main() -> None:
                 continue
             good = "yes" if found["residual"] <= TOLERANCE else "no"
             times = [f"{seconds:.2f}" for seconds in found["times"]]
+            n, first = found["n"], found["times"][1]
+            each = first / max(found["iterations"], 1)
+            grown.setdefault((family, solver), []).append((n, first, each))
             print(
                 aligned([
-                    name, str(found["n"]), solver, good, str(found["iterations"]), *times,
+                    name, str(n), solver, good, str(found["iterations"]), *times,
                     f"{found['memory']:.0f}", f"{found['f']:.8g}",
                 ]),
                 flush=True,
             )  # fmt: skip
+    for (family, solver), rows in grown.items():
+        if len(rows) > 1:
+            n, first, each = zip(*rows, strict=True)
+            print(
+                f"{family}, {solver}: first call n^{exponent(n, first):.2f}, "
+                f"an iteration n^{exponent(n, each):.2f}"
+            )
 
 
 if __name__ == "__main__":

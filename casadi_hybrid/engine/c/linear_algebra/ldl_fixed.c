@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "ldl.h"
+#include "linear_algebra/lanes.h"
 
 /* A pivot is trusted while cancellation has left this part of the terms that it is made of. Where a
    row is active whose variables have no curvature, the weight of its pin cancels to nine digits;
@@ -22,6 +23,12 @@ static void note(double pivot, hybrid_inertia *found) {
     else found->negative++;
 }
 
+/* Places in the factor lose what is in x, four at a time; the next places. */
+static inline const int *lose(double *factor, const int *target, hybrid_lanes x) {
+    for (int k = 0; k < 4; k++) factor[target[k]] -= LANE(x, k);
+    return target + 4;
+}
+
 /* Eliminates the row at position p with its column u; returns where in target the next begins. */
 static const int *single(int p, int count, const int *below, const int *target, const double *u,
                          double *factor, double *mass, hybrid_inertia *found) {
@@ -32,7 +39,15 @@ static const int *single(int p, int count, const int *below, const int *target, 
     for (int a = 0; a < count; a++) {
         const double by = u[a] * inverse;
         mass[below[a]] += fabs(u[a] * by);
-        for (int i = a; i < count; i++) factor[*target++] -= u[i] * by;
+        hybrid_lanes x, times;
+        LANES_SET(times, by);
+        int i = a;
+        for (; i + 4 <= count; i += 4) {
+            LANES_LOAD(x, u + i);
+            LANES_TIMES(x, times);
+            target = lose(factor, target, x);
+        }
+        for (; i < count; i++) factor[*target++] -= u[i] * by;
     }
     return target;
 }
@@ -53,7 +68,19 @@ static const int *pair(int p, int count, const int *below, const int *target, in
         const double added = in_a * (x * x) + in_c * fabs(x * y) + in_b * (y * y);
         found->doubtful += mass[below[k]] > 0 && added > GROWTH * mass[below[k]];
         mass[below[k]] += added;
-        for (int i = k; i < count; i++) factor[*target++] -= u[i] * by_u + v[i] * by_v;
+        hybrid_lanes of_u, of_v, times_u, times_v;
+        LANES_SET(times_u, by_u);
+        LANES_SET(times_v, by_v);
+        int i = k;
+        for (; i + 4 <= count; i += 4) {
+            LANES_LOAD(of_u, u + i);
+            LANES_LOAD(of_v, v + i);
+            LANES_TIMES(of_u, times_u);
+            LANES_TIMES(of_v, times_v);
+            LANES_ADD(of_u, of_v);
+            target = lose(factor, target, of_u);
+        }
+        for (; i < count; i++) factor[*target++] -= u[i] * by_u + v[i] * by_v;
     }
     return target;
 }
