@@ -18,6 +18,9 @@
    entries off the diagonal with it, by which nothing is judged. */
 #define GROWTH 4e15
 
+/* Rows below a vertex from which on four products are made at once: with fewer that takes longer. */
+#define LONG 16
+
 static void note(double pivot, hybrid_inertia *found) {
     if (pivot > 0) found->positive++;
     else found->negative++;
@@ -33,6 +36,7 @@ static inline const int *lose(double *factor, const int *target, hybrid_lanes x)
 static const int *single(int p, int count, const int *below, const int *target, const double *u,
                          double *factor, double *mass, hybrid_inertia *found) {
     const double pivot = factor[p], inverse = 1 / pivot;
+    const int four = count < LONG ? 0 : count - 3;
     found->doubtful += !(fabs(pivot) > TRUST * mass[p]);
     note(pivot, found);
     factor[p] = inverse;
@@ -42,7 +46,7 @@ static const int *single(int p, int count, const int *below, const int *target, 
         hybrid_lanes x, times;
         LANES_SET(times, by);
         int i = a;
-        for (; i + 4 <= count; i += 4) {
+        for (; i < four; i += 4) {
             LANES_LOAD(x, u + i);
             LANES_TIMES(x, times);
             target = lose(factor, target, x);
@@ -59,6 +63,7 @@ static const int *pair(int p, int count, const int *below, const int *target, in
     const double a = B / det, b = A / det, c = -C / det;
     const double in_a = fabs(a), in_b = fabs(b), in_c = 2 * fabs(c);
     const double *v = u + count;
+    const int four = count < LONG ? 0 : count - 3;
     found->doubtful += !(fabs(det) > TRUST * (mass[p] * mass[p + 1] + C * C));
     if (det < 0) note(1, found), note(-1, found);
     else note(A, found), note(A, found);
@@ -72,7 +77,7 @@ static const int *pair(int p, int count, const int *below, const int *target, in
         LANES_SET(times_u, by_u);
         LANES_SET(times_v, by_v);
         int i = k;
-        for (; i + 4 <= count; i += 4) {
+        for (; i < four; i += 4) {
             LANES_LOAD(of_u, u + i);
             LANES_LOAD(of_v, v + i);
             LANES_TIMES(of_u, times_u);
