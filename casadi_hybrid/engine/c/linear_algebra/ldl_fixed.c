@@ -18,7 +18,7 @@
    entries off the diagonal with it, by which nothing is judged. */
 #define GROWTH 4e15
 
-/* Rows below a vertex from which on four products are made at once: with fewer that takes longer. */
+/* Rows below a pair from which on four products are made at once: with fewer that takes longer. */
 #define LONG 16
 
 static void note(double pivot, hybrid_inertia *found) {
@@ -26,32 +26,17 @@ static void note(double pivot, hybrid_inertia *found) {
     else found->negative++;
 }
 
-/* Places in the factor lose what is in x, four at a time; the next places. */
-static inline const int *lose(double *factor, const int *target, hybrid_lanes x) {
-    for (int k = 0; k < 4; k++) factor[target[k]] -= LANE(x, k);
-    return target + 4;
-}
-
 /* Eliminates the row at position p with its column u; returns where in target the next begins. */
 static const int *single(int p, int count, const int *below, const int *target, const double *u,
                          double *factor, double *mass, hybrid_inertia *found) {
     const double pivot = factor[p], inverse = 1 / pivot;
-    const int four = count < LONG ? 0 : count - 3;
     found->doubtful += !(fabs(pivot) > TRUST * mass[p]);
     note(pivot, found);
     factor[p] = inverse;
     for (int a = 0; a < count; a++) {
         const double by = u[a] * inverse;
         mass[below[a]] += fabs(u[a] * by);
-        hybrid_lanes x, times;
-        LANES_SET(times, by);
-        int i = a;
-        for (; i < four; i += 4) {
-            LANES_LOAD(x, u + i);
-            LANES_TIMES(x, times);
-            target = lose(factor, target, x);
-        }
-        for (; i < count; i++) factor[*target++] -= u[i] * by;
+        for (int i = a; i < count; i++) factor[*target++] -= u[i] * by;
     }
     return target;
 }
@@ -83,7 +68,7 @@ static const int *pair(int p, int count, const int *below, const int *target, in
             LANES_TIMES(of_u, times_u);
             LANES_TIMES(of_v, times_v);
             LANES_ADD(of_u, of_v);
-            target = lose(factor, target, of_u);
+            for (int j = 0; j < 4; j++) factor[*target++] -= LANE(of_u, j);
         }
         for (; i < count; i++) factor[*target++] -= u[i] * by_u + v[i] * by_v;
     }
