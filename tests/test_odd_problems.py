@@ -94,8 +94,8 @@ LIMITED = [
 
 @pytest.mark.parametrize(("nlp", "call", "limits"), LIMITED)
 def test_every_kind_of_step_keeps_to_the_limit(nlp: Any, call: Any, limits: range) -> None:
-    """On an active set those that solve, those in vain, those of a restart for smaller multipliers;
-    those that converge; those of a search beside a point without multipliers; those that refine."""
+    """On an active set those that solve and those in vain; those that converge; those of a search
+    beside a point without multipliers; those that refine."""
     for limit in limits:
         stats = solved(nlp, {"max_iter": limit}, **call).stats()
         assert stats["iter_count"] <= limit

@@ -176,6 +176,7 @@ typedef struct {
     double max_time;                                   /* seconds; 0: no limit */
     int perturbed; /* of hybrid_sqp: steps of a search for a KKT point where equations keep the
                     * values that they have at x0; 0, as for hybrid_solve: they do not */
+    int least;     /* of hybrid_sqp: whether smaller multipliers of x0 are looked for, no steps */
 } hybrid_numbers;
 
 /* --- The answer ------------------------------------------------------------------------------- */
@@ -244,7 +245,7 @@ enum {
     HYBRID_INTERIOR = 0,          /* the interior-point method */
     HYBRID_ACTIVE_SET = 1,        /* SQP from given multipliers, then that method from them */
     HYBRID_COMPOSITE_STEP = 2,    /* composite steps in a trust region */
-    HYBRID_LEAST_MULTIPLIERS = 3, /* SQP on the active set of a point, from no multipliers */
+    HYBRID_LEAST_MULTIPLIERS = 3, /* the least ones on the active set of a solution */
     HYBRID_PERTURBED = 4          /* SQP for equations that keep their values at the start */
 };
 

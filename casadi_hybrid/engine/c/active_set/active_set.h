@@ -55,6 +55,11 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 /* Says in wrong[] which bounds w + dw violates by more than rounding. Returns how many they are. */
 int hybrid_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
+/* Multipliers of an iterate next to y0, those of the bounds that are pinned by their sides; one
+ * that would have the wrong sign is zero, and its bound no longer pinned. Other bounds keep theirs,
+ * and model->force becomes grad f + A'y. Returns a status. */
+int hybrid_least_multipliers(hybrid_model *model, const hybrid_form *form, const hybrid_point *at,
+                             const double *y0, double *y, double *z_lower, double *z_upper);
 
 /* Goes on from a solution of whose residuals rounding explains a part, by a step or two on its
  * active set as long as these leave less to explain. */

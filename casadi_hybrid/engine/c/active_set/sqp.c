@@ -222,6 +222,29 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
                                                                      : HYBRID_NOT_NEARER;
 }
 
+/* Looks for smaller multipliers of h->at, which is moved onto the active bounds next to it: without
+ * implausible ones, where the others can do without them. Returns a status. */
+static int lessen(sqp *h, hybrid_residuals *residuals) {
+    const hybrid_form *form = &h->form;
+    const int n = form->plan->n;
+    int *pinned = h->model.kkt.pinned, status;
+    double huge;
+    guess(h);
+    for (int i = 0; i < n; i++) {
+        const double bound = h->model.sides[i] == 1 ? form->lower[i] : form->upper[i];
+        pinned[i] = h->model.sides[i] && fabs(h->at->w[i] - bound) <= form->numbers->tol;
+        h->trial->w[i] = pinned[i] ? bound : h->at->w[i];
+    }
+    if (hybrid_evaluate(&h->form, h->trial, 0)) return HYBRID_UNDEFINED;
+    exchange(h);
+    huge = HYBRID_INERTIA_IMPLAUSIBLE * hybrid_max(hybrid_largest(n, h->at->gradient), 1.0);
+    for (int i = 0; i < form->plan->m; i++)
+        if (fabs(h->y_before[i]) > huge) h->y_before[i] = 0.0;
+    status = hybrid_least_multipliers(&h->model, form, h->at, h->y_before, h->y, h->held.z_lower,
+                                      h->held.z_upper);
+    return status ? status : judge(h, error_at(h), residuals);
+}
+
 /* Shows h->at to the observer, after the steps of the answer. */
 static void show(sqp *h, const hybrid_residuals *at, double nu, double moved) {
     const hybrid_answer *answer = h->form.answer;
@@ -299,7 +322,9 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->end = answer->start;
     show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
     proof = ray_test(&h, &ray);
-    if (!proof && status == HYBRID_NOT_NEARER && !numbers->side_x && is_unfinished(&h)) {
+    if (numbers->least) {
+        status = lessen(&h, &answer->end);
+    } else if (!proof && status == HYBRID_NOT_NEARER && !numbers->side_x && is_unfinished(&h)) {
         status = HYBRID_NO_SET;
     } else if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);

@@ -61,7 +61,6 @@ typedef struct {
     int *ints;
     double *start, *lam_x, *lam_g, *none; /* n_x, n_x, n_g, and the longer of both */
     double *work;                         /* n_x */
-    signed char *side_x, *side_g;
     hybrid_answer *answer; /* the best point of all runs */
     hybrid_rank rank;      /* of that */
     hybrid_answer found;   /* of the present run, or the last */

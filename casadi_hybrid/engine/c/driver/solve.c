@@ -33,10 +33,8 @@ static int has_composite(const hybrid_plan *plan, const hybrid_options *options)
     return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
 }
 
-/* Bytes of the solver and of the sides; those of its runs follow them, aligned. */
-static long long own_bytes(const hybrid_plan *plan) {
-    return ((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g + 15) / 16 * 16;
-}
+/* Bytes of the solver; those of its runs follow them, aligned. */
+#define OWN_BYTES (((long long)sizeof(hybrid_solver) + 15) / 16 * 16)
 
 void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints) {
@@ -52,7 +50,7 @@ void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
-    *bytes += own_bytes(plan);
+    *bytes += OWN_BYTES;
 }
 
 /* Places the solver in its memory, with none of its numbers. */
@@ -64,9 +62,7 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     place(plan, &arena, solver);
     solver->plan = plan;
     solver->options = options;
-    solver->side_x = (signed char *)bytes + sizeof *solver;
-    solver->side_g = solver->side_x + plan->n_x;
-    solver->memory = (hybrid_run *)(void *)(bytes + own_bytes(plan));
+    solver->memory = (hybrid_run *)(void *)(bytes + OWN_BYTES);
     hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints;
@@ -122,27 +118,8 @@ static int by_steps(hybrid_solver *solver) {
     return status;
 }
 
-/* Whether a bound is active: its multiplier exceeds the distance to it, or has no wrong sign and
- * the distance is at most `near`, relative. */
-static int is_active(double distance, double bound, double lam, double near) {
-    if (!isfinite(bound)) return 0;
-    return lam > distance || (lam >= 0.0 && distance <= near * fmax(1.0, fabs(bound)));
-}
-
-/* The side of each active bound, 2 where both are equal. */
-static void active_sides(int count, const double *v, const double *lower, const double *upper,
-                         const double *lam, double near, signed char *side) {
-    for (int i = 0; i < count; i++) {
-        side[i] = 0;
-        if (is_active(upper[i] - v[i], upper[i], lam[i], near)) side[i] = 1;
-        if (is_active(v[i] - lower[i], lower[i], -lam[i], near)) side[i] = -1;
-        if (lower[i] == upper[i]) side[i] = 2;
-    }
-}
-
 /* The numbers of the run: the caller's, with its own start, multipliers, set and limits. */
-static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
-    const hybrid_plan *plan = solver->plan;
+static void prepare(hybrid_solver *solver) {
     hybrid_numbers *numbers = &solver->numbers;
     const int method = solver->run.method;
     hybrid_observer *observer = solver->functions->observer;
@@ -157,13 +134,10 @@ static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     solver->run.how.max_time = seconds_left(solver);
     if (solver->given->max_time > 0.0) /* zero would be no limit */
         numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
-    if (method == HYBRID_LEAST_MULTIPLIERS) {
-        const double near = numbers->feasibility;
-        active_sides(plan->n_x, at->x, numbers->lbx, numbers->ubx, at->lam_x, near, solver->side_x);
-        active_sides(plan->n_g, at->g, numbers->lbg, numbers->ubg, at->lam_g, near, solver->side_g);
-        numbers->side_x = solver->side_x;
-        numbers->side_g = solver->side_g;
-        return;
+    numbers->least = method == HYBRID_LEAST_MULTIPLIERS;
+    if (numbers->least) {
+        numbers->lam_x0 = solver->answer->lam_x;
+        numbers->lam_g0 = solver->answer->lam_g;
     }
     if (method == HYBRID_ACTIVE_SET || method == HYBRID_PERTURBED) {
         numbers->lam_x0 = solver->lam_x;
@@ -194,13 +168,12 @@ static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *out
     hybrid_keep_best(solver, outcome);
 }
 
-/* Makes the run that is due; `at`: the point whose active set it takes, if it does. Returns a
- * status. */
-static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outcome *outcome) {
+/* Makes the run that is due. Returns a status. */
+static int make_run(hybrid_solver *solver, hybrid_outcome *outcome) {
     const int method = solver->run.method;
     const int by_sets = method != HYBRID_INTERIOR && method != HYBRID_COMPOSITE_STEP;
     int status = HYBRID_NO_GUESS, stepped = !by_sets;
-    prepare(solver, at);
+    prepare(solver);
     solver->run.how.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
@@ -278,7 +251,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         int status;
         solver->opening = made < ahead;
         if (made <= ahead) solver->run = first[made];
-        status = make_run(solver, &solver->found, outcome);
+        status = make_run(solver, outcome);
         solver->answer->runs++;
         if (is_refused(status)) return status;
         hybrid_keep_best(solver, outcome);
@@ -290,15 +263,15 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
     }
 }
 
-/* Dependent rows share one multiplier in any parts, however large: takes the least ones on the
- * active set of the solution, where they are found. */
+/* Dependent rows and bounds share one multiplier in any parts, however large: takes the least ones
+ * of the solution, where they are found. */
 static void lessen_multipliers(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     hybrid_outcome outcome;
     memset(&solver->run, 0, sizeof solver->run);
     solver->run.method = HYBRID_LEAST_MULTIPLIERS;
     hybrid_set(solver->plan->n_x, answer->x, solver->start);
-    make_run(solver, answer, &outcome);
+    make_run(solver, &outcome);
     if (outcome.stop == HYBRID_STOP_CONVERGED && solver->found.largest_lam < answer->largest_lam)
         hybrid_accept_found(solver, &outcome);
 }
