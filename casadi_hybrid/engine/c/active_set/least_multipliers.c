@@ -4,7 +4,6 @@
  *     [ A  -epsilon  ] [dy] = - [0                               ],    d = 0 where pinned,
  *
  * whose d is what least squares leave of the slope, and becomes zero where that can. */
-#include <math.h>
 #include <string.h>
 
 #include "active_set/active_set.h"

@@ -5,7 +5,7 @@
 
 /* Mean rows below a row, weighted by themselves, above which fronts with chosen pivots take less
    time. */
-#define LONG 30.0
+#define MOST_BELOW 30.0
 
 /* The tables under the names of their places, while they are filled. */
 typedef struct tables {
@@ -26,7 +26,7 @@ int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *g
         below += p.under[k];
         products += 0.5 * p.under[k] * (p.under[k] + 1.0);
     }
-    if (products > most || 2 * below > most || products > LONG * below) return -1;
+    if (products > most || 2 * below > most || products > MOST_BELOW * below) return -1;
     return size + 2 * (*p.groups + 1) + starts[size] + (int)below + (int)products;
 }
 
