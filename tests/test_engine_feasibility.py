@@ -219,7 +219,7 @@ def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
 )
 def test_a_solve_without_a_way_on_says_why(kind: str, name: str, cause: int) -> None:
     case = PROBLEMS[kind][name]
-    solver, _ = solved((case.nlp, case.call))
+    solver, _ = solved((case.nlp, case.call), {"mu_init": 0.1})
     assert solver.stats()["stop_reason"] == "STALLED"
     assert solver.stats()["detail"].endswith(CAUSES[cause])
 

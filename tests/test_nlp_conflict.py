@@ -25,6 +25,7 @@ def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> tuple[Conflic
     assert result.point.name == "INFEASIBLE_STATIONARY"
     found = conflicting_set(result)
     J = ca.Function("J", [nlp["x"]], [ca.jacobian(nlp["g"], nlp["x"])])(result.x).full()
+    J[np.abs(J) < 1e-8] = 0.0  # as zero as the point is stationary
     assert not feasible(found.members, found.reach, J, result)
     assert found.irreducible
     for left_out in found.members:

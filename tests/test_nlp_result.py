@@ -127,7 +127,7 @@ def test_a_disc_of_radius_zero_is_left_for_a_kkt_point_beside_it(x0):
     solver = solved({"x": x, "f": x[0] + x[1], "g": ca.sumsqr(x)}, x0=x0, ubg=0)
     result = solver.result
     assert solver.stats()["success"]
-    assert result.iterations <= 80
+    assert result.iterations <= 100
     # 1 + 2λx = 0 and λx² ≤ 1e-6.
     np.testing.assert_allclose(1 + 2 * result.lam_g * result.x, 0, atol=1e-6)
     assert 0 <= result.lam_g[0] * result.g[0] <= 1e-6

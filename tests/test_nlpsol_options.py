@@ -254,6 +254,28 @@ def test_a_small_first_barrier_parameter_is_that_of_the_first_iterate() -> None:
         assert solver.stats()["iterations"]["mu"][0] == mu
 
 
+@pytest.mark.parametrize(
+    ("scale", "off", "expected"),
+    [(1e-2, 0.0, None), (1e-6, 0.0, None), (1.0, 0.0, 0.1), (0.0, 0.0, 0.1), (1e-6, 0.5, 1e-3)],
+)
+def test_the_first_barrier_parameter_fits_the_objective(
+    scale: float, off: float, expected: float | None
+) -> None:
+    """The mean of |∇f + Aᵀy| min(distance, 1), y by least squares; 1e-3 from infeasible points."""
+    rng = np.random.default_rng(7)
+    c, A, x0 = rng.normal(size=6), rng.normal(size=(2, 6)), rng.uniform(0.1, 3.9, 6)
+    x = ca.SX.sym("x", 6)
+    nlp = {"x": x, "f": scale * ca.dot(c, x), "g": ca.mtimes(ca.DM(A), x)}
+    solver = nlpsol("s", "hybrid", nlp, {"bound_push": 1e-9})
+    rows = A @ x0 + off
+    upper = np.where(np.arange(6) < 3, 4.0, np.inf)
+    solver(x0=x0, lbx=0, ubx=upper, lbg=rows, ubg=rows)
+    residual = c - A.T @ np.linalg.lstsq(A.T, c, rcond=None)[0]
+    mean = scale * np.mean(np.abs(residual) * np.minimum(np.minimum(x0, upper - x0), 1.0))
+    found = solver.stats()["iterations"]["mu"][0]
+    assert found == pytest.approx(mean if expected is None else expected, rel=1e-6)
+
+
 def test_first_multipliers_above_the_limit_are_zero() -> None:
     assert np.any(first_rows()[1][0].lam_g)
     assert not np.any(first_rows(constr_mult_init_max=0.0)[1][0].lam_g)

@@ -52,7 +52,8 @@ def nlpsol(
             max_time  inf  wall-clock seconds
             divergence  1e+20  give up beyond this ‖x‖_∞, or below minus this f at a feasible point
                 (status UNBOUNDED)
-            mu_init  0.1  first barrier parameter of a run from x0 alone
+            mu_init  None  first barrier parameter of a run from x0 alone; None: 0.1, or less where
+                ∇ₓL is small at x0
             bound_push  0.01  least distance of its start from the bounds, relative to
                 max(1, |bound|), and to the distance between them (half of that at most)
             constr_mult_init_max  1000.0  first multipliers that are larger become zero

@@ -191,9 +191,9 @@ def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
     composite = alone or (curved and problem.m > 0 and size <= COMPOSITE_LIMIT)
     steps = limits.max_iter if alone else _COMPOSITE
     return C.hybrid_options(
-        run(limits.mu_init, _LEARNING if functions.curvature is None else _FIRST_PATIENCE),
+        run(limits.mu_init or 0.0, _LEARNING if functions.curvature is None else _FIRST_PATIENCE),
         run(WARM_NU, _PATIENCE, near=True),
-        run(limits.mu_init, steps, composite=composite, unscaled=alone),
+        run(limits.mu_init or 0.0, steps, composite=composite, unscaled=alone),
         problem.linear,
         alone,
     )

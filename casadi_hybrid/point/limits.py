@@ -32,7 +32,8 @@ class Limits:
         divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
             the tests (:class:`~casadi_hybrid.iterations.stopping.DivergenceTest`,
             :class:`~casadi_hybrid.result.record.Watch`).
-        mu_init: the first barrier parameter of a run from x0 alone.
+        mu_init: the first barrier parameter of a run from x0 alone. None: 0.1, or less where the
+            gradient of L is small there, see :doc:`/mathematics`.
         bound_push: least distance of its start from the bounds, relative to max(1, |bound|) and to
             the distance between them.
         constr_mult_init_max: multipliers by least squares that are larger are no start: zero is.
@@ -50,7 +51,7 @@ class Limits:
     max_iter: int = 3000
     max_time: float = np.inf
     divergence: float = 1e20
-    mu_init: float = 0.1
+    mu_init: float | None = None
     bound_push: float = 1e-2
     constr_mult_init_max: float = 1e3
     max_soc: int = 4
@@ -60,7 +61,9 @@ class Limits:
         count(self.max_iter, "max_iter")
         if self.max_time != np.inf:
             positive(self.max_time, "max_time")
-        for name in ("divergence", "mu_init", "bound_push"):
+        for name in ("divergence", "bound_push"):
             positive(getattr(self, name), name)
+        if self.mu_init is not None:
+            positive(self.mu_init, "mu_init")
         positive(self.constr_mult_init_max, "constr_mult_init_max", allow_zero=True)
         count(self.max_soc, "max_soc")

@@ -2,7 +2,17 @@
  * the bounds: w_i at least push*max(1, |bound|) from each, z = 1 where there is a bound, and y of
  * least squares,
  *
- *     min_y |grad f + A'y - z_lower + z_upper|. */
+ *     min_y |grad f + A'y - z_lower + z_upper|.
+ *
+ * Where nu is not given it is 0.1, or, where it is less, the mean over all entries with bounds of
+ *
+ *     |grad f + A'y| min(distance to the nearer bound, 1),    y of least squares for z = 0,
+ *
+ * and z = nu / 0.1: with nu = 0.1 and z = 1 the barrier outweighs an objective of small gradients,
+ * leads far from x0, and bounds hold the steps back from there. */
+#include <math.h>
+#include <string.h>
+
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 
@@ -32,12 +42,53 @@ static void nearby(hybrid_run *run) {
     hybrid_to_central_path(form, at, it);
 }
 
+/* The first nu of run->now, of residuals for z = 0 in run->work. From a point that is not feasible,
+ * where these say less, it is not below that for multipliers which fit badly. */
+static double fitting_nu(const hybrid_run *run) {
+    const hybrid_form *form = &run->form;
+    const hybrid_point *at = &run->at->of;
+    const double tol = run->numbers->tol;
+    const int infeasible = run->at->theta > HYBRID_PROGRESS_FEASIBLE;
+    const double least = infeasible ? HYBRID_BARRIER_NU_FAR_OFF : tol;
+    double sum = 0.0;
+    int bounded = 0;
+    for (int i = 0; i < run->plan->n; i++) {
+        const double below = form->has_lower[i] > 0.0 ? at->below[i] : INFINITY;
+        const double above = form->has_upper[i] > 0.0 ? at->above[i] : INFINITY;
+        if (below == INFINITY && above == INFINITY) continue;
+        sum += fabs(run->work[i]) * hybrid_min(hybrid_min(below, above), 1.0);
+        bounded++;
+    }
+    /* Nothing is known where the objective's gradient is zero. */
+    if (!(sum > tol * bounded)) return HYBRID_ITERATE_NU_START;
+    return hybrid_between(sum / bounded, least, HYBRID_ITERATE_NU_START);
+}
+
+/* nu and y of a start from x0 alone, and z. */
+static void fit(hybrid_run *run) {
+    const size_t bytes = (size_t)run->plan->n * sizeof(double);
+    const hybrid_point *at = &run->at->of;
+    hybrid_iterate *it = &run->now;
+    double factor;
+    memset(it->z_lower, 0, bytes);
+    memset(it->z_upper, 0, bytes);
+    hybrid_least_squares(run, at, it->z_lower, it->z_upper, it->y);
+    it->nu = fitting_nu(run);
+    factor = it->nu / HYBRID_ITERATE_NU_START;
+    hybrid_unit_multipliers(&run->form, it);
+    for (int i = 0; i < run->plan->n; i++) {
+        it->z_lower[i] *= factor;
+        it->z_upper[i] *= factor;
+    }
+    hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, it->y);
+}
+
 int hybrid_first_iterate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_run_options *options = run->options;
     hybrid_iterate *it = &run->now;
     if (first_point(run)) return HYBRID_UNDEFINED;
-    it->nu = options->nu;
+    it->nu = options->nu > 0.0 ? options->nu : HYBRID_ITERATE_NU_START;
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
     it->t = options->t0;
@@ -49,7 +100,8 @@ int hybrid_first_iterate(hybrid_run *run) {
         nearby(run);
         return HYBRID_SOLVED;
     }
-    hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
+    if (options->nu == 0.0 && run->form.bounds && !options->root) fit(run);
+    else hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
     if (options->root && plan->m) hybrid_begin_root(run, run->at->theta);
     return HYBRID_SOLVED;
 }

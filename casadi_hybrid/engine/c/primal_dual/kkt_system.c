@@ -63,15 +63,22 @@ int hybrid_hessian_of_run(hybrid_run *run) {
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y) {
     const hybrid_plan *plan = run->plan;
-    int found;
-    if (!plan->m) return;
-    for (int i = 0; i < plan->n; i++) {
-        run->D[i] = 1.0;
-        run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
+    if (plan->m) {
+        for (int i = 0; i < plan->n; i++) run->D[i] = 1.0;
+        /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
+        hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
+        run->form.answer->factors++;
     }
-    /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-    hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
-    run->form.answer->factors++;
+    hybrid_least_squares_again(run, at, z_lower, z_upper, y);
+}
+
+void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
+                                const double *z_upper, double *y) {
+    const hybrid_plan *plan = run->plan;
+    int found;
+    for (int i = 0; i < plan->n; i++) run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
+    hybrid_set(plan->n, run->force, run->work);
+    if (!plan->m) return;
     memset(run->residual, 0, (size_t)plan->m * sizeof(double));
     found = hybrid_solve_kkt(plan, run->force, run->residual, &run->kkt, run->work, y);
     if (found || !(hybrid_largest(plan->m, y) <= run->options->lam_most))
