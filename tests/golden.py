@@ -26,7 +26,7 @@ FILE = Path(__file__).with_name("data") / "golden.json"
 SETS = ("hs", "more", "systems", "squares", "truth")
 TRAPS = ("point-as-disc", "sign-pendulum-30", "sign-pendulum-state-20", "welded-beam-thin")
 Row = list[Any]
-MOVED = 1e-13
+MOVED, SEEDS = 1e-13, 20
 
 
 def problems() -> Iterator[tuple[str, Case]]:
@@ -80,7 +80,7 @@ def main() -> None:
     lines = []
     for name, case in problems():
         row = row_of(case)[0]
-        moved = [differs(row, row_of(case, seed)[0]) for seed in (1, 2, 3)]
+        moved = [differs(row, row_of(case, seed)[0]) for seed in range(1, SEEDS + 1)]
         row = [None if any(one) else part for part, *one in zip(row, *moved, strict=True)]
         row[1] = row[1] and float(f"{row[1]:.10g}")
         lines.append(f'  "{name}": {json.dumps(row)}')

@@ -1,4 +1,4 @@
-"""Large problems of any size: equations in two dimensions, long horizons, networks."""
+"""Large problems of any size: equations in two and three dimensions, long horizons, networks."""
 
 from __future__ import annotations
 
@@ -35,6 +35,30 @@ def distributed(N: int) -> dict[str, Any]:
     bow = t * (t - 1)
     target = 1 + 2 * (bow[:, None] + bow[None, :])
     program.cost(0.5 * h**2 * ca.sumsqr(Y - ca.DM(target)) + 0.005 * h**2 * ca.sumsqr(U))
+    return program.build()
+
+
+def cube(N: int) -> dict[str, Any]:
+    """:func:`distributed` on the unit cube: N³ inner points, 2N³ variables.
+
+    y_d = 1 + 2 Σ xᵢ(xᵢ − 1), the other numbers as there.
+    """
+    h, count = 1.0 / (N + 1), N**3
+    at = np.arange(count).reshape(N, N, N)
+    pairs = [np.moveaxis(at, axis, 0) for axis in range(3)]
+    one = np.concatenate([a[1:].ravel() for a in pairs])
+    other = np.concatenate([a[:-1].ravel() for a in pairs])
+    places = np.concatenate((one, other)).tolist(), np.concatenate((other, one)).tolist()
+    beside = ca.DM(ca.Sparsity.triplet(count, count, *places), 1.0)
+    program = Program()
+    y = program.variable("y", count, upper=0.371)
+    u = program.variable("u", count, lower=-8.0, upper=9.0)
+    program.rows(6 * y - ca.mtimes(beside, y) + h**2 * (y**3 - y - u))
+    t = np.linspace(0.0, 1.0, N + 2)[1:-1]
+    bow = t * (t - 1)
+    target = 1 + 2 * (bow[:, None, None] + bow[None, :, None] + bow[None, None, :])
+    misfit = ca.sumsqr(y - ca.DM(target.ravel()))
+    program.cost(0.5 * h**3 * misfit + 0.005 * h**3 * ca.sumsqr(u))
     return program.build()
 
 
@@ -186,6 +210,7 @@ def network(nodes: int) -> dict[str, Any]:
 
 LARGE: dict[str, Callable[[int], dict[str, Any]]] = {
     "distributed": distributed,
+    "cube": cube,
     "boundary": elliptic,
     "parabolic": parabolic,
     "torsion": torsion,
