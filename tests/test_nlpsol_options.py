@@ -261,12 +261,17 @@ def test_a_small_first_barrier_parameter_is_that_of_the_first_iterate() -> None:
 def test_the_first_barrier_parameter_fits_the_objective(
     scale: float, off: float, expected: float | None
 ) -> None:
-    """The mean of |∇f + Aᵀy| min(distance, 1), y by least squares; 1e-3 from infeasible points."""
+    """The mean of |∇f + Aᵀy| min(distance, 1), y by least squares; 1e-3 from infeasible points.
+
+    Multipliers of the bounds are ten times that: 1 with the largest, 0.1.
+    """
     rng = np.random.default_rng(7)
     c, A, x0 = rng.normal(size=6), rng.normal(size=(2, 6)), rng.uniform(0.1, 3.9, 6)
     x = ca.SX.sym("x", 6)
     nlp = {"x": x, "f": scale * ca.dot(c, x), "g": ca.mtimes(ca.DM(A), x)}
-    solver = nlpsol("s", "hybrid", nlp, {"bound_push": 1e-9})
+    seen: list[Any] = []
+    options = {"bound_push": 1e-9, "iteration_callback": seen.append}
+    solver = nlpsol("s", "hybrid", nlp, options)
     rows = A @ x0 + off
     upper = np.where(np.arange(6) < 3, 4.0, np.inf)
     solver(x0=x0, lbx=0, ubx=upper, lbg=rows, ubg=rows)
@@ -274,6 +279,7 @@ def test_the_first_barrier_parameter_fits_the_objective(
     mean = scale * np.mean(np.abs(residual) * np.minimum(np.minimum(x0, upper - x0), 1.0))
     found = solver.stats()["iterations"]["mu"][0]
     assert found == pytest.approx(mean if expected is None else expected, rel=1e-6)
+    assert np.ravel(seen[0].lam_x)[3:] == pytest.approx([-10 * found] * 3)
 
 
 def test_first_multipliers_above_the_limit_are_zero() -> None:

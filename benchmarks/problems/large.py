@@ -49,11 +49,11 @@ def cube(N: int) -> dict[str, Any]:
     one = np.concatenate([a[1:].ravel() for a in pairs])
     other = np.concatenate([a[:-1].ravel() for a in pairs])
     places = np.concatenate((one, other)).tolist(), np.concatenate((other, one)).tolist()
-    beside = ca.DM(ca.Sparsity.triplet(count, count, *places), 1.0)
+    neighbours = ca.DM(ca.Sparsity.triplet(count, count, *places), 1.0)
     program = Program()
     y = program.variable("y", count, upper=0.371)
     u = program.variable("u", count, lower=-8.0, upper=9.0)
-    program.rows(6 * y - ca.mtimes(beside, y) + h**2 * (y**3 - y - u))
+    program.rows(6 * y - ca.mtimes(neighbours, y) + h**2 * (y**3 - y - u))
     t = np.linspace(0.0, 1.0, N + 2)[1:-1]
     bow = t * (t - 1)
     target = 1 + 2 * (bow[:, None, None] + bow[None, :, None] + bow[None, None, :])

@@ -34,7 +34,7 @@ class NlpOptions:
     max_iter: int = 3000
     max_time: float = np.inf
     divergence: float = 1e20
-    mu_init: float | None = None
+    mu_init: float | None = Limits.mu_init
     bound_push: float = Limits.bound_push
     constr_mult_init_max: float = Limits.constr_mult_init_max
     max_soc: int = Limits.max_soc

@@ -189,11 +189,11 @@ def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
     # Composite steps look for curvature that an approximation does not have.
     curved = functions.hessian in (EXACT, GIVEN) and not problem.feasibility
     composite = alone or (curved and problem.m > 0 and size <= COMPOSITE_LIMIT)
-    steps = limits.max_iter if alone else _COMPOSITE
+    steps, nu = limits.max_iter if alone else _COMPOSITE, limits.mu_init or 0.0
     return C.hybrid_options(
-        run(limits.mu_init or 0.0, _LEARNING if functions.curvature is None else _FIRST_PATIENCE),
+        run(nu, _LEARNING if functions.curvature is None else _FIRST_PATIENCE),
         run(WARM_NU, _PATIENCE, near=True),
-        run(limits.mu_init or 0.0, steps, composite=composite, unscaled=alone),
+        run(nu, steps, composite=composite, unscaled=alone),
         problem.linear,
         alone,
     )

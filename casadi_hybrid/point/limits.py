@@ -32,15 +32,15 @@ class Limits:
         divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
             the tests (:class:`~casadi_hybrid.iterations.stopping.DivergenceTest`,
             :class:`~casadi_hybrid.result.record.Watch`).
-        mu_init: the first barrier parameter of a run from x0 alone. None: 0.1, or less where the
-            gradient of L is small there, see :doc:`/mathematics`.
+        mu_init: the first barrier parameter of a run from x0 alone. None: the mean of
+            |∇f + Aᵀy| min(distance to the bound, 1), y by least squares, at most 0.1.
         bound_push: least distance of its start from the bounds, relative to max(1, |bound|) and to
             the distance between them.
         constr_mult_init_max: multipliers by least squares that are larger are no start: zero is.
         max_soc: most second-order corrections of a step (0: none).
 
-    The last four have the names, the meaning and the defaults of IPOPT's options (Wächter and
-    Biegler 2006, sections 2.3, 2.4, 3.6).
+    The last four have the names and the meaning of IPOPT's options, and but for mu_init (0.1) the
+    defaults (Wächter and Biegler 2006, sections 2.3, 2.4, 3.6).
 
     Raises:
         InputError: for a value out of range.

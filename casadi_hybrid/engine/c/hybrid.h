@@ -300,7 +300,7 @@ typedef struct {
 /* How a run starts and ends. hybrid_solve itself sets relaxation, max_time, t0, unscaled, root,
  * and cautious of its runs: for it they are 0, but unscaled of runs that are `alone`. */
 typedef struct {
-    double nu;         /* the first barrier parameter: 1e-6 from multipliers, 0 where x0 says it */
+    double nu;         /* the first barrier parameter: 1e-6 from multipliers; 0: found at x0 */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
     double push;       /* least distance of the start from its bounds, relative: 1e-2 */
     double lam_most;   /* multipliers of a start from x0 are no larger, else zero: 1000 */

@@ -119,7 +119,7 @@ static int elastic_step(hybrid_run *run, int t) {
     run->at = inner->at->base;
     if (!hybrid_restored(run, run->at)) return HYBRID_SOLVED;
     leave_elastic(run);
-    hybrid_unit_multipliers(&run->form, &run->now);
+    hybrid_equal_multipliers(&run->form, 1.0, &run->now);
     memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double));
     run->now.tiny = 0;
     go_on(run, t);

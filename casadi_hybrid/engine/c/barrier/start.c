@@ -11,7 +11,6 @@
  * and z = nu / 0.1: with nu = 0.1 and z = 1 the barrier outweighs an objective of small gradients,
  * leads far from x0, and bounds hold the steps back from there. */
 #include <math.h>
-#include <string.h>
 
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
@@ -47,9 +46,8 @@ static void nearby(hybrid_run *run) {
 static double fitting_nu(const hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
-    const double tol = run->numbers->tol;
     const int infeasible = run->at->theta > HYBRID_PROGRESS_FEASIBLE;
-    const double least = infeasible ? HYBRID_BARRIER_NU_FAR_OFF : tol;
+    const double least = infeasible ? HYBRID_BARRIER_NU_FAR_OFF : 0.0;
     double sum = 0.0;
     int bounded = 0;
     for (int i = 0; i < run->plan->n; i++) {
@@ -60,26 +58,18 @@ static double fitting_nu(const hybrid_run *run) {
         bounded++;
     }
     /* Nothing is known where the objective's gradient is zero. */
-    if (!(sum > tol * bounded)) return HYBRID_ITERATE_NU_START;
+    if (!(sum > run->numbers->tol * bounded)) return HYBRID_ITERATE_NU_START;
     return hybrid_between(sum / bounded, least, HYBRID_ITERATE_NU_START);
 }
 
 /* nu and y of a start from x0 alone, and z. */
 static void fit(hybrid_run *run) {
-    const size_t bytes = (size_t)run->plan->n * sizeof(double);
     const hybrid_point *at = &run->at->of;
     hybrid_iterate *it = &run->now;
-    double factor;
-    memset(it->z_lower, 0, bytes);
-    memset(it->z_upper, 0, bytes);
+    hybrid_equal_multipliers(&run->form, 0.0, it);
     hybrid_least_squares(run, at, it->z_lower, it->z_upper, it->y);
     it->nu = fitting_nu(run);
-    factor = it->nu / HYBRID_ITERATE_NU_START;
-    hybrid_unit_multipliers(&run->form, it);
-    for (int i = 0; i < run->plan->n; i++) {
-        it->z_lower[i] *= factor;
-        it->z_upper[i] *= factor;
-    }
+    hybrid_equal_multipliers(&run->form, it->nu / HYBRID_ITERATE_NU_START, it);
     hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, it->y);
 }
 
@@ -92,7 +82,7 @@ int hybrid_first_iterate(hybrid_run *run) {
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
     it->t = options->t0;
-    hybrid_unit_multipliers(&run->form, it);
+    hybrid_equal_multipliers(&run->form, 1.0, it);
     if (run->dense)
         run->state->rows_dependent =
             hybrid_rows_are_dependent(plan, run->at->of.A, run->dense, run->sides);

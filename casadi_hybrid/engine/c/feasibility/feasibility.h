@@ -19,9 +19,8 @@ int hybrid_root_step(hybrid_run *run);
 int hybrid_root_closer(hybrid_run *run);
 /* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
 int hybrid_root_accept(hybrid_run *run, double alpha, double damping);
-/* Multipliers of one for all bounds: at the start, and where those before belong to a point far
- * away. */
-void hybrid_unit_multipliers(const hybrid_form *form, hybrid_iterate *it);
+/* Multipliers z of all bounds: at the start, and where those before belong to a point far away. */
+void hybrid_equal_multipliers(const hybrid_form *form, double z, hybrid_iterate *it);
 /* Whether |c|_2 is stationary at the iterate, or with its subgradient y |c|_1. */
 int hybrid_is_stationary(hybrid_run *run, const double *y);
 

@@ -2,7 +2,6 @@
  * ends at a root, at a point that the filter accepts, or where the violation is stationary: steps
  * lead no further, or hardly gain. */
 #include <math.h>
-#include <string.h>
 
 #include "feasibility/feasibility.h"
 
@@ -40,9 +39,11 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
     search->begun = 1;
 }
 
-void hybrid_unit_multipliers(const hybrid_form *form, hybrid_iterate *it) {
-    hybrid_set(form->plan->n, form->has_lower, it->z_lower);
-    hybrid_set(form->plan->n, form->has_upper, it->z_upper);
+void hybrid_equal_multipliers(const hybrid_form *form, double z, hybrid_iterate *it) {
+    for (int i = 0; i < form->plan->n; i++) {
+        it->z_lower[i] = z * form->has_lower[i];
+        it->z_upper[i] = z * form->has_upper[i];
+    }
 }
 
 /* The search ends at a point, whose multipliers are those of least squares: run->next at `trial`.
@@ -54,14 +55,13 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     run->search.begun = 0;
     hybrid_copy(plan, &run->now, 0, next);
     if (!run->restoring) {
-        memset(next->z_lower, 0, (size_t)plan->n * sizeof(double));
-        memset(next->z_upper, 0, (size_t)plan->n * sizeof(double));
+        hybrid_equal_multipliers(&run->form, 0.0, next);
         hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
         next->tiny = 1;
         hybrid_iterate_residuals(run, &trial->of, next, &residuals);
         if (hybrid_merit(run->numbers, &residuals) <= 1.0) return;
     }
-    hybrid_unit_multipliers(&run->form, next);
+    hybrid_equal_multipliers(&run->form, 1.0, next);
     next->tiny = 0;
     hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
 }
