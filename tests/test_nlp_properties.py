@@ -5,6 +5,7 @@ time; ``-m slow`` draws many. Both can be turned up by ``--hypothesis-profile=ex
 """
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -267,3 +268,39 @@ def check_unbounded(seed: int, n: int, m: int) -> None:
     ahead = point + np.abs(point).max() * d
     assert judge.feasibility(ahead, problem.call) <= 1e-6 * (1 + np.abs(ahead).max())
     assert judge.at(ahead).f < float(found["f"])
+
+
+def moved_multipliers(c: np.ndarray, h: np.ndarray, rng: np.random.Generator) -> set[float]:
+    """Assert α_y and the residuals of a quadratic program; which ends of its interval it met."""
+    A, x0, inside = rng.normal(size=(5, 12)), rng.uniform(0.5, 3.5, 12), rng.uniform(0.5, 3.5, 12)
+    x, seen = ca.SX.sym("x", 12), []
+    nlp = {"x": x, "f": ca.dot(c, x) + ca.dot(h, x**2) / 2, "g": ca.mtimes(ca.DM(A), x)}
+    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": seen.append})
+    solver(x0=x0, lbx=0, ubx=4, lbg=A @ inside, ubg=A @ inside)
+    points = [[np.ravel(part) for part in (k.x, k.lam_g, k.lam_x)] for k in seen]
+    log, ends = solver.stats()["iterations"], set()
+    for t, ((x0, y0, z0), (x1, y1, z1)) in enumerate(pairwise(points), 1):
+        alpha, alpha_z = log["alpha_pr"][t], log["alpha_du"][t]
+        before, after = c + h * x0 + A.T @ y0 + z0, c + h * x1 + A.T @ y1 + z1
+        if np.linalg.norm(before) < 1e-6:
+            continue
+        slope = -before - h * (x1 - x0) / alpha - (z1 - z0) / alpha_z  # Aᵀdy
+        least = -(after - A.T @ (y1 - y0)) @ slope / (slope @ slope)
+        wanted = np.clip(least, *sorted((alpha, alpha_z)))
+        assert slope @ A.T @ (y1 - y0) / (slope @ slope) == pytest.approx(wanted, rel=1e-6)
+        if not h.any():
+            assert np.linalg.norm(after) <= (1 - alpha_z) * np.linalg.norm(before) + 1e-9
+        ends.add(np.sign(wanted - least))
+    return ends
+
+
+@pytest.mark.parametrize("curvature", [0.0, 0.5])
+def test_multipliers_of_rows_move_by_what_leaves_the_least_slope(curvature: float) -> None:
+    """α_y is that between α and α_z with the least |∇f + Aᵀy + lam_x|₂ at the new point.
+
+    Aᵀdy from H dx + Aᵀdy + dlam_x = −(∇f + Aᵀy + lam_x), the steps' parts from two iterates. The
+    residual of a linear program falls at least by 1 − α_z.
+    """
+    rng = np.random.default_rng(1)
+    runs = [(rng.normal(size=12), curvature * rng.uniform(size=12)) for _ in range(8)]
+    assert set().union(*(moved_multipliers(c, h, rng) for c, h in runs)) == {-1, 0, 1}

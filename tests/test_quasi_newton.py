@@ -151,7 +151,7 @@ def test_second_differences_where_they_are_asked_for_as_in_ipopt(word: str) -> N
     # Its own tolerances: differences lead no further.
     quiet = {"ipopt": {"print_level": 0, "sb": "yes"}, "print_time": False}
     ipopt = ca.nlpsol("s", "ipopt", nlp, quiet)
-    start = {"x0": [-1, -0.5, 0, 0.5], "ubg": 6}
+    start = {"x0": 0.5, "ubg": 6}
     found, by_ipopt = solver(**start), ipopt(**start)
     assert solver.stats()["success"]
     assert solver.stats()["hessian"] == "exact"

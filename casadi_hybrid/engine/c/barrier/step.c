@@ -1,9 +1,11 @@
 /* One Newton step of the barrier method: the direction of the KKT system,
  *
- *     w + alpha dw,  y + alpha dy,  z + alpha_z dz,   alpha, alpha_z by the fraction to the bounds,
+ *     w + alpha dw,  y + alpha_y dy,  z + alpha_z dz,   alpha, alpha_z by the fraction to the bounds,
  *
- * and alpha halved until the filter accepts (Waechter and Biegler, Math. Program. 106, 2006,
- * section 2.3), with second-order corrections of c (section 2.4) and tiny steps (section 3.9). */
+ * alpha halved until the filter accepts (Waechter and Biegler, Math. Program. 106, 2006, section
+ * 2.3), with second-order corrections of c (section 2.4) and tiny steps (section 3.9); and alpha_y
+ * between both that with the least |grad f + A'y - z_lower + z_upper|_2 at the new point (IPOPT's
+ * option alpha_for_y, "safer-min-dual-infeas"). */
 #include <math.h>
 #include <string.h>
 
@@ -25,14 +27,33 @@ static int try_at(hybrid_run *run, double alpha, const hybrid_direction *d, hybr
     return hybrid_visit(run, trial);
 }
 
+/* alpha_y for run->next, of which the rest is known. */
+static double part_of_dy(const hybrid_run *run, const hybrid_iterate *it) {
+    const hybrid_direction *d = &run->direction;
+    const hybrid_iterate *next = &run->next;
+    const hybrid_point *to = &run->trial->of;
+    const double least = hybrid_min(next->alpha, next->alpha_z);
+    const double most = hybrid_max(next->alpha, next->alpha_z);
+    double product = 0.0, square = 0.0;
+    if (least == most) return least;
+    for (int j = 0; j < run->plan->n; j++) {
+        const double slope = to->gradient[j] + hybrid_entry_of_At(run->plan, to->A, it->y, j) -
+                             next->z_lower[j] + next->z_upper[j];
+        const double change = hybrid_entry_of_At(run->plan, to->A, d->dy, j);
+        product += slope * change;
+        square += change * change;
+    }
+    return square > 0.0 ? hybrid_between(-product / square, least, most) : least;
+}
+
 /* run->next is the iterate at run->trial, after a part alpha of the direction. */
 static void move(hybrid_run *run, const hybrid_iterate *it, double alpha) {
     const hybrid_plan *plan = run->plan;
     const hybrid_direction *d = &run->direction;
     hybrid_iterate *next = &run->next;
+    double alpha_y;
     hybrid_copy_numbers(it, next);
     memcpy(next->filter, it->filter, 2 * (size_t)it->entries * sizeof(double));
-    for (int i = 0; i < plan->m; i++) next->y[i] = it->y[i] + alpha * d->dy[i];
     for (int i = 0; i < plan->n; i++) {
         next->z_lower[i] = it->z_lower[i] + d->alpha_z * d->dz_lower[i];
         next->z_upper[i] = it->z_upper[i] + d->alpha_z * d->dz_upper[i];
@@ -41,6 +62,8 @@ static void move(hybrid_run *run, const hybrid_iterate *it, double alpha) {
     next->alpha = alpha;
     next->alpha_z = d->alpha_z;
     next->stepped = 1;
+    alpha_y = part_of_dy(run, it);
+    for (int i = 0; i < plan->m; i++) next->y[i] = it->y[i] + alpha_y * d->dy[i];
 }
 
 /* Second-order corrections on the same factorization. Returns as hybrid_filter_accepts, with the
