@@ -121,12 +121,13 @@ def test_a_start_whose_bounds_meet_its_equations_is_no_obstacle() -> None:
     assert solver.stats()["iter_count"] <= 25
 
 
-@pytest.mark.parametrize("N", [20, 40])
+@pytest.mark.parametrize("N", [20, 40, 50])
 def test_a_race_is_not_restored_by_tiny_steps(N: int) -> None:
+    """With 50 intervals 73, had θ to grow in five short steps before a restoration is due."""
     nlp, call = parts(FAMILIES["race_car"].build(N))
     solver = solved(nlp, **call)
     assert solver.stats()["success"]
-    assert solver.stats()["iter_count"] <= 75
+    assert solver.stats()["iter_count"] <= 50
     assert float(solver.result.f) == pytest.approx(1.905, abs=5e-2)
 
 

@@ -31,12 +31,12 @@
  * the search for the least |c|_2, ends; most steps from a stationary |c|_1 to a stationary |c|_2,
  * beyond RAY_TEST_FAR, and without second derivatives [M] */
 #define HYBRID_PROGRESS_STEPS 50
-/* Short steps in a row after which a restoration is due, where theta has grown meanwhile, and
+/* Short steps in a row after which a restoration is due, where theta has not fallen, and
  * restorations without progress after which a run ends [M] */
 #define HYBRID_PROGRESS_ROUNDS 5
 /* What has fallen below this part has become smaller: theta, |c|_2 and the error in the progress
- * tests, theta by a second-order correction, and by a restoration, kappa_resto [WB 3.3,
- * "required_infeasibility_reduction"] */
+ * tests, theta by short steps, by a second-order correction, and by a restoration, kappa_resto [WB
+ * 3.3, "required_infeasibility_reduction"] */
 #define HYBRID_PROGRESS_LEFT 0.9
 /* How far constraints without multipliers are moved to have some, relative to max(1, |bound|):
  * about 500 u, and multiplier times distance is 1e-7 there [M] */

@@ -125,9 +125,11 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
     least = hybrid_smallest_step(pair, it->theta_start, slope);
     if (it->cut >= HYBRID_PROGRESS_ROUNDS && plan->m) {
-        /* The filter keeps steps short: far from feasibility, where theta has grown meanwhile, a
-         * restoration is due. */
-        if (pair->theta > HYBRID_PROGRESS_FEASIBLE && pair->theta > it->theta_cut) return NONE;
+        /* The filter keeps steps short: far from feasibility, where theta has hardly fallen
+         * meanwhile, a restoration is due. */
+        if (pair->theta > HYBRID_PROGRESS_FEASIBLE &&
+            pair->theta > HYBRID_PROGRESS_LEFT * it->theta_cut)
+            return NONE;
         cut = 0;
     }
     for (alpha = run->direction.alpha; alpha >= least; alpha *= 0.5, first = 0) {
