@@ -1,11 +1,14 @@
 /* One Newton step of the barrier method: the direction of the KKT system,
  *
- *     w + alpha dw,  y + alpha_y dy,  z + alpha_z dz,   alpha, alpha_z by the fraction to the bounds,
+ *     w + alpha dw,  y + alpha_y dy,  z + alpha_z dz,
  *
- * alpha halved until the filter accepts (Waechter and Biegler, Math. Program. 106, 2006, section
- * 2.3), with second-order corrections of c (section 2.4) and tiny steps (section 3.9); and alpha_y
- * between both that with the least |grad f + A'y - z_lower + z_upper|_2 at the new point (IPOPT's
- * option alpha_for_y, "safer-min-dual-infeas"). */
+ * alpha and alpha_z by the fraction to the bounds, alpha halved until the filter accepts (Waechter
+ * and Biegler, Math. Program. 106, 2006, section 2.3), with second-order corrections of c (section
+ * 2.4) and tiny steps (section 3.9), and alpha_y between both that with the least
+ *
+ *     |grad f + A'y - z_lower + z_upper|_2    at the new point
+ *
+ * (IPOPT's option alpha_for_y, "safer-min-dual-infeas"). */
 #include <math.h>
 #include <string.h>
 
