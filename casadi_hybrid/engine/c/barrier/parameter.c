@@ -24,9 +24,7 @@ static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
     hybrid_kkt_error(form, at, it, run->Aty, &run->error);
 }
 
-/* A new reference of the progress test, where the violation, the objective or the error has
- * improved by a part of itself. */
-static void mark_progress(hybrid_iterate *it, double theta, double f, double error) {
+void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error) {
     const hybrid_progress *old = &it->reference;
     if (old->made && old->nu == it->nu) {
         int nearer = hybrid_max(old->theta, theta) > HYBRID_PROGRESS_FEASIBLE &&
@@ -55,5 +53,5 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
         of_nu = hybrid_error_at(error, nu);
     }
     hybrid_with_barrier(it, nu);
-    mark_progress(it, run->at->theta, run->at->of.f, of_nu);
+    hybrid_mark_progress(it, run->at->theta, run->at->of.f, of_nu);
 }

@@ -62,7 +62,8 @@ static void begin_elastic(hybrid_run *outer) {
     it->theta_start = inner->at->theta;
 }
 
-/* Lowers the barrier parameter of the elastic problem. Returns 0 next to a stationary violation. */
+/* Lowers the barrier parameter of the elastic problem. Returns 0 next to a stationary violation, and
+ * where its steps make no progress any more. */
 static int lower(hybrid_run *outer) {
     hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate *it = &inner->now;
@@ -71,7 +72,10 @@ static int lower(hybrid_run *outer) {
     hybrid_kkt_error(&inner->form, &inner->at->of, it, inner->Aty, &error);
     while (nu > it->nu_min && hybrid_error_at(&error, nu) <= HYBRID_BARRIER_KAPPA_EPSILON * nu)
         nu = hybrid_next_nu(nu, it->nu_min);
-    if (nu == it->nu) return 1;
+    if (nu == it->nu) {
+        hybrid_mark_progress(it, inner->at->theta, inner->at->of.f, hybrid_error_at(&error, nu));
+        return it->t - it->reference.t < HYBRID_PROGRESS_STEPS;
+    }
     if (nu <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION * hybrid_min(violation, 1.0)) return 0;
     hybrid_set_proximity(outer, nu);
     hybrid_with_barrier(it, nu);
@@ -112,7 +116,9 @@ static void look_for_proof(hybrid_run *run) {
  * further. */
 static int elastic_step(hybrid_run *run, int t) {
     hybrid_run *inner = run->elastic.inner;
-    const int status = lower(run) ? hybrid_newton_step(inner, &inner->now) : HYBRID_BLOCKED;
+    int status;
+    inner->now.t = t;
+    status = lower(run) ? hybrid_newton_step(inner, &inner->now) : HYBRID_BLOCKED;
     if (status) return status == HYBRID_NOT_NEARER ? HYBRID_BLOCKED : status;
     hybrid_take_next(inner);
     hybrid_swap_trials(&inner->at, &inner->trial);
