@@ -275,6 +275,39 @@ def test_a_limit_ends_a_run_on_its_way(made: Any) -> None:
     assert_cut_short(made(), 4)
 
 
+def shifts(curvature: float, steps: int) -> tuple[list[float], int]:
+    """σ of every step where W has the eigenvalue −curvature, and how many are tried for them.
+
+    A third of the last one, then eight times as much each time, a hundred times before any has
+    served; zero comes first, but from when it has failed twice in a row until σ has served at once
+    twice in a row.
+    """
+    used, tried, indefinite, at_once = [0.0], 0, 0, 0
+    for _ in range(steps):
+        last = used[-1]
+        first = last / 3 if indefinite >= 2 and at_once < 2 else 0.0
+        shift, growth = first, 8 if last else 100
+        tried += 1
+        while shift <= curvature:
+            shift = growth * shift if shift else last / 3 or 1e-4
+            tried += 1
+        at_once = at_once + 1 if shift == first else 0
+        indefinite += 1
+        used.append(shift)
+    return used, tried
+
+
+@pytest.mark.parametrize("curvature", [0.002, 0.75, 1.5, 20.0])
+def test_zero_is_left_out_while_it_fails(curvature: float) -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": (x[1] ** 2 - curvature * x[0] ** 2) / 2}
+    solver, _ = solved((nlp, {"x0": [1, 0], "lbx": -1e9, "ubx": 1e9}), {"max_iter": 12})
+    used, tried = shifts(curvature, 12)
+    stats = solver.stats()
+    assert stats["iterations"]["regularization_size"] == pytest.approx(used)
+    assert solver._runner.last().said.factors == tried
+
+
 def strip() -> tuple[dict[str, Any], dict[str, Any]]:
     """Along which f falls, and rows that contradict each other only in what is lost in rounding."""
     x = ca.SX.sym("x", 2)

@@ -224,6 +224,9 @@
 #define HYBRID_INERTIA_GROWTH 8.0
 /* 1 / kappa_w^-: what the last sigma is divided by [WB 3.1, "perturb_dec_fact"] */
 #define HYBRID_INERTIA_DECAY 3.0
+/* How often in a row zero fails before it is left out, and a third of the last sigma serves at once
+ * before zero is tried again [M] */
+#define HYBRID_INERTIA_TURNS 2
 /* A step cut below this part of its length is short [M] */
 #define HYBRID_STEP_SHORT 0.05
 

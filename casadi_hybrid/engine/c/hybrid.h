@@ -376,6 +376,7 @@ typedef struct {
     hybrid_progress reference;
     int entries;          /* of the filter */
     int indefinite;       /* factorizations in a row with too many negative eigenvalues */
+    int served;           /* shifts in a row that were the first one tried */
     int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
     int stepped;          /* whether a Newton step has led here */
     int t;                /* steps so far */

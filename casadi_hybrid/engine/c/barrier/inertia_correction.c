@@ -1,7 +1,8 @@
 /* The inertia correction: the least shift sigma with which the KKT matrix has n positive and m
  * negative eigenvalues, so that the step descends; a third of the last one that served, then eight
  * times as much each time, and epsilon = 1e-8 where rows are dependent (Waechter and Biegler, Math.
- * Program. 106, 2006, section 3.1). */
+ * Program. 106, 2006, section 3.1). Where zero has not served twice in a row, the third comes
+ * first, until it has served at once twice in a row. */
 #include "barrier/barrier.h"
 
 /* The shift to try after one that did not serve. */
@@ -26,7 +27,10 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     const double plain_epsilon = dependent ? HYBRID_INERTIA_EPSILON : 0.0;
     const double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
                                                                      : HYBRID_INERTIA_LARGEST;
-    double shift = least, epsilon = plain_epsilon;
+    const int lessen = least == 0.0 && it->indefinite >= HYBRID_INERTIA_TURNS &&
+                       it->served < HYBRID_INERTIA_TURNS;
+    const double first = lessen ? it->shift / HYBRID_INERTIA_DECAY : least;
+    double shift = first, epsilon = plain_epsilon;
     int singular = 0;
     hybrid_stiffness(form, at, it->z_lower, it->z_upper, run->D);
     for (int i = 0; i < plan->n && run->identity; i++) run->D[i] += 1.0;
@@ -38,6 +42,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
         if (found == 0) found = hybrid_direction_for(run, at->c, &run->direction);
         if (found == 0) {
             it->indefinite = shift > least && !singular ? it->indefinite + 1 : 0;
+            it->served = shift == first ? it->served + 1 : 0;
             if (shift > 0.0) it->shift = shift;
             return HYBRID_SOLVED;
         }
