@@ -282,8 +282,8 @@ def shifts(curvature: float, steps: int) -> tuple[list[float], int]:
     served; zero comes first, but from when it has failed twice in a row until σ has served at once
     twice in a row.
     """
-    used, tried, indefinite, at_once = [0.0], 0, 0, 0
-    for _ in range(steps):
+    used, tried, at_once = [0.0], 0, 0
+    for indefinite in range(steps):
         last = used[-1]
         first = last / 3 if indefinite >= 2 and at_once < 2 else 0.0
         shift, growth = first, 8 if last else 100
@@ -292,7 +292,6 @@ def shifts(curvature: float, steps: int) -> tuple[list[float], int]:
             shift = growth * shift if shift else last / 3 or 1e-4
             tried += 1
         at_once = at_once + 1 if shift == first else 0
-        indefinite += 1
         used.append(shift)
     return used, tried
 
