@@ -120,6 +120,20 @@ def test_one_call_gives_the_same_as_each_function_on_its_own() -> None:
     assert made.counts == {"residual": 1, "first": 1, "second": 1}
 
 
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+@pytest.mark.parametrize("size", [2, 4000])  # the larger is made of elements
+def test_rows_are_linear_where_their_jacobian_does_not_depend_on_x(kind: Any, size: int) -> None:
+    x, p = kind.sym("x", size), kind.sym("p")
+    rows = {
+        True: [3 * x[1:] - x[:-1], p**2 * x[1:] + ca.exp(p) * x[:-1], kind(0, 1)],
+        False: [x[1:] - x[:-1] ** 2, p * x[1:] * x[:-1], ca.sin(p * x)],
+    }
+    f = ca.sum1(ca.exp(x) * ca.cos(x))
+    for linear, each in rows.items():
+        for g in each:
+            assert Problem.from_nlp({"x": x, "p": p, "f": f, "g": g}).linear is linear
+
+
 def test_an_evaluation_is_not_overwritten_by_the_next() -> None:
     x = ca.SX.sym("x", 2)
     made = oracle(Problem(x=x, f=ca.sumsqr(x), h=x[0] * x[1]))

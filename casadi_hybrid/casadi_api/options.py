@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import casadi as ca
@@ -93,7 +93,7 @@ class NlpOptions:
             InputError: for an unknown option, with the nearest known one, or a bad value.
         """
         if options is None:
-            return cls()
+            return _defaults()
         if isinstance(options, NlpOptions):
             return options
         if not isinstance(options, Mapping):
@@ -118,3 +118,8 @@ class NlpOptions:
         tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
         same = {entry.name for entry in fields(Limits)} & vars(self).keys()
         return Limits(tolerances, self.tol, **{name: getattr(self, name) for name in same})
+
+
+@cache
+def _defaults() -> NlpOptions:
+    return NlpOptions()

@@ -113,7 +113,8 @@ class Core:
         self.places = dict(zip(INPUTS + OUTPUTS + MORE, ends, strict=True))
         self.numbers = np.zeros(sum(sizes))
         self.parts = {name: self.numbers[place] for name, place in self.places.items()}
-        at = {name: address(part) for name, part in self.parts.items()}
+        base = address(self.numbers)
+        at = {name: base + 8 * place.start for name, place in self.places.items()}
         self.ordered, self.held = [self.parts[name] for name in INPUTS], [ELSE] * len(INPUTS)
         self.shapes = [one.shape for one in self.ordered]
         written = set(OUTPUTS + MORE) - {"f", "lam_p"}

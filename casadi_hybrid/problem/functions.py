@@ -39,17 +39,17 @@ _SHOWN = 8  # numbers of a point in a sentence
 
 
 class OnDemand:
-    """A function that is made when it is first asked for: few methods call it."""
+    """What is made when it is first asked for: a function that few methods call, a property."""
 
-    def __init__(self, make: Callable[[], ca.Function]) -> None:
+    def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
 
     @cached_property
-    def made(self) -> ca.Function:
-        """The function."""
+    def made(self) -> Any:
+        """The function, or the value."""
         return self._make()
 
-    def __getstate__(self) -> dict[str, ca.Function]:
+    def __getstate__(self) -> dict[str, Any]:
         return {"made": self.made}
 
 
@@ -62,6 +62,7 @@ class Functions:
         curvature: (x, λ, p) → ∇²ₓₓL with L = f + λᵀh, for who knows the rest already; None where
             there are no second derivatives.
         of_residual, of_second: :attr:`residual` and :attr:`second`; None likewise.
+        affine: whether J_h does not depend on x.
         backend: ``"interpreted"``, ``"compiled"`` or ``"external"``.
         constraint_label: what the user calls h, for messages.
         hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.derivatives`.
@@ -78,6 +79,7 @@ class Functions:
     curvature: ca.Function | None
     of_residual: OnDemand
     of_second: OnDemand | None
+    affine: OnDemand
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
     backend: str = "interpreted"
@@ -91,7 +93,8 @@ class Functions:
     @property
     def residual(self) -> ca.Function:
         """(x, p) → h."""
-        return self.of_residual.made
+        made: ca.Function = self.of_residual.made
+        return made
 
     @property
     def second(self) -> ca.Function | None:
@@ -390,7 +393,7 @@ def functions_of(
         hessian_lag: ∇²ₓₓL of the symbols x, λ and p, None where there is none.
         rows: h, for whoever asks for it alone.
     """
-    x, _, p = symbols
+    (x, _, p), J = symbols, outputs[3]
     names, last = ["x", "lam", "p"], ["hess_lag"]
     curvature = of_second = None
     if hessian_lag is not None:
@@ -398,7 +401,8 @@ def functions_of(
         of_second = OnDemand(lambda: ca.Function("second", [*symbols], every, names, labels))
         curvature = ca.Function("curvature", [*symbols], [hessian_lag], names, last)
     of_residual = OnDemand(lambda: ca.Function("residual", [x, p], [rows], ["x", "p"], ["h"]))
-    return Functions(first, curvature, of_residual, of_second, **about)
+    affine = OnDemand(lambda: J.is_constant() or not ca.depends_on(J, x))
+    return Functions(first, curvature, of_residual, of_second, affine, **about)
 
 
 def instructions_of(

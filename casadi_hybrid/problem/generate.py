@@ -120,7 +120,8 @@ def _by_elements(
         return ca.Function("second", [x, lam, p], outputs, names, labels)
 
     seldom = OnDemand(residual), OnDemand(second)
-    return Functions(first, curvature, *seldom, assemblies=assemblies, **about)
+    affine = OnDemand(lambda: not assemblies[1].depends_on(1))
+    return Functions(first, curvature, *seldom, affine, assemblies=assemblies, **about)
 
 
 def _scalar_form(graph: ca.Function) -> ca.Function | None:

@@ -263,12 +263,7 @@ class Problem:
     @cached_property
     def linear(self) -> bool:
         """Whether c is affine in x, so that a least violation is the least of all."""
-        functions = self.functions
-        if functions.assemblies is not None:
-            return not functions.assemblies[1].depends_on(1)
-        inputs = functions.first.mx_in()
-        jacobian = functions.first.call(inputs, False, True)[3]  # the pattern may take a second
-        return not ca.depends_on(jacobian, inputs[0])
+        return bool(self.functions.affine.made)
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:
