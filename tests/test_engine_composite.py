@@ -14,7 +14,7 @@ from engine_cases import SpectrumData, assert_cut_short, assert_kkt, core_in_pie
 from engine_form import Formula
 from engine_runs import ended_at
 
-from casadi_hybrid import Problem, Solver, nlpsol
+from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.session.solve import CAUSES
@@ -425,10 +425,10 @@ def test_a_violation_that_stays_is_proved(made: Callable[[], Made], start: float
 def test_at_a_kink_no_step_descends() -> None:
     x = ca.SX.sym("x", 3)
     made = {"x": x, "f": ca.fabs(x[0]) + x[1] ** 2, "g": x[0] ** 2 + x[1] - x[2]}
-    result = Solver(Problem.from_nlp(made, lbg=0, ubg=0), "look-ahead").solve([1, 2, 3])
-    assert result.stop.name == "STALLED"
-    assert result.detail.endswith(CAUSES[9])
-    assert abs(result.x[0]) < 1e-12
+    solver, found = solved((made, {"x0": [1, 2, 3], "lbg": 0, "ubg": 0}))
+    assert solver.stats()["stop_reason"] == "STALLED"
+    assert solver.stats()["detail"].endswith(CAUSES[9])
+    assert abs(found["x"][0]) < 1e-12
 
 
 @pytest.mark.parametrize("bounds", [{"lbx": -50}, {"ubg": [0, 1]}])

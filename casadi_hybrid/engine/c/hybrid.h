@@ -375,7 +375,7 @@ typedef struct {
     double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
     hybrid_progress reference;
     int entries;          /* of the filter */
-    int indefinite;       /* factorizations in a row with too many negative eigenvalues */
+    int indefinite;       /* steps in a row with a shift for too many negative eigenvalues */
     int served;           /* shifts in a row that were the first one tried */
     int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
     int stepped;          /* whether a Newton step has led here */

@@ -202,10 +202,9 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
 }
 
-/* The rank of a point: its class first, then its value. */
 static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_residuals *r = &solver->found.end;
-    hybrid_rank rank = {4, 0.0};
+    hybrid_rank rank = {.kind = 4};
     double merit = hybrid_merit(solver->given, r);
     if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_STOP_UNBOUNDED) {
         rank.kind = outcome->point == HYBRID_KKT_POINT ? 0 : 1;
@@ -214,6 +213,7 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
     rank.value = isnan(merit) ? INFINITY : merit;
     if (r->feasibility <= solver->given->feasibility) {
         rank.kind = 2;
+        rank.f = r->f, rank.violation = r->feasibility;
     } else if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE) {
         rank.kind = 3;
         rank.value = outcome->violation;
@@ -221,8 +221,15 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
     return rank;
 }
 
+/* Whether f is less by a thousandth at the first, whose violation is no larger. */
+static int is_lower(const hybrid_rank *one, const hybrid_rank *other) {
+    const double apart = HYBRID_PROGRESS_F * hybrid_max(fabs(one->f), fabs(other->f));
+    return one->f < other->f - apart && one->violation <= other->violation;
+}
+
 static int is_better(const hybrid_rank *one, const hybrid_rank *other) {
     if (one->kind != other->kind) return one->kind < other->kind;
+    if (is_lower(one, other) || is_lower(other, one)) return is_lower(one, other);
     return one->value < other->value;
 }
 

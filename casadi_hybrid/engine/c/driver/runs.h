@@ -42,10 +42,11 @@ typedef struct {
 /* Runs of a solve at most, but for openings. */
 #define HYBRID_RUNS 32
 
-/* The rank of a point: its class first, then its value. */
+/* The rank of a point: its class first; of feasible ones that whose f is less by a thousandth and
+ * whose violation is no larger; then the error, or of infeasible ones the violation. */
 typedef struct {
     int kind;
-    double value;
+    double f, violation, value;
 } hybrid_rank;
 #define HYBRID_NOTHING 5 /* the class of no point */
 
