@@ -198,7 +198,9 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
         }
         if (best.growth <= FAIR) break;
     }
-    if (best.a != held) fetch(f, k, batch, best.a, one);
+    if (best.a == off_diagonal)
+        for (int i = k & ~3; i < f->height; i++) one[i] = two[i];
+    else if (best.a != held) fetch(f, k, batch, best.a, one);
     if (best.b >= 0 && best.b != off_diagonal) fetch(f, k, batch, best.b, two);
     return best;
 }
