@@ -62,8 +62,8 @@ static void begin_elastic(hybrid_run *outer) {
     it->theta_start = inner->at->theta;
 }
 
-/* Lowers the barrier parameter of the elastic problem. Returns 0 next to a stationary violation, and
- * where its steps make no progress any more. */
+/* Lowers the barrier parameter of the elastic problem. Returns 0 next to a stationary violation,
+ * and where its steps make no progress any more. */
 static int lower(hybrid_run *outer) {
     hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate *it = &inner->now;
