@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -36,20 +36,21 @@ if TYPE_CHECKING:
 EXPANSION_LIMIT = 8_000_000
 """Scalar operations of one function up to which MX is turned into SX: seconds to build."""
 _SHOWN = 8  # numbers of a point in a sentence
+Made = TypeVar("Made")
 
 
-class OnDemand:
+class OnDemand(Generic[Made]):
     """What is made when it is first asked for: a function that few methods call, a property."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make
 
     @cached_property
-    def made(self) -> Any:
+    def made(self) -> Made:
         """The function, or the value."""
         return self._make()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Made]:
         return {"made": self.made}
 
 
@@ -77,9 +78,9 @@ class Functions:
 
     first: ca.Function
     curvature: ca.Function | None
-    of_residual: OnDemand
-    of_second: OnDemand | None
-    affine: OnDemand
+    of_residual: OnDemand[ca.Function]
+    of_second: OnDemand[ca.Function] | None
+    affine: OnDemand[bool]
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
     backend: str = "interpreted"
@@ -93,8 +94,7 @@ class Functions:
     @property
     def residual(self) -> ca.Function:
         """(x, p) → h."""
-        made: ca.Function = self.of_residual.made
-        return made
+        return self.of_residual.made
 
     @property
     def second(self) -> ca.Function | None:

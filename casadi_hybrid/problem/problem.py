@@ -263,7 +263,7 @@ class Problem:
     @cached_property
     def linear(self) -> bool:
         """Whether c is affine in x, so that a least violation is the least of all."""
-        return bool(self.functions.affine.made)
+        return self.functions.affine.made
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:

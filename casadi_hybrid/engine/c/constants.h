@@ -27,9 +27,9 @@
 /* Largest |c_i| of a point that counts as feasible; so near a bound, relative to max(1, |x|), x is
  * on it [M] */
 #define HYBRID_PROGRESS_FEASIBLE 1e-6
-/* Steps without progress after which a restoration begins, far from feasibility, or else a run, or
- * the search for the least |c|_2, ends; most steps from a stationary |c|_1 to a stationary |c|_2,
- * beyond RAY_TEST_FAR, and without second derivatives [M] */
+/* Steps without progress after which a restoration begins, far from feasibility, or else a run,
+ * the elastic problem, or the search for the least |c|_2, ends; most steps from a stationary |c|_1
+ * to a stationary |c|_2, beyond RAY_TEST_FAR, and without second derivatives [M] */
 #define HYBRID_PROGRESS_STEPS 50
 /* Short steps in a row after which a restoration is due, where theta has not fallen, and
  * restorations without progress after which a run ends [M] */
@@ -143,7 +143,7 @@
 #define HYBRID_LINE_SEARCH_SHORTEST 0.05
 /* theta_min = this max(1, theta at the start) [WB 2.3, "theta_min_fact"] */
 #define HYBRID_FILTER_LEAST 1e-4
-/* f has made progress where it has fallen by this part of |f| [M] */
+/* f has made progress, or is lower of two, where it is less by this part of |f| [M] */
 #define HYBRID_PROGRESS_F 1e-3
 
 /* --- feasibility ------------------------------------------------------------------------------ */

@@ -229,7 +229,8 @@ static int is_lower(const hybrid_rank *one, const hybrid_rank *other) {
 
 static int is_better(const hybrid_rank *one, const hybrid_rank *other) {
     if (one->kind != other->kind) return one->kind < other->kind;
-    if (is_lower(one, other) || is_lower(other, one)) return is_lower(one, other);
+    if (is_lower(one, other)) return 1;
+    if (is_lower(other, one)) return 0;
     return one->value < other->value;
 }
 
