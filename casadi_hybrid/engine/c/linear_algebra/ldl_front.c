@@ -5,10 +5,12 @@
 #include <math.h>
 #include "linear_algebra/ldl_dense.h"
 
-#define GOOD 0.6403882032022076 /* (1 + sqrt(17)) / 8: |pivot| / |column| that is taken at once */
-#define FAIR 1e2                /* growth of an accepted pivot, at most */
+/* The test: entries of L that an accepted pivot makes, at most. The first that passes is taken: the
+   solution is refined, and a better one costs another column (MA57's threshold is 1e-2; for solvers
+   of interior-point methods IPOPT has 1e-6 to 1e-8). */
+#define FAIR 1e3
 #define ROUNDING HYBRID_LDL_ROUNDING
-#define DOUBT 1e7               /* what a pivot taken against the test may add to an entry of one */
+#define DOUBT 1e7 /* what a pivot taken against the test may add to an entry of one */
 
 /* A way to go on: eliminate row a alone, or a and b together. */
 typedef struct choice {
@@ -181,7 +183,7 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
         if (column > *growth) *growth = column;
         if (!(fabs(pivot) <= *growth)) *growth = pivot == pivot ? fabs(pivot) : HUGE_VAL;
         now = alone(c, pivot, column);
-        if (fabs(pivot) >= GOOD * column || column <= ROUNDING) {
+        if (now.growth <= FAIR || column <= ROUNDING) {
             now.growth = 0;
             return now;
         }

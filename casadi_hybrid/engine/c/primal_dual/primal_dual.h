@@ -5,7 +5,7 @@
 #include "problem/problem.h"
 
 /* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
-#define HYBRID_GROWTH 1e6
+#define HYBRID_GROWTH 1e7
 /* What the residual of a step may be, relative to the right-hand side: the filter tests every step,
  * and an error of this size only ends quadratic convergence there. */
 #define HYBRID_ROUGH 1e-6
