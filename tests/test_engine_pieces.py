@@ -261,6 +261,34 @@ def test_what_rounding_excuses_is_that_of_the_user(both: Both, seed: int) -> Non
     equal(found.complementarity, expected.complementarity, 1e-12)
 
 
+@pytest.mark.parametrize("of_rows", [False, True], ids=["variables", "rows"])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_distance_that_is_rounding_does_not_count(both: Both, seed: int, of_rows: bool) -> None:
+    """Large multipliers at bounds that are met to about as much as the values can say."""
+    draws, data, bounds = np.random.default_rng(seed), both.data, both.numbers.bounds
+    work, sizes = np.zeros(max(data.n, data.n_x, data.n_g)), np.zeros(max(data.n_x, data.n_g))
+    found = C.hybrid_residuals()
+    assert both.evaluate(inside(both, draws)) == 0
+    x, gradient = both.of_point("x", data.n_x), both.of_point("raw_gradient", data.n_x)
+    g, J = both.of_point("raw_g", data.n_g), both.of_point("raw_J", data.nnz_J)
+    gradient[:] = 1e8 * draws.standard_normal(data.n_x)
+    x[:] *= 10.0 ** draws.integers(-3, 1)
+    lam_x, lam_g = np.zeros(data.n_x), np.zeros(data.n_g)
+    values, lam = (g, lam_g) if of_rows else (x, lam_x)
+    low, high = (bounds.lbg, bounds.ubg) if of_rows else (bounds.lbx, bounds.ubx)
+    for bound, sign in ((low, -1.0), (high, 1.0)):
+        at = np.isfinite(bound) & (low < high) & (lam == 0) & (draws.random(lam.size) < 0.5)
+        rounded = 1 + draws.choice([-7, -3, -1, 0, 1, 3, 7], lam.size) * np.finfo(float).eps
+        values[at] = (bound * rounded)[at]
+        lam[at] = sign * (10.0 ** draws.uniform(9, 11, lam.size))[at]
+    both.call("hybrid_residuals_at", lam_x, lam_g, work, ct.byref(found))
+    both.call("hybrid_subtract_rounding", lam_x, lam_g, work, sizes, ct.byref(found))
+    full = both.matrix(J, "J_rows", "J_cols", (data.n_g, data.n_x))
+    kinds = (kkt_residuals(bounds, x, gradient, g, full, lam_x, lam_g, plain=p) for p in (1, 0))
+    plain, counted = (one.complementarity for one in kinds)
+    equal(found.complementarity, counted if plain > TOLERANCE else plain, 1e-12)
+
+
 def test_what_cannot_be_solved_with_is_refused_by_the_core() -> None:
     both = Both("with_rows", 1)
     space, nan, inf = both.space, np.nan, np.inf

@@ -13,8 +13,8 @@ from casadi_hybrid.problem.functions import Evaluation
 
 ROUNDING = 100.0 * float(np.finfo(float).eps)
 """What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
-HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
-"""The same of a distance between two given numbers, relative to their size."""
+ROOM = 4.0 * float(np.finfo(float).eps)
+"""The same of a distance between two numbers, relative to them: the core's HYBRID_FORM_ROOM."""
 _NEGLIGIBLE = 1e-9
 _PULL = 1000.0
 _CONSTANT = 1e-2
@@ -68,7 +68,7 @@ def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: V
         pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
     """
     limit = _PULL * float(np.abs(gradient).max(initial=0.0))
-    return beyond_rounding(distance, np.where(pulls <= limit, sizes, 0.0), HALF_DIGIT)
+    return beyond_rounding(distance, np.where(pulls <= limit, sizes, 0.0), ROOM)
 
 
 @dataclass(frozen=True, slots=True)

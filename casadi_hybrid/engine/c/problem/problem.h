@@ -191,12 +191,12 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
                            const double *y, const hybrid_bound_multipliers *held, double *work,
                            hybrid_sizes *sizes);
 /* Unscaled residuals, rounding included, at an x inside its bounds; `work` has as many numbers as
- * there are variables, and rows, and is left with the slope of L by x. Returns 1 where rounding may
- * explain one that is too large. */
-int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                        const double *lam_g, double *work, hybrid_residuals *found);
+ * there are variables, and rows, and is left with the slope of L by x. */
+void hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                         const double *lam_g, double *work, hybrid_residuals *found);
 /* The same for multipliers of the form, of which those sizes are known. Where all are the user's
- * own, that is all there is to be known, and `work` is not left with a slope. */
+ * own, that is all there is to be known, and `work` is not left with a slope. Returns whether
+ * rounding may explain one that is too large. */
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_bound_multipliers *held, const hybrid_sizes *sizes,
                         double *work, hybrid_residuals *found);

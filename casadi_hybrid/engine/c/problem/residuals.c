@@ -48,8 +48,8 @@ static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const 
     }
 }
 
-int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                        const double *lam_g, double *work, hybrid_residuals *found) {
+void hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                         const double *lam_g, double *work, hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double by_x = hybrid_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, -1.0);
@@ -58,7 +58,6 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
     stationarity(plan, at, lam_x, lam_g, work);
     *found = (hybrid_residuals){at->raw_f, over, hybrid_largest(plan->n_x, work),
                                 hybrid_max(by_x, by_g)};
-    return hybrid_may_be_rounding(form, at, lam_g, found);
 }
 
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
@@ -70,7 +69,8 @@ int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const d
     double of_g = sizes->c, products = 0.0;
     if (!form->plain) {
         hybrid_multipliers_out(form, at, y, held->z_lower, held->z_upper, lam_x, lam_g);
-        return hybrid_residuals_at(form, at, lam_x, lam_g, work, found);
+        hybrid_residuals_at(form, at, lam_x, lam_g, work, found);
+        return hybrid_may_be_rounding(form, at, lam_g, found);
     }
     if (plan->n_slack) {
         of_g = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);

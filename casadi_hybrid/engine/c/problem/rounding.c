@@ -25,6 +25,11 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
         sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
 }
 
+/* Multipliers, times entries of J, above this are implausible: they explain nothing. */
+static double multiplier_limit(const hybrid_plan *plan, const hybrid_point *at) {
+    return HYBRID_INERTIA_IMPLAUSIBLE * hybrid_largest(plan->n_x, at->raw_gradient);
+}
+
 /* The largest violation of a row that counts: rounding explains 1e-2 of it at most. */
 static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;
@@ -43,7 +48,7 @@ static double of_rows(const hybrid_form *form, const hybrid_point *at, double *s
 static double of_slope(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                        const double *lam_g, const double *slope, double *sizes) {
     const hybrid_plan *plan = form->plan;
-    double limit = HYBRID_INERTIA_IMPLAUSIBLE * hybrid_largest(plan->n_x, at->raw_gradient);
+    double limit = multiplier_limit(plan, at);
     double found = 0.0;
     for (int i = 0; i < plan->n_x; i++) sizes[i] = fabs(lam_x[i]);
     for (int k = 0; k < plan->nnz_J; k++)
@@ -79,7 +84,7 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
                                  double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double limit = HYBRID_INERTIA_IMPLAUSIBLE * hybrid_largest(plan->n_x, at->raw_gradient);
+    double limit = multiplier_limit(plan, at);
     double by_x, by_g;
     memset(steep, 0, (size_t)plan->n_g * sizeof(double));
     for (int k = 0; k < plan->nnz_J; k++)
@@ -98,7 +103,13 @@ int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, cons
                            const hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    int doubtful = found->complementarity > of->complementarity ? PRODUCTS : 0;
+    int doubtful = 0;
+    if (found->complementarity > of->complementarity) {
+        /* Of what counts as zero a distance is at most ROOM (|g| + |J||x|), and |J lam| `limit`. */
+        double most = multiplier_limit(plan, at) * hybrid_sum(plan->n_x, at->x);
+        most += hybrid_sum(plan->n_g, lam_g) * hybrid_sum(plan->n_g, at->raw_g);
+        if (!(found->complementarity > 2.0 * HYBRID_FORM_ROOM * most)) doubtful |= PRODUCTS;
+    }
     if (found->feasibility > of->feasibility) {
         double terms = at->sum_J * hybrid_sum(plan->n_x, at->x) + hybrid_sum(plan->n_g, at->raw_g);
         if (!(found->feasibility > HYBRID_RESIDUALS_ROUNDING * terms)) doubtful |= ROWS;
