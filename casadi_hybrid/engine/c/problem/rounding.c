@@ -103,22 +103,27 @@ int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, cons
                            const hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
+    const int rows = found->feasibility > of->feasibility;
+    const int slope = found->stationarity > of->stationarity;
+    const int products = found->complementarity > of->complementarity;
+    double of_x, of_g, of_lam;
     int doubtful = 0;
-    if (found->complementarity > of->complementarity) {
-        /* Of what counts as zero a distance is at most ROOM (|g| + |J||x|), and |J lam| `limit`. */
-        double most = multiplier_limit(plan, at) * hybrid_sum(plan->n_x, at->x);
-        most += hybrid_sum(plan->n_g, lam_g) * hybrid_sum(plan->n_g, at->raw_g);
-        if (!(found->complementarity > 2.0 * HYBRID_FORM_ROOM * most)) doubtful |= PRODUCTS;
-    }
-    if (found->feasibility > of->feasibility) {
-        double terms = at->sum_J * hybrid_sum(plan->n_x, at->x) + hybrid_sum(plan->n_g, at->raw_g);
-        if (!(found->feasibility > HYBRID_RESIDUALS_ROUNDING * terms)) doubtful |= ROWS;
-    }
-    if (found->stationarity > of->stationarity) {
-        double terms = at->sum_J * hybrid_sum(plan->n_g, lam_g);
-        terms += hybrid_sum(plan->n_x, at->raw_gradient);
+    if (!rows && !slope && !products) return 0;
+    of_x = hybrid_sum(plan->n_x, at->x);
+    of_g = hybrid_sum(plan->n_g, at->raw_g);
+    of_lam = hybrid_sum(plan->n_g, lam_g);
+    if (rows && !(found->feasibility > HYBRID_RESIDUALS_ROUNDING * (at->sum_J * of_x + of_g)))
+        doubtful |= ROWS;
+    if (slope) {
+        double terms = at->sum_J * of_lam + hybrid_sum(plan->n_x, at->raw_gradient);
         /* and those of lam_x, which are no larger together where they balance these */
         if (!(found->stationarity > 2.0 * HYBRID_RESIDUALS_ROUNDING * terms)) doubtful |= SLOPE;
+    }
+    if (products) {
+        /* A distance that counts as zero is at most ROOM (|g| + |J||x|), and |J lam| is at most the
+         * limit; twice that, since these sums are rounded. */
+        double most = multiplier_limit(plan, at) * of_x + of_lam * of_g;
+        if (!(found->complementarity > 2.0 * HYBRID_FORM_ROOM * most)) doubtful |= PRODUCTS;
     }
     return doubtful;
 }
