@@ -38,7 +38,7 @@ FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trappi
 V3 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mf16c", "-mlzcnt", "-mmovbe")
 SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))
 LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "hybrid": ("engine/c", ("-fvisibility=hidden", f"-I{PACKAGE / 'engine/c'}")),
+    "hybrid": ("engine/c", ("-fvisibility=hidden", f"-I{PACKAGE / 'engine/c'}", "-pthread")),
     "hybrid_adapter": ("engine/adapter", (f"-I{PACKAGE / 'engine/c'}",)),
     "hybrid_blocks": ("engine/blocks/c", SAME_BITS),
     "hybrid_stored": ("casadi_api/stored", ()),

@@ -45,8 +45,8 @@ class Solver:
             (1e-8; IPOPT's ``tol``).
         max_iter, max_time, divergence: see :class:`~casadi_hybrid.point.limits.Limits`; by default
             3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
-        mu_init, bound_push, constr_mult_init_max, max_soc: settings of the default method, see
-            :class:`~casadi_hybrid.point.limits.Limits`.
+        mu_init, bound_push, constr_mult_init_max, max_soc, threads: settings of the default method,
+            see :class:`~casadi_hybrid.point.limits.Limits`.
         stopping: further stopping tests, asked after those for convergence and divergence, before
             those for steps and seconds.
         **options: options of the method.

@@ -23,6 +23,7 @@ class LdlKernel:
         layout: of K.
         library: with the functions of ``c/ldl.h``, declared.
         tables: the analysis; by default made for the first A that is factored.
+        threads: of a factorization.
 
     Attributes:
         negative: negative eigenvalues of the last factored K.
@@ -31,8 +32,11 @@ class LdlKernel:
         residual: of the last solution, relative to its right-hand side.
     """
 
-    def __init__(self, layout: Layout, library: ct.CDLL, tables: Any = None) -> None:
+    def __init__(
+        self, layout: Layout, library: ct.CDLL, tables: Any = None, threads: int = 2
+    ) -> None:
         self._layout, self._library = layout, library
+        self._at_once = ct.cast(library.hybrid_at_once, ct.c_void_p) if threads > 1 else None
         self.negative = 0
         self.singular = False
         self.found = C.hybrid_inertia()
@@ -69,8 +73,9 @@ class LdlKernel:
     def refactor(self) -> None:
         """Factor the values that are there."""
         self._library.hybrid_ldl_factor(
-            *self._given, address(self._pivots), address(self._room), ct.byref(self.found)
-        )
+            *self._given, address(self._pivots), address(self._room), self._at_once,
+            ct.byref(self.found),
+        )  # fmt: skip
         self.negative = self.found.negative
         self.singular = bool(self.found.singular)
 
@@ -104,9 +109,9 @@ def sparse(M: np.ndarray) -> Sparse:
     return Sparse(pattern, M[pattern.rows, pattern.cols])
 
 
-def factored(library: ct.CDLL, problem: Problem) -> LdlKernel:
+def factored(library: ct.CDLL, problem: Problem, threads: int = 2) -> LdlKernel:
     W, D, A, E = problem
-    kernel = LdlKernel(Layout(pattern_of(W), pattern_of(A)), library)
+    kernel = LdlKernel(Layout(pattern_of(W), pattern_of(A)), library, threads=threads)
     kernel.factor(sparse(W), D, sparse(A), E)
     return kernel
 

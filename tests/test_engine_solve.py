@@ -13,6 +13,7 @@ from engine_cases import CASES, assert_kkt, solved, warm
 
 from casadi_hybrid import Problem, Solver, StopReason, nlpsol
 from casadi_hybrid.basics.errors import Interrupted
+from casadi_hybrid.engine.core import engine_of
 
 CASE = CASES["hs071"]()
 Numbers = dict[str, Any]
@@ -45,6 +46,28 @@ def test_who_looks_on_changes_no_bit(looks: Numbers, near: bool) -> None:
     rows = np.searchsorted(alone.history.t, result.history.t)  # steps on a set are no iterates
     np.testing.assert_array_equal(result.history.f, alone.history.f[rows])
     assert result.history.t[-1] == result.iterations
+
+
+def test_two_threads_change_no_bit() -> None:
+    """A membrane between obstacles, whose factorizations take some milliseconds."""
+    side = 100
+    inner = ca.SX.sym("u", side, side)
+    u = ca.SX.zeros(side + 2, side + 2)
+    u[1:-1, 1:-1] = inner
+    energy = (ca.sumsqr(ca.diff(u, 1, 0)) + ca.sumsqr(ca.diff(u, 1, 1))) / 2
+    nlp = {"x": ca.vec(inner), "f": energy - 5 * ca.sum1(ca.vec(u)) / side**2}
+    solvers = [Solver(nlp, threads=threads) for threads in (1, 2, 3)]
+    one, two, three = (solver.solve(0, lbx=-0.1, ubx=0.2) for solver in solvers)
+    assert one.success
+    asked = []
+    for solver, other in zip(solvers, (one, two, three), strict=True):
+        core = engine_of(solver.problem).cores[0]
+        asked.append(bool(core._functions.at_once))
+        assert (core.plan.data.fixed.size, core.plan.data.ldl.dealt > 0) == (0, True)
+        assert other.iterations == one.iterations
+        for name in ("x", "lam_x"):
+            assert getattr(other, name).tobytes() == getattr(one, name).tobytes()
+    assert asked == [False, True, True]
 
 
 def test_a_solve_under_a_limit_in_seconds() -> None:

@@ -290,11 +290,12 @@ def test_first_multipliers_above_the_limit_are_zero() -> None:
 def test_the_settings_are_those_of_the_solver_class_too() -> None:
     nlp, numbers = hock_schittkowski(71)
     problem = Problem.from_nlp(nlp, **numbers)
-    for setting in ({"mu_init": 1e-3}, {"bound_push": 0.1}, {"max_soc": 0}):
+    for setting in ({"mu_init": 1e-3}, {"bound_push": 0.1}, {"max_soc": 0}, {"threads": 2}):
         solver, _ = first_rows(**setting)
         result = Solver(problem, **setting).solve()
         assert result.iterations == solver.stats()["iter_count"]
-    with pytest.raises(InputError, match="mu_init must be"):
-        Solver(problem, mu_init=0.0)
+    for name in ("mu_init", "threads"):
+        with pytest.raises(InputError, match=f"{name} must be"):
+            Solver(problem, **{name: 0})
     with pytest.raises(InputError, match="unknown option 'mu_init' for 'closed-form'"):
         Solver(problem, "closed-form", mu_init=1e-3)

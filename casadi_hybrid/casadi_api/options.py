@@ -38,6 +38,7 @@ class NlpOptions:
     bound_push: float = Limits.bound_push
     constr_mult_init_max: float = Limits.constr_mult_init_max
     max_soc: int = Limits.max_soc
+    threads: int = Limits.threads
     error_on_fail: bool = False
     iteration_callback: Callable[[Any], bool | None] | ca.Function | None = None
     iteration_callback_step: int = 1

@@ -124,6 +124,8 @@ class Core:
         self._evaluate, self.called = evaluate, (INTERPRETED, "")
         self.awaited: Compiled | None = None
         self._functions = C.hybrid_functions(now=ct.cast(library.hybrid_now, c_void_p))
+        if limits.threads > 1:
+            self._functions.at_once = ct.cast(library.hybrid_at_once, c_void_p)
         self._unlisted, self._evaluations = False, 0
         self._bind(library, problem, repeated)
         self._limited: Limits | None = None

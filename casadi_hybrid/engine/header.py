@@ -11,6 +11,7 @@ _KINDS: dict[str, Any] = {
     "int": ct.c_int, "double": ct.c_double, "long long": ct.c_longlong, "void": None,
     "casadi_int": ct.c_longlong, "unsigned long long": ct.c_ulonglong,
     "hybrid_first": ct.c_void_p, "hybrid_second": ct.c_void_p,
+    "hybrid_job": ct.c_void_p, "hybrid_pair": ct.c_void_p,
 }  # fmt: skip
 _STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{([^{}]*)\} (\w+);")
 _CONSTANT = re.compile(r"\b(HYBRID_\w+)(?: = | )(-?\d+)(?![\w.])")

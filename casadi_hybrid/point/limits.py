@@ -38,9 +38,10 @@ class Limits:
             the distance between them.
         constr_mult_init_max: multipliers by least squares that are larger are no start: zero is.
         max_soc: most second-order corrections of a step (0: none).
+        threads: of a factorization that takes long enough; two are used, by the engine in C.
 
-    The last four have the names and the meaning of IPOPT's options, and but for mu_init (0.1) the
-    defaults (Wächter and Biegler 2006, sections 2.3, 2.4, 3.6).
+    The four before it have the names and the meaning of IPOPT's options, and but for mu_init (0.1)
+    the defaults (Wächter and Biegler 2006, sections 2.3, 2.4, 3.6).
 
     Raises:
         InputError: for a value out of range.
@@ -55,6 +56,7 @@ class Limits:
     bound_push: float = 1e-2
     constr_mult_init_max: float = 1e3
     max_soc: int = 4
+    threads: int = 1
 
     def __post_init__(self) -> None:
         positive(self.scaled_tol, "scaled_tol")
@@ -67,3 +69,4 @@ class Limits:
             positive(self.mu_init, "mu_init")
         positive(self.constr_mult_init_max, "constr_mult_init_max", allow_zero=True)
         count(self.max_soc, "max_soc")
+        count(self.threads, "threads", at_least=1)

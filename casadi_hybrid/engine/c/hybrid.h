@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 22
+#define HYBRID_INTERFACE_VERSION 23
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
@@ -104,6 +104,7 @@ typedef struct {
     hybrid_second second;      /* NULL where the plan has limited_memory */
     void *self;                /* handed to both */
     double (*now)(void);       /* a clock in seconds; NULL: no time is measured or limited */
+    hybrid_pair at_once;       /* does two jobs; NULL: one after the other, to the same bits */
     hybrid_observer *observer; /* NULL: none */
     hybrid_secants *secants;   /* where the plan has limited_memory, else NULL */
 } hybrid_functions;
@@ -468,6 +469,8 @@ double hybrid_rounded_difference(double a, double b, double c);
 
 /* Seconds of a clock that only goes forward. */
 double hybrid_now(void);
+/* Does two jobs by two threads, or by one where no other is to be had. For hybrid_functions. */
+void hybrid_at_once(hybrid_job job, void *one, void *other);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

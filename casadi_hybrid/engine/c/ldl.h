@@ -20,13 +20,21 @@
    memory is known beforehand. Else the pivot is taken nevertheless, and counted as doubtful. So
    that this is rare `group` brings a row of A into one front with a variable that it can be solved
    for. Sums are added in one order, whatever the width of a processor's vectors: with
-   -ffp-contract=off the result has the same bits on all of them. */
+   -ffp-contract=off the result has the same bits on all of them.
+
+   Of a tree that takes long enough, subtrees are dealt out to two halves, which share nothing and
+   may be factored at once; the rest comes after both. Memory is laid out by these parts, and what
+   a half may delay to the rest does not depend on the other half: so the result has the same bits
+   by one thread and by two. */
 #ifndef HYBRID_LDL_H
 #define HYBRID_LDL_H
 
 #ifdef __GNUC__ /* the rest of the core is hidden where it is compiled with -fvisibility=hidden */
 #pragma GCC visibility push(default)
 #endif
+
+/* Two halves of a tree, and the rest of it. */
+#define HYBRID_LDL_PARTS 3
 
 /* The analysis of a pattern. Rows are numbered by position: the order in which they would be
    eliminated if none were delayed. A front is what is eliminated together: its own rows, and those
@@ -38,10 +46,13 @@ typedef struct hybrid_ldl {
     int deepest; /* largest height of a front, at most */
     int stack;   /* doubles for the blocks that wait for their parent */
     int factor;  /* doubles for the factor, at most */
-    int spare;   /* of them those for rows that are delayed */
     int places;  /* so many rows are delayed to a front where their pivots would do no harm */
     int pivots;  /* integers for the order of the pivots */
     int room;    /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
+    int dealt;   /* subtrees that are dealt out to two halves; 0: there are none */
+    int panels[HYBRID_LDL_PARTS]; /* where in the factor each part begins, */
+    int orders[HYBRID_LDL_PARTS]; /* where in the order of the pivots, */
+    int spares[HYBRID_LDL_PARTS]; /* and its doubles for rows that are delayed */
     const int *starts;    /* [size + 1] the pattern as it was given */
     const int *rows;      /* [entries] */
     const int *position;  /* [size] of a row of K */
@@ -52,6 +63,7 @@ typedef struct hybrid_ldl {
                              those below, counted without the delayed */
     const int *block;     /* [fronts] where in the stack its block is put when it is done */
     const int *parent;    /* [fronts] or -1 */
+    const int *part;      /* [fronts] 0 or 1: of a half; 2: of the rest */
     const int *children;  /* [fronts + 1] where in child a front's begin */
     const int *child;     /* [children[fronts]] */
     const int *assembled; /* [size + 1] where in entry and home a position's column begins */
@@ -102,9 +114,14 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
 int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int places,
                        int *work, int *tables, hybrid_ldl *made);
 
-/* Factors K with these values: factor[s->factor], pivots[s->pivots], room[s->room]. */
+/* A job, and what does two of them, which share nothing: by two threads, say. */
+typedef void (*hybrid_job)(void *what);
+typedef void (*hybrid_pair)(hybrid_job job, void *one, void *other);
+
+/* Factors K with these values: factor[s->factor], pivots[s->pivots], room[s->room]. `at_once` does
+   both halves; NULL: one is done after the other. */
 void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor, int *pivots,
-                       double *room, hybrid_inertia *found);
+                       double *room, hybrid_pair at_once, hybrid_inertia *found);
 
 /* Solves K x = b, b[size] and x[size] apart, with at most `refinements` corrections by the residual
    of K: until it is at most 1e-10 |b|, or does not halve. Returns its size relative to |b|, both in

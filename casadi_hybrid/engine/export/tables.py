@@ -62,6 +62,8 @@ def fields(
             text = "{\n" + fields(value, indent + "    ", pointer, f"{name}_") + "}"
         elif kind is ct.c_void_p and pointer is not None:
             text = pointer(within + name, value or 0)
+        elif issubclass(kind, ct.Array):
+            text = braced(map(_scalar, value))
         else:
             text = _scalar(value)
         lines.append(f"{indent}.{name} = {text}")

@@ -300,6 +300,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_clear_counts(answer);
     answer->start = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY}; /* unknown yet */
     h.model.kkt.answer = answer;
+    h.model.kkt.at_once = functions->at_once;
     h.model.kkt.low_rank = &h.form.low_rank;
     if (functions->secants) functions->secants->count = 0;
     /* Next to a point without multipliers the residual of a row is far smaller than its terms. */

@@ -112,6 +112,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     if (functions->secants && !options->near) functions->secants->count = 0;
     hybrid_clear_counts(answer);
     run->kkt.answer = run->elastic.inner->kkt.answer = answer;
+    run->kkt.at_once = run->elastic.inner->kkt.at_once = functions->at_once;
     run->kkt.low_rank = run->elastic.inner->kkt.low_rank = &run->form.low_rank;
     start = &run->trial->of;
     status = hybrid_make_form(&run->form, start);

@@ -9,15 +9,7 @@
 #include "linear_algebra/ldl_graph.h"
 
 int hybrid_ldl_analysis(int size, int entries) {
-    return 2 + HYBRID_LDL_PARTS * (size + 1) + entries;
-}
-
-/* About how long a front takes, in nanoseconds: to begin with it, to choose its pivots, to
-   eliminate them, and to add what is left to the parent. */
-static double duration(double pivots, double below) {
-    double all = pivots + below;
-    double work = pivots * all * all - pivots * pivots * all + pivots * pivots * pivots / 3;
-    return 150.0 + 30.0 * pivots + 2.0 * pivots * all / 4 + work / 6 + below * below;
+    return 2 + HYBRID_LDL_ARRAYS * (size + 1) + entries;
 }
 
 /* Merges fronts with their parents where it saves time; head: the group each has joined. */
@@ -31,9 +23,10 @@ static void merge(hybrid_graph *p) {
         }
     for (int k = 0; k < groups; k++)
         for (int c = p->first[k]; c >= 0; c = p->next[c]) {
-            double apart = duration(p->columns[c], p->under[c]) +
-                           duration(p->columns[k], p->under[k]);
-            if (duration(p->columns[c] + p->columns[k], p->under[k]) <= apart) {
+            double apart = hybrid_ldl_duration(p->columns[c], p->under[c]) +
+                           hybrid_ldl_duration(p->columns[k], p->under[k]);
+            double joined = hybrid_ldl_duration(p->columns[c] + p->columns[k], p->under[k]);
+            if (joined <= apart) {
                 p->columns[k] += p->columns[c];
                 p->head[c] = k;
             }
@@ -75,16 +68,18 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
     for (int k = 0; k < *p.groups; k++)
         if (p.head[k] == k) {
             rest += p.under[k];
+            /* Twice what delayed rows may need: for its part, and for what comes after halves. */
             factor += (p.columns[k] + places) * (p.columns[k] + places + p.under[k] + 8.0);
+            factor += places * (2.0 * p.columns[k] + places + p.under[k] + 8.0);
             stack += p.under[k] * (p.under[k] + 3.0);
         }
-    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 6.0 * *p.fronts + 4;
+    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 7.0 * *p.fronts + 4;
     return factor + stack + rest > 0.9 * INT_MAX ? -1 : (int)rest;
 }
 
 /* The tables under the names of their places, while they are filled. */
 typedef struct tables {
-    int *position, *first, *below, *rest, *local, *block, *parent, *children,
+    int *position, *first, *below, *rest, *local, *block, *parent, *part, *children,
         *child, *assembled, *entry, *home;
 } tables;
 
@@ -168,47 +163,63 @@ static void locate(int f, const hybrid_graph *p, const tables *t) {
             t->local[k] = p->where[t->rest[k]];
 }
 
-/* Where the block of a front goes in the stack: to the first of its children's, when those are
-   done with. Until then it stands above them, which the stack has to have room for. */
-static int pile(int f, int top, const tables *t, hybrid_ldl *made) {
-    int below = t->below[f + 1] - t->below[f], length = below * HYBRID_LDL_FOUR(below);
-    int from = t->children[f] < t->children[f + 1] ? t->block[t->child[t->children[f]]] : top;
-    t->block[f] = from;
-    if (top + length > made->stack) made->stack = top + length;
-    return from + length;
+/* Where the block of a front goes in the stack of its part: to the first of its children's, when
+   those are done with. Until then it stands above them, which the stack has to have room for. */
+static void pile(const tables *t, hybrid_ldl *made) {
+    int top[HYBRID_LDL_PARTS] = {0}, most[HYBRID_LDL_PARTS] = {0}, begin[HYBRID_LDL_PARTS];
+    for (int f = 0; f < made->fronts; f++) {
+        const int below = t->below[f + 1] - t->below[f], part = t->part[f];
+        const int length = below * HYBRID_LDL_FOUR(below), end = t->children[f + 1];
+        int c = t->children[f];
+        while (c < end && t->part[t->child[c]] != part) c++;
+        t->block[f] = c < end ? t->block[t->child[c]] : top[part];
+        if (top[part] + length > most[part]) most[part] = top[part] + length;
+        top[part] = t->block[f] + length;
+    }
+    made->stack = 0;
+    for (int k = 0; k < HYBRID_LDL_PARTS; k++) begin[k] = made->stack, made->stack += most[k];
+    for (int f = 0; f < made->fronts; f++) t->block[f] += begin[t->part[f]];
 }
 
-/* Adds what delayed rows may need: so many places in every front, as far as its descendants have so
-   many rows. Where pivots do harm the same doubles serve wherever they are needed, and a front may
-   become twice as high as the highest one is without delays. */
+/* Lays out the factor, with what delayed rows may need: so many places in every front, as far as
+   its descendants have so many rows. Where pivots do harm the same doubles serve wherever a part
+   needs them, and a front may become twice as high as the highest one is without delays. */
 static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_ldl *made) {
     const int rise = places > made->deepest ? places : made->deepest;
     int *delayed = p->where, narrowest = made->deepest;
-    double spare = 0;
+    double spare[HYBRID_LDL_PARTS] = {0}, panels[HYBRID_LDL_PARTS] = {0};
+    int rows[HYBRID_LDL_PARTS] = {0};
     for (int f = 0; f < made->fronts; f++) delayed[f] = 0;
-    for (int f = 0; f < made->fronts && places; f++) {
+    for (int f = 0; f < made->fronts; f++) {
+        const int part = t->part[f];
         const int own = t->first[f + 1] - t->first[f], up = t->parent[f];
         const int below = t->below[f + 1] - t->below[f];
         const int placed = own + (delayed[f] < places ? delayed[f] : places);
         const int risen = own + (delayed[f] < rise ? delayed[f] : rise);
         const int height = HYBRID_LDL_FOUR(risen) + HYBRID_LDL_FOUR(below);
         const int least = HYBRID_LDL_FOUR(own + 1) + HYBRID_LDL_FOUR(below);
-        spare += hybrid_ldl_length(placed, below) - hybrid_ldl_length(own, below);
+        panels[part] += hybrid_ldl_length(own, below), rows[part] += own;
+        if (!places) continue;
+        spare[part] += hybrid_ldl_length(placed, below) - hybrid_ldl_length(own, below);
         if (height > made->deepest) made->deepest = height;
         if (delayed[f] && least < narrowest) narrowest = least;
         if (up >= 0) delayed[up] += delayed[f] + own;
     }
-    made->places = places;
-    made->spare = (int)spare;
-    made->factor += made->spare;
-    /* A delayed row is at least one column of the narrowest front that can have one. */
-    made->pivots = 4 * made->fronts + made->size + made->spare / (narrowest + 2);
+    spare[2] += spare[0] + spare[1]; /* both halves may delay to one front of it */
+    made->places = places, made->factor = made->size, made->pivots = 4 * made->fronts;
+    for (int k = 0; k < HYBRID_LDL_PARTS; k++) {
+        made->panels[k] = made->factor, made->orders[k] = made->pivots;
+        made->spares[k] = (int)spare[k];
+        made->factor += (int)panels[k] + made->spares[k];
+        /* A delayed row is at least one column of the narrowest front that can have one. */
+        made->pivots += rows[k] + made->spares[k] / (narrowest + 2);
+    }
 }
 
 /* The room that the factorization and the solution need, which share it; -1 for too much. */
 static int roomy(const hybrid_ldl *s) {
-    const double factor =
-        (double)s->entries + s->stack + s->size + (HYBRID_LDL_BATCH + 2.0) * s->deepest;
+    const double front = (HYBRID_LDL_BATCH + 2.0) * s->deepest;
+    const double factor = (double)s->entries + s->stack + s->size + (s->dealt ? 2 : 1) * front;
     const double solve = 2.0 * s->size + s->deepest;
     const double room = factor > solve ? factor : solve;
     return room > 0.9 * INT_MAX ? -1 : (int)room;
@@ -218,10 +229,10 @@ static int roomy(const hybrid_ldl *s) {
 static tables share(int size, int entries, int fronts, int below, int *into) {
     tables t;
     int **const each[] = {
-        &t.position, &t.first, &t.below, &t.block, &t.parent, &t.children,
+        &t.position, &t.first, &t.below, &t.block, &t.parent, &t.part, &t.children,
         &t.child, &t.assembled, &t.entry, &t.home, &t.rest, &t.local};
     const int lengths[] = {
-        size, fronts + 1, fronts + 1, fronts, fronts, fronts + 1,
+        size, fronts + 1, fronts + 1, fronts, fronts, fronts, fronts + 1,
         fronts, size + 1, entries, entries, below, below};
     for (int k = 0; k < (int)(sizeof each / sizeof *each); into += lengths[k++]) *each[k] = into;
     return t;
@@ -231,7 +242,7 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
                        int *work, int *into, hybrid_ldl *made) {
     hybrid_graph p = hybrid_ldl_spread(size, work);
     const int fronts = *p.fronts;
-    int below = 0, top = 0;
+    int below = 0;
     tables t;
     for (int f = 0; f < *p.groups; f++)
         if (p.head[f] == f) below += p.under[f];
@@ -239,13 +250,13 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
     made->size = size, made->entries = starts[size], made->fronts = fronts;
     made->starts = starts, made->rows = rows, made->position = t.position, made->first = t.first;
     made->below = t.below, made->rest = t.rest, made->local = t.local;
-    made->block = t.block, made->parent = t.parent;
+    made->block = t.block, made->parent = t.parent, made->part = t.part;
     made->children = t.children, made->child = t.child, made->assembled = t.assembled;
     made->entry = t.entry, made->home = t.home;
     descend(&p, &t);
     place(size, group, &p, &t);
     gather(size, starts, rows, &t);
-    made->deepest = made->stack = 0, made->factor = size;
+    made->deepest = 0;
     for (int f = 0; f < size; f++) p.visited[f] = -1;
     t.below[0] = 0;
     for (int f = 0; f < fronts; f++) {
@@ -254,11 +265,11 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
         list(f, &p, &t);
         under = t.below[f + 1] - t.below[f];
         height = HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(under);
-        made->factor += (int)hybrid_ldl_length(columns, under);
         if (height > made->deepest) made->deepest = height;
         locate(f, &p, &t);
-        top = pile(f, top, &t, made);
     }
+    made->dealt = hybrid_ldl_halve(made, t.part, p.next);
+    pile(&t, made);
     lengthen(places, &p, &t, made);
     made->room = roomy(made);
     return made->room < 0 ? -1 : 0;

@@ -24,6 +24,18 @@ typedef struct hybrid_front {
     int *order;     /* [candidates] the position of each candidate */
 } hybrid_front;
 
+/* The fronts of one part, of s->part: what a thread does. The rest has to wait for the halves. */
+typedef struct hybrid_ldl_share {
+    const hybrid_ldl *s;
+    int part;
+    const double *values; /* of the equilibrated K */
+    double *factor, *stack, *scaled;
+    int *pivots;
+    hybrid_inertia found;
+} hybrid_ldl_share;
+
+void hybrid_ldl_do(hybrid_ldl_share *share);
+
 /* The doubles of a front in the factor: its columns, and for each the inverse of its pivot. */
 static inline double hybrid_ldl_length(int columns, int below) {
     return (double)columns * (HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(below) + 2);

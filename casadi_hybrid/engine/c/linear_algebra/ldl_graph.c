@@ -1,16 +1,15 @@
 /* What both analyses of a pattern begin with: see ldl_graph.h. */
 #include "linear_algebra/ldl_graph.h"
-#include "ldl.h"
 
 hybrid_graph hybrid_ldl_spread(int size, int *work) {
     hybrid_graph p;
-    int **part[HYBRID_LDL_PARTS];
+    int **part[HYBRID_LDL_ARRAYS];
     part[0] = &p.weight, part[1] = &p.parent, part[2] = &p.under, part[3] = &p.columns;
     part[4] = &p.head, part[5] = &p.front, part[6] = &p.visited, part[7] = &p.first;
     part[8] = &p.next, part[9] = &p.where, part[10] = &p.begin;
     p.groups = work, p.fronts = work + 1;
     work += 2;
-    for (int k = 0; k < HYBRID_LDL_PARTS; k++) {
+    for (int k = 0; k < HYBRID_LDL_ARRAYS; k++) {
         *part[k] = work;
         work += size + 1;
     }

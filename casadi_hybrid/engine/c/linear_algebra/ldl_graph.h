@@ -1,6 +1,7 @@
 /* The graph of a pattern, whose vertices are groups of rows. Private to ldl_*.c. */
 #ifndef HYBRID_LDL_GRAPH_H
 #define HYBRID_LDL_GRAPH_H
+#include "ldl.h"
 
 /* The arrays of an analysis in the caller's work. */
 typedef struct hybrid_graph {
@@ -19,7 +20,7 @@ typedef struct hybrid_graph {
     int *list;            /* [entries] */
 } hybrid_graph;
 
-#define HYBRID_LDL_PARTS 11
+#define HYBRID_LDL_ARRAYS 11
 
 /* Shares work out among them; it has hybrid_ldl_analysis integers. */
 hybrid_graph hybrid_ldl_spread(int size, int *work);
@@ -34,4 +35,12 @@ void hybrid_ldl_tree(int size, const int *starts, const int *rows, const int *gr
 
 /* Sorts a list of numbers, rising. */
 void hybrid_ldl_sort(int *list, int n);
+
+/* About how long a front takes, in nanoseconds: to begin with it, to choose its pivots, to
+   eliminate them, and to add what is left to the parent. */
+double hybrid_ldl_duration(double pivots, double below);
+
+/* Deals subtrees out to two halves where two threads save enough: part[fronts], as in hybrid_ldl,
+   which has its tree already; sum[fronts] is work. Returns how many subtrees. */
+int hybrid_ldl_halve(const hybrid_ldl *s, int *part, int *sum);
 #endif

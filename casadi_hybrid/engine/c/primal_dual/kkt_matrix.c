@@ -110,7 +110,8 @@ int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
 static void choose(const hybrid_plan *plan, hybrid_kkt *kkt) {
     kkt->chosen = 1;
     kkt->answer->chosen++;
-    hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room, &kkt->inertia);
+    hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room, kkt->at_once,
+                      &kkt->inertia);
 }
 
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight) {

@@ -20,6 +20,7 @@ typedef struct {
     double *K;                 /* nnz_K */
     double *soft;              /* nnz_K: with pinned entries of w held by a weight, as factored */
     double weight;             /* 0 where nothing is pinned */
+    hybrid_pair at_once;       /* of hybrid_functions */
     int chosen;                /* whether pivots were chosen */
     int precise;               /* whether every row of a solution is to be as exact as it can be */
     hybrid_low_rank *low_rank; /* of the Hessian */
