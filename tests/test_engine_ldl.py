@@ -245,16 +245,12 @@ def has_halves(kernel: LdlKernel) -> bool:
     waiting: dict[int, range] = {}  # blocks in the stack, and none where another one is
     for f in range(made.fronts):
         own = [c for c in waiting if parent[c] == f and part[c] == part[f]]
-        size = below[f] * (-(below[f] // -4) * 4)
-        top = max((waiting[c].stop for c in own), default=block[f])
-        for start in (top, block[f]):  # while its children are there, and after them
-            at = range(start, start + size)
-            assert at.stop <= made.stack
-            assert not any(
-                at.start < other.stop and other.start < at.stop for other in waiting.values()
-            )
-            for c in own:
-                waiting.pop(c, None)
+        at = range(block[f], block[f] + below[f] * (-(below[f] // -4) * 4))
+        assert at.start >= 0
+        assert at.stop <= made.stack
+        assert not any(max(at.start, b.start) < min(at.stop, b.stop) for b in waiting.values())
+        for c in own:
+            del waiting[c]
         waiting[f] = at
     assert set(part) >= {0, 1} if made.dealt else set(part) == {2}
     return made.dealt > 0

@@ -44,7 +44,7 @@ typedef struct hybrid_ldl {
     int entries; /* entries of its lower triangle */
     int fronts;  /* children come before their parents */
     int deepest; /* largest height of a front, at most */
-    int stack;   /* doubles for the blocks that wait for their parent */
+    int stack;   /* doubles for the blocks of fronts that wait for their parents */
     int factor;  /* doubles for the factor, at most */
     int places;  /* so many rows are delayed to a front where their pivots would do no harm */
     int pivots;  /* integers for the order of the pivots */
@@ -61,7 +61,7 @@ typedef struct hybrid_ldl {
     const int *rest;      /* [below[fronts]] positions of the rows below, rising */
     const int *local;     /* [below[fronts]] where they are among the parent's rows, its own and
                              those below, counted without the delayed */
-    const int *block;     /* [fronts] where in the stack its block is put when it is done */
+    const int *block;     /* [fronts] where its block is among those that wait */
     const int *parent;    /* [fronts] or -1 */
     const int *part;      /* [fronts] 0 or 1: of a half; 2: of the rest */
     const int *children;  /* [fronts + 1] where in child a front's begin */

@@ -163,22 +163,31 @@ static void locate(int f, const hybrid_graph *p, const tables *t) {
             t->local[k] = p->where[t->rest[k]];
 }
 
-/* Where the block of a front goes in the stack of its part: to the first of its children's, when
-   those are done with. Until then it stands above them, which the stack has to have room for. */
-static void pile(const tables *t, hybrid_ldl *made) {
-    int top[HYBRID_LDL_PARTS] = {0}, most[HYBRID_LDL_PARTS] = {0}, begin[HYBRID_LDL_PARTS];
+/* Where the block of a front goes among those of its part that wait for their parents: two stacks
+   against each other, generations taking turns, so that it never stands on its children's. */
+static void pile(int *side, const tables *t, hybrid_ldl *made) {
+    int held[HYBRID_LDL_PARTS][2] = {{0}}, most[HYBRID_LDL_PARTS] = {0}, begin = 0;
+    for (int f = made->fronts - 1; f >= 0; f--) {
+        const int up = t->parent[f];
+        side[f] = up >= 0 && t->part[up] == t->part[f] && !side[up];
+    }
     for (int f = 0; f < made->fronts; f++) {
         const int below = t->below[f + 1] - t->below[f], part = t->part[f];
-        const int length = below * HYBRID_LDL_FOUR(below), end = t->children[f + 1];
-        int c = t->children[f];
-        while (c < end && t->part[t->child[c]] != part) c++;
-        t->block[f] = c < end ? t->block[t->child[c]] : top[part];
-        if (top[part] + length > most[part]) most[part] = top[part] + length;
-        top[part] = t->block[f] + length;
+        int c = t->children[f], *mine = &held[part][side[f]];
+        t->block[f] = *mine;
+        *mine += below * HYBRID_LDL_FOUR(below);
+        if (held[part][0] + held[part][1] > most[part]) most[part] = held[part][0] + held[part][1];
+        while (c < t->children[f + 1] && t->part[t->child[c]] != part) c++;
+        if (c < t->children[f + 1]) held[part][!side[f]] = t->block[t->child[c]];
     }
-    made->stack = 0;
-    for (int k = 0; k < HYBRID_LDL_PARTS; k++) begin[k] = made->stack, made->stack += most[k];
-    for (int f = 0; f < made->fronts; f++) t->block[f] += begin[t->part[f]];
+    for (int k = 0; k < HYBRID_LDL_PARTS; begin += most[k++])
+        for (int f = 0; f < made->fronts; f++) {
+            const int below = t->below[f + 1] - t->below[f];
+            if (t->part[f] != k) continue;
+            if (side[f]) t->block[f] = most[k] - t->block[f] - below * HYBRID_LDL_FOUR(below);
+            t->block[f] += begin;
+        }
+    made->stack = begin;
 }
 
 /* Lays out the factor, with what delayed rows may need: so many places in every front, as far as
@@ -269,7 +278,7 @@ int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *
         locate(f, &p, &t);
     }
     made->dealt = hybrid_ldl_halve(made, t.part, p.next);
-    pile(&t, made);
+    pile(p.next, &t, made);
     lengthen(places, &p, &t, made);
     made->room = roomy(made);
     return made->room < 0 ? -1 : 0;

@@ -120,12 +120,10 @@ static void pass(const hybrid_ldl *s, int k, int *pivots, double *spare) {
     *up.count += delayed;
 }
 
-/* Where a front is in the caller's memory, after those before it; its block goes on top of the
-   stack of its part. */
+/* Where a front is in the caller's memory. */
 static hybrid_front lay(const hybrid_ldl *s, int k, double *factor, double *stack, int *pivots,
                         double *scaled) {
     const int *head = pivots + 4 * k;
-    int last = s->children[k + 1] - 1;
     hybrid_front f;
     f.candidates = head[0];
     f.below = s->below[k + 1] - s->below[k];
@@ -136,11 +134,6 @@ static hybrid_front lay(const hybrid_ldl *s, int k, double *factor, double *stac
     f.order = pivots + head[3];
     f.block = stack + s->block[k];
     f.scaled = scaled;
-    while (last >= s->children[k] && s->part[s->child[last]] != s->part[k]) last--;
-    if (last >= s->children[k]) {
-        const int child = s->child[last], below = s->below[child + 1] - s->below[child];
-        f.block = stack + s->block[child] + below * HYBRID_LDL_FOUR(below);
-    }
     return f;
 }
 
@@ -160,7 +153,6 @@ void hybrid_ldl_do(hybrid_ldl_share *share) {
         if (s->part[k] == 2) spare[0] -= join(s, k, pivots);
     for (int k = 0; k < s->fronts; k++) {
         int *head = pivots + 4 * k;
-        double *block = share->stack + s->block[k];
         hybrid_front f;
         if (s->part[k] != share->part) continue;
         head[2] = end, head[3] = order;
@@ -171,8 +163,5 @@ void hybrid_ldl_do(hybrid_ldl_share *share) {
         head[1] = hybrid_ldl_eliminate(&f, &share->found);
         share->found.delayed += f.candidates - head[1];
         pass(s, k, pivots, &spare[is_dealt(s, k)]);
-        if (f.block != block)
-            memmove(block, f.block,
-                    sizeof(double) * (size_t)f.below * (size_t)HYBRID_LDL_FOUR(f.below));
     }
 }
