@@ -242,16 +242,20 @@ def has_halves(kernel: LdlKernel) -> bool:
         here = part == k
         assert (panel + doubles)[here].max(initial=0) <= ends[0][k]
         assert (order + columns)[here].max(initial=0) <= ends[1][k]
-    waiting: dict[int, range] = {}  # blocks in the stack, and none where another one is
+    waiting: dict[int, range] = {}  # blocks in the stack: none where another one is, and no gap
+    most = [0] * C.HYBRID_LDL_PARTS
     for f in range(made.fronts):
         own = [c for c in waiting if parent[c] == f and part[c] == part[f]]
         at = range(block[f], block[f] + below[f] * (-(below[f] // -4) * 4))
         assert at.start >= 0
         assert at.stop <= made.stack
         assert not any(max(at.start, b.start) < min(at.stop, b.stop) for b in waiting.values())
+        waiting[f] = at
+        held = sum(len(b) for c, b in waiting.items() if part[c] == part[f])
+        most[part[f]] = max(most[part[f]], held)
         for c in own:
             del waiting[c]
-        waiting[f] = at
+    assert made.stack == sum(most)
     assert set(part) >= {0, 1} if made.dealt else set(part) == {2}
     return made.dealt > 0
 

@@ -167,10 +167,8 @@ static void locate(int f, const hybrid_graph *p, const tables *t) {
    against each other, generations taking turns, so that it never stands on its children's. */
 static void pile(int *side, const tables *t, hybrid_ldl *made) {
     int held[HYBRID_LDL_PARTS][2] = {{0}}, most[HYBRID_LDL_PARTS] = {0}, begin = 0;
-    for (int f = made->fronts - 1; f >= 0; f--) {
-        const int up = t->parent[f];
-        side[f] = up >= 0 && t->part[up] == t->part[f] && !side[up];
-    }
+    for (int f = made->fronts - 1; f >= 0; f--)
+        side[f] = t->parent[f] >= 0 && !side[t->parent[f]];
     for (int f = 0; f < made->fronts; f++) {
         const int below = t->below[f + 1] - t->below[f], part = t->part[f];
         int c = t->children[f], *mine = &held[part][side[f]];
