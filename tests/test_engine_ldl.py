@@ -208,8 +208,33 @@ def test_many_rows_may_be_delayed_within_the_memory_that_was_told(library, monke
         assert doubtful[-1] or kernel.negative == np.count_nonzero(eigenvalues < 0)
         first = (ct.c_int * (tables.fronts + 1)).from_address(tables.first)
         beyond.append((kernel._pivots[: 4 * tables.fronts : 4] - np.diff(first)).max() - places)
-    assert (doubtful[0] > 0, doubtful[-1], beyond[0]) == (True, 0, 0)
-    assert beyond[1] > 0 or tables.dealt  # halves of so small a tree have little to share
+    assert (doubtful[0] > 0, doubtful[-1], beyond[0], beyond[1] > 0) == (True, 0, 0, True)
+
+
+@pytest.mark.parametrize("delaying", [4, 6, 8])
+def test_all_places_of_a_front_are_there_for_its_children(library: ct.CDLL, delaying: int) -> None:
+    """Leaves of which some have a row that is zero but for the rows of the root."""
+    rng, root, leaf, leaves = np.random.default_rng(delaying), 200, 40, 30
+    n, first = root + leaf * leaves, leaf * leaves
+    W = np.zeros((n, n))
+    W[first:, first:] = rng.uniform(-1, 1, (root, root)) + root * np.eye(root)
+    for k in range(leaves):
+        rows = np.arange(k * leaf, (k + 1) * leaf)
+        W[np.ix_(rows, rows)] = rng.uniform(-1, 1, (leaf, leaf)) + leaf * np.eye(leaf)
+        if k < delaying:
+            W[rows[0], rows] = W[rows, rows[0]] = 0
+        W[np.ix_(first + rng.choice(root, 50, replace=False), rows)] = rng.uniform(
+            -1, 1, (50, leaf)
+        )
+    W = np.tril(W) + np.tril(W, -1).T
+    none = np.zeros((0, n))
+    layout = Layout(pattern_of(W), pattern_of(none))
+    group = np.r_[np.repeat(np.arange(leaves), leaf), np.full(root, leaves)]
+    tables, _arrays = ldl.tables_of(library, layout, group)
+    kernel = LdlKernel(layout, library, tables)
+    kernel.factor(sparse(W), np.zeros(n), sparse(none), 0.0)
+    found = kernel.found
+    assert (found.doubtful, found.singular, found.negative) == (0, 0, delaying)
 
 
 def branching(seed: int) -> Problem:

@@ -58,8 +58,8 @@ def nlpsol(
                 max(1, |bound|), and to the distance between them (half of that at most)
             constr_mult_init_max  1000.0  first multipliers that are larger become zero
             max_soc  4  most second-order corrections of a step
-            threads  1  threads of a solve; 2 halve the factorizations of large problems, with the
-                same bits
+            threads  1  2 (or more): the KKT matrix of a large problem is factored by two threads
+                where pivots are chosen, to the same bits
             error_on_fail  False  raise SolveError instead of returning a failure
             iteration_callback  None  Python function called with each IterationRecord; return True
                 to stop. Or a ``ca.Callback`` (x, f, g, lam_x, lam_g, lam_p) → number, not zero to

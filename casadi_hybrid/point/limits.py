@@ -38,7 +38,8 @@ class Limits:
             the distance between them.
         constr_mult_init_max: multipliers by least squares that are larger are no start: zero is.
         max_soc: most second-order corrections of a step (0: none).
-        threads: of a factorization that takes long enough; two are used, by the engine in C.
+        threads: 2 or more: the engine in C factors by two threads where pivots are chosen and
+            that takes more than a millisecond or so, to the same bits.
 
     The four before it have the names and the meaning of IPOPT's options, and but for mu_init (0.1)
     the defaults (Wächter and Biegler 2006, sections 2.3, 2.4, 3.6).

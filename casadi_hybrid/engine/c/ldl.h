@@ -47,7 +47,7 @@ typedef struct hybrid_ldl {
     int stack;   /* doubles for the blocks of fronts that wait for their parents */
     int factor;  /* doubles for the factor, at most */
     int places;  /* so many rows are delayed to a front where their pivots would do no harm */
-    int pivots;  /* integers for the order of the pivots */
+    int pivots;  /* integers: four for each front, then the order of the pivots */
     int room;    /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
     int dealt;   /* subtrees that are dealt out to two halves; 0: there are none */
     int panels[HYBRID_LDL_PARTS]; /* where in the factor each part begins, */

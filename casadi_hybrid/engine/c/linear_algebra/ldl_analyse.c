@@ -68,7 +68,7 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
     for (int k = 0; k < *p.groups; k++)
         if (p.head[k] == k) {
             rest += p.under[k];
-            /* Twice what delayed rows may need: for its part, and for what comes after halves. */
+            /* Twice what delayed rows may need, as lengthen has it at most. */
             factor += (p.columns[k] + places) * (p.columns[k] + places + p.under[k] + 8.0);
             factor += places * (2.0 * p.columns[k] + places + p.under[k] + 8.0);
             stack += p.under[k] * (p.under[k] + 3.0);
@@ -212,7 +212,8 @@ static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_
         if (delayed[f] && least < narrowest) narrowest = least;
         if (up >= 0) delayed[up] += delayed[f] + own;
     }
-    spare[2] += spare[0] + spare[1]; /* both halves may delay to one front of it */
+    /* Each half may use one half of it, by which its own rows can come to the places of the rest. */
+    if (made->dealt) spare[2] = 2 * spare[2] + spare[0] + spare[1];
     made->places = places, made->factor = made->size, made->pivots = 4 * made->fronts;
     for (int k = 0; k < HYBRID_LDL_PARTS; k++) {
         made->panels[k] = made->factor, made->orders[k] = made->pivots;

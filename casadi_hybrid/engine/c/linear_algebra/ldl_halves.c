@@ -1,12 +1,12 @@
 /* How a tree of fronts is dealt out to two threads: see ldl.h. */
 #include "linear_algebra/ldl_graph.h"
 
-/* Nanoseconds from which a second thread is worth its start, and what two threads may leave of
-   them, at most. */
+/* Nanoseconds from which a second thread is worth its start, and the longest share of them that two
+   threads may take. */
 #ifndef HYBRID_LDL_WORTH
 #define HYBRID_LDL_WORTH 1e6
 #endif
-#define LEFT 0.85
+#define LONGEST 0.85
 /* Durations are counted in such parts of the whole; subtrees to deal take LARGEST at most, or half
    of it and so on down to SMALLEST. */
 #define UNITS 1000000000
@@ -54,7 +54,7 @@ int hybrid_ldl_halve(const hybrid_ldl *s, int *part, int *sum) {
         const int time = deal(s, most, sum, part);
         if (time < least) least = time, best = most;
     }
-    deal(s, least <= LEFT * UNITS ? best : -1, sum, part); /* -1: none */
+    deal(s, least <= LONGEST * UNITS ? best : -1, sum, part); /* -1: none */
     for (int f = 0; f < s->fronts; f++)
         dealt += part[f] < 2 && (s->parent[f] < 0 || part[s->parent[f]] == 2);
     return dealt;

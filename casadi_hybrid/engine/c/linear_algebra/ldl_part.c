@@ -72,13 +72,13 @@ static double growth(int candidates, int more, int below) {
     return hybrid_ldl_length(candidates + more, below) - hybrid_ldl_length(candidates, below);
 }
 
-/* Whether front k's parent is eliminated after both halves, and it is not. */
+/* Whether front k belongs to a half, and its parent to the rest. */
 static int is_dealt(const hybrid_ldl *s, int k) {
     return s->part[k] < 2 && s->parent[k] >= 0 && s->part[s->parent[k]] == 2;
 }
 
-/* The parent of front k, as far as its part knows it. To one in the rest the other half may delay as
-   much as this one: each row counts twice. */
+/* The parent of front k, as far as its part knows it. To one in the rest the other half may delay
+   as much as this one: each row counts twice. */
 typedef struct above {
     int own, below;
     int candidates; /* so far */
