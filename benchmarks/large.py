@@ -24,9 +24,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from peers.judge import TOLERANCE, Judge
-from peers.solvers import SOLVERS
+from peers.solvers import SOLVERS, Make
 from problems.large import LARGE
 from warm.summary import exponent
+
+from casadi_hybrid import nlpsol
 
 SIZES = (
     "distributed:200", "boundary:200", "parabolic:200", "torsion:300", "surface:100",
@@ -35,9 +37,10 @@ SIZES = (
 OURS, PEER = "hybrid", "ipopt"
 HEAD = ("problem", "n", "solver", "ok", "it.", "build", "first", "second", "MiB", "f")
 WIDTHS = (-16, 8, -14, 4, 6, 8, 8, 8, 7, 14)
-
-
 CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
+MAKES: dict[str, Make] = {
+    **SOLVERS, "hybrid threads": lambda nlp: nlpsol("ours", "hybrid", dict(nlp), {"threads": 2}),
+}  # fmt: skip
 
 
 def measure(family: str, size: int, solver: str, clock: str, pipe: Connection) -> None:
@@ -47,7 +50,7 @@ def measure(family: str, size: int, solver: str, clock: str, pipe: Connection) -
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     now = CLOCKS[clock]
     marks = [now()]
-    run = SOLVERS[solver]({key: data[key] for key in ("x", "f", "g")})
+    run = MAKES[solver]({key: data[key] for key in ("x", "f", "g")})
     marks.append(now())
     for _ in range(2):
         found = run(**bounds)
@@ -92,7 +95,7 @@ def aligned(cells: Sequence[str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", default=SIZES, help="family:size")
-    parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=[OURS, PEER])
+    parser.add_argument("--solvers", nargs="+", choices=MAKES, default=[OURS, PEER])
     parser.add_argument("--limit", type=float, default=240.0, help="seconds for a process")
     parser.add_argument("--clock", choices=CLOCKS, default="processor")
     chosen = parser.parse_args()

@@ -71,7 +71,6 @@ SOLVERS: dict[str, Make] = {
     "hybrid": lambda nlp: nlpsol("ours", "hybrid", dict(nlp)),
     "ipopt": plugin("ipopt", ipopt=IPOPT),
     "ipopt expand": plugin("ipopt", expand=True, ipopt=IPOPT),
-    "hybrid threads": lambda nlp: nlpsol("ours", "hybrid", dict(nlp), {"threads": 2}),
     "hybrid compiled": lambda nlp: nlpsol("ours", "hybrid", dict(nlp), {"compile": True}),
     "ipopt compiled": plugin("ipopt", ipopt=IPOPT, **JIT),
     "ipopt expand compiled": plugin("ipopt", expand=True, ipopt=IPOPT, **JIT),
