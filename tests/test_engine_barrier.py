@@ -23,7 +23,6 @@ from casadi_hybrid.engine.header import C
 
 INF = np.inf
 EPS = float(np.finfo(float).eps)
-UNBOUNDED, DIVERGED = C.HYBRID_UNBOUNDED, C.HYBRID_DIVERGED
 
 
 @pytest.fixture(scope="module")
@@ -195,43 +194,6 @@ def test_rows_are_dependent_where_their_rank_is_not_full(core: Any) -> None:
         assert found == (np.linalg.matrix_rank(A) < m)
         seen.add((found, m <= n))
     assert len(seen) == 3
-
-
-def test_the_ray_test_by_its_definition(core: Any) -> None:
-    """min f on 1 <= x_1 - x_2 <= 2, of iterates that go out by factors of ten."""
-    of = {name: np.array(numbers, float) for name, numbers in (
-        ("lbx", [-INF, -INF]), ("ubx", [INF, INF]), ("lbg", [1]), ("ubg", [2]),
-    )}  # fmt: skip
-    J_rows, J_cols, J = np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.array([1.0, -1.0])
-    of_J = {"nnz_J": 2, "J_rows": J_rows.ctypes.data, "J_cols": J_cols.ctypes.data}
-    plan = C.hybrid_plan(n_x=2, n_g=1, **of_J)
-    numbers = C.hybrid_numbers(**{name: bounds.ctypes.data for name, bounds in of.items()})
-    work, ends = np.zeros(2), {0: None, UNBOUNDED: "unbounded", DIVERGED: "diverged"}
-    core.hybrid_ray_test.argtypes = [c_void_p, c_void_p, c_void_p, c_double, c_void_p, c_void_p]
-
-    def ended(row: float, slope: float, merit: float) -> list[str | None]:
-        """What it says of x = (t, t - row) and f = slope t for t = 1e4, 1e5, ..., 1e21."""
-        ray, said = C.hybrid_ray(INF, INF), []
-        for power in range(4, 22):
-            x = np.array([10.0**power, 10.0**power - row])
-            g, gradient = np.array([x[0] - x[1]]), np.array([slope, 0.0])
-            at = PointData(
-                raw_f=slope * x[0], x=x.ctypes.data, raw_gradient=gradient.ctypes.data,
-                raw_g=g.ctypes.data, raw_J=J.ctypes.data,
-            )  # fmt: skip
-            said.append(ends[core.hybrid_ray_test(
-                ct.byref(plan), ct.byref(numbers), ct.byref(at), merit, work.ctypes.data,
-                ct.byref(ray),
-            )])  # fmt: skip
-            if said[-1]:
-                break
-        return said
-
-    beyond = 12 - 4  # the first t that is larger than 1e10 is 1e11
-    for merit in (0.5, 2.0):  # f falls in proportion to x: such residuals are no argument
-        assert ended(1.5, -1.0, merit) == [None] * (beyond - 1) + ["unbounded"]
-    assert ended(1.5, 1.0, 2.0) == [None] * 18  # it does not fall
-    assert ended(3.0, -1.0, 2.0)[: beyond + 1] == [None] * (beyond + 1)  # the row is not met
 
 
 # --- whole solves --------------------------------------------------------------------------------

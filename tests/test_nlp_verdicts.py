@@ -90,6 +90,37 @@ def test_an_unbounded_problem_is_said_to_be_so(label: str) -> None:
     assert (np.abs(of_x) <= TOLERANCE * (1.0 + np.abs(x))).all()
 
 
+@pytest.mark.parametrize("bound", [1e10, 3e10, 1e13, 1e18])
+@pytest.mark.parametrize("form", ["row", "sum of rows", "box of rows", "turning objective"])
+def test_a_bound_far_out_is_a_bound(form: str, bound: float) -> None:
+    x, inf = ca.SX.sym("x", 2), np.inf
+    f, g, ubg = {
+        "row": (-x[0] + x[1] ** 2, x[0], bound),
+        "sum of rows": (-ca.sum1(x), ca.sum1(x), bound),
+        "box of rows": (-ca.sum1(x), x, bound),
+        "turning objective": (ca.sumsqr(x) / bound - ca.sum1(x), ca.sum1(x), inf),
+    }[form]
+    solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
+    found = solver(x0=1, ubg=ubg)
+    least = -bound / 2 if form == "turning objective" else -bound * (2 if "box" in form else 1)
+    assert solver.stats()["success"]
+    assert float(found["f"]) == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("bound", [1e10, 1e13])
+def test_a_bound_beside_the_ray_stops_nothing(bound: float) -> None:
+    """On a curved set, with bounds behind, and with bounds of what stays small."""
+    x = ca.SX.sym("x", 2)
+    for f, g, lbg, ubg in (
+        (-x[1], x[1] ** 2 - x[0], -np.inf, 0.0),
+        (-ca.sum1(x), ca.sum1(x), -bound, np.inf),
+        (-x[0], x[1], -bound, bound),
+    ):
+        solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
+        solver(x0=1, lbg=lbg, ubg=ubg)
+        assert solver.stats()["stop_reason"] == "UNBOUNDED"
+
+
 @pytest.mark.parametrize("label", PROBLEMS["undefined"])
 def test_a_start_without_values_is_said_to_be_so(label: str) -> None:
     case = PROBLEMS["undefined"][label]

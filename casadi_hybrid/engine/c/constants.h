@@ -124,6 +124,8 @@
 #define HYBRID_RAY_TEST_LARGE 1e3
 /* |x| from which a feasible point with f < 0 proves that f is unbounded below [M] */
 #define HYBRID_RAY_TEST_FAR 1e10
+/* |x| to which the ray of such a point is followed ["diverging_iterates_tol"] */
+#define HYBRID_RAY_TEST_END 1e20
 /* Least -grad f'x / |f| of an f that falls in proportion to x [M] */
 #define HYBRID_RAY_TEST_SLOPE 0.01
 

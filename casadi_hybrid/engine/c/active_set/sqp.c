@@ -264,7 +264,7 @@ static void show(sqp *h, const hybrid_residuals *at, double nu, double moved) {
 static int ray_test(sqp *h, hybrid_ray *ray) {
     const hybrid_numbers *numbers = h->form.numbers;
     double merit = hybrid_merit(numbers, &h->form.answer->end);
-    return hybrid_ray_test(h->form.plan, numbers, h->at, merit, h->terms, ray);
+    return hybrid_ray_test(&h->form, h->at, merit, h->terms, h->trial, ray);
 }
 
 /* Copies the point to the answer, and says how far it is from the first. Returns the status. */

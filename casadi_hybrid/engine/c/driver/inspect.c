@@ -98,7 +98,8 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     const int end = write_row(run, &seen->of);
     int status;
     keep(run, &seen->of, seen->leaves ? INFINITY : seen->merit);
-    status = hybrid_ray_test(plan, run->numbers, at, seen->merit, run->sizes, &run->state->ray);
+    status = hybrid_ray_test(&run->form, at, seen->merit, run->sizes, &run->corrected->of,
+                             &run->state->ray);
     if (!status && seen->merit <= 1.0 && seen->settled && !seen->leaves) {
         run->answer->end = seen->of;
         hybrid_deliver(&run->form, at);

@@ -228,9 +228,10 @@ int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybri
 /* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
 int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at);
 /* The ray test at a point: HYBRID_UNBOUNDED, HYBRID_DIVERGED, or HYBRID_SOLVED where it says
- * nothing. `merit`: the largest residual there in units of its tolerance. */
-int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, const hybrid_point *at,
-                    double merit, double *sizes, hybrid_ray *ray);
+ * nothing. `merit`: the largest residual there in units of its tolerance; `sizes`: work, n_g
+ * numbers; `far`: overwritten. */
+int hybrid_ray_test(hybrid_form *form, const hybrid_point *at, double merit, double *sizes,
+                    hybrid_point *far, hybrid_ray *ray);
 /* Whether f < -limit at a feasible point, HYBRID_UNBOUNDED, or |x| > limit, HYBRID_DIVERGED; else
  * HYBRID_SOLVED. */
 int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,

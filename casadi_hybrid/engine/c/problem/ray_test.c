@@ -1,7 +1,8 @@
 /* When iterates that run away prove that f falls without bound, and when they prove nothing.
  *
- * Beyond |x| = 1e10 a feasible point with f < 0 is the proof, where no bound of a variable that has
- * gone out with |x| lies ahead of it. Feasible means within 1e-2 at most:
+ * Beyond |x| = 1e10 a feasible point with f < 0 that falls outwards is the proof, where no finite
+ * bound of a variable or a row lies ahead on the ray through it, and f is still lower where the ray
+ * has left the range of numbers in use, at |x| = 1e20. Feasible means within 1e-2 at most:
  * further out rounding alone may exceed that, and then a point counts that is feasible to 100 u of
  * the terms of each row, if a nearer one (|x| >= 1e3), where constants are not yet lost in
  * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
@@ -32,18 +33,47 @@ int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybri
     return 1;
 }
 
-/* Whether a variable that has gone out with |x| has a bound further out. */
-static int is_bounded(const hybrid_plan *plan, const hybrid_numbers *of, const double *x,
-                      double reach) {
-    for (int i = 0; i < plan->n_x; i++)
-        if (fabs(x[i]) > HYBRID_RAY_TEST_SLOPE * reach &&
-            isfinite(x[i] < 0.0 ? of->lbx[i] : of->ubx[i]))
+/* Whether the ray from x outwards ends: at a finite bound of a variable or a row ahead, or where f
+ * is no lower any more. A row counts that changes along the ray about as fast as x can change it;
+ * if it is curved, only where its bound is that far away, since iterates may follow it outwards.
+ * Functions that are not defined far out say nothing. `far` is overwritten; `steep`: n_g numbers. */
+static int ray_ends(hybrid_form *form, const hybrid_point *at, double reach, hybrid_point *far,
+                    double *steep) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    const double least = HYBRID_RAY_TEST_SLOPE * reach, *x = at->x;
+    const double factor = hybrid_max(HYBRID_RAY_TEST_END / reach, 2.0);
+    double *along = far->raw_g;
+    int defined;
+    for (int i = 0; i < plan->n_x; i++) {
+        if (fabs(x[i]) > least && isfinite(x[i] < 0.0 ? of->lbx[i] : of->ubx[i])) return 1;
+        far->x[i] = hybrid_between(x[i] * factor, of->lbx[i], of->ubx[i]);
+    }
+    defined = !hybrid_first_at(form, far);
+    if (defined && !(far->raw_f < at->raw_f)) return 1;
+    for (int i = 0; i < plan->n_g; i++) along[i] = steep[i] = 0.0;
+    for (int k = 0; k < plan->nnz_J; k++) {
+        const int i = plan->J_rows[k];
+        along[i] += at->raw_J[k] * x[plan->J_cols[k]];
+        steep[i] = hybrid_max(steep[i], fabs(at->raw_J[k]));
+    }
+    for (int k = 0; k < plan->nnz_J; k++) /* curved rows: a minus sign */
+        if (!defined || far->raw_J[k] != at->raw_J[k])
+            steep[plan->J_rows[k]] = -fabs(steep[plan->J_rows[k]]);
+    for (int i = 0; i < plan->n_g; i++) {
+        const double bound = along[i] < 0.0 ? of->lbg[i] : of->ubg[i];
+        const double least_of_row = fabs(steep[i]) * least;
+        if (fabs(along[i]) > least_of_row && isfinite(bound) &&
+            (steep[i] > 0.0 || fabs(bound - at->raw_g[i]) > least_of_row))
             return 1;
+    }
     return 0;
 }
 
-int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, const hybrid_point *at,
-                    double merit, double *sizes, hybrid_ray *ray) {
+int hybrid_ray_test(hybrid_form *form, const hybrid_point *at, double merit, double *sizes,
+                    hybrid_point *far, hybrid_ray *ray) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *numbers = form->numbers;
     const double reach = hybrid_largest(plan->n_x, at->x), before = ray->reach;
     ray->reach = reach;
     if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
@@ -53,7 +83,8 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
         if (met) ray->least = hybrid_min(at->raw_f, ray->least);
         else if (at->raw_f < ray->least && ray->least < INFINITY)
             met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
-        if (met && reach > HYBRID_RAY_TEST_FAR && !is_bounded(plan, numbers, at->x, reach))
+        if (met && reach > HYBRID_RAY_TEST_FAR && hybrid_falls_outwards(plan, at) &&
+            !ray_ends(form, at, reach, far, sizes))
             return HYBRID_UNBOUNDED;
     }
     ray->beyond = reach > HYBRID_RAY_TEST_FAR && reach >= before ? ray->beyond + 1 : 0;
