@@ -9,7 +9,6 @@ rank of its gradients, or where moves are limited by leaving out one member afte
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +27,10 @@ from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.explain.diagnosis import physical, runs
 
 _LARGEST = 200_000  # entries of the linearization beyond which nothing is looked for
-_SECONDS = 1.0  # for a linear program of the search, and for the deletion filter
+# Simplex iterations times columns, for a linear program of the search and for the deletion filter:
+# about a second. A clock would name another set on a loaded machine.
+_WORK = 50_000_000
+_SET_UP = 500  # iterations that take as long as setting up a linear program
 _RANKED = 600  # members up to which the rank is computed
 _CLEAR = 1e-7  # relative size above which a singular value or weight is not zero
 _FEW = 6  # linking equations that are still named one by one
@@ -164,7 +166,7 @@ class _System:
     def search(self, reach: float) -> tuple[Index, bool] | None:
         """The members of a conflict for moves up to ``reach``, and whether all are needed."""
         chosen = self._vertex(reach / self.unit)
-        if chosen is None or self._feasible(chosen, reach / self.unit, _SECONDS) is not False:
+        if chosen is None or self._feasible(chosen, reach / self.unit, _WORK)[0] is not False:
             return None
         if chosen.size == 1 or (np.isinf(reach) and self._is_vertex(chosen)):
             return chosen, True
@@ -187,9 +189,8 @@ class _System:
             return None
         A_eq = sp.csc_array(sp.vstack((weigh.T, b[None, :])))
         target = np.append(np.zeros(n), -1.0)
-        done = linprog(
-            cost, A_eq=A_eq, b_eq=target, method="highs-ds", options={"time_limit": _SECONDS}
-        )
+        options = {"maxiter": max(_WORK // cost.size, 1)}
+        done = linprog(cost, A_eq=A_eq, b_eq=target, method="highs-ds", options=options)
         if done.status != 0:
             return None
         weights = done.x[: rows.size]
@@ -207,29 +208,31 @@ class _System:
         alone = sizes[-1] <= 1e-2 * _CLEAR * sizes[0] and sizes[-2] > _CLEAR * sizes[0]
         return bool(alone and weights.min() > _CLEAR * weights.max())
 
-    def _feasible(self, chosen: Index, reach: float, seconds: float) -> bool | None:
-        """Whether these members can all hold; None where that was not found out."""
+    def _feasible(self, chosen: Index, reach: float, work: int) -> tuple[bool | None, int]:
+        """Whether these members can all hold, None where ``work`` did not suffice; and its cost."""
         if not chosen.size:
-            return True
+            return True, 0
         A, b = self.A[chosen], self.b[chosen]
         used = np.unique(A.indices)
         if not used.size:
             short = np.where(self.equal[chosen], -np.abs(b), b)
-            return bool((short >= -1e-7).all())
+            return bool((short >= -1e-7).all()), 0
         A, equal = A[:, used], self.equal[chosen]
         done = linprog(
             np.zeros(used.size), A_ub=A[~equal], b_ub=b[~equal], A_eq=A[equal], b_eq=b[equal],
-            bounds=(-reach, reach), method="highs-ds", options={"time_limit": max(seconds, 1e-3)},
+            bounds=(-reach, reach), method="highs-ds",
+            options={"maxiter": max(work // chosen.size, 1)},
         )  # fmt: skip
-        return {0: True, 2: False}.get(done.status)
+        return {0: True, 2: False}.get(done.status), (done.nit + _SET_UP) * chosen.size
 
     def _filtered(self, chosen: Index, reach: float) -> tuple[Index, bool]:
         """Leave out what the contradiction does not need, equations between variables first."""
-        ends = time.perf_counter() + _SECONDS
+        left = _WORK
         for i in sorted(map(int, chosen), key=lambda k: not self.members[k].links):
             others = chosen[chosen != i]
-            answer = self._feasible(others, reach, ends - time.perf_counter())
-            if answer is None or time.perf_counter() > ends:
+            answer, cost = self._feasible(others, reach, left)
+            left -= cost
+            if answer is None or left <= 0:
                 return chosen, False
             if answer is False:
                 chosen = others
