@@ -48,8 +48,8 @@ Index = NDArray[np.intp]
 class Member:
     """One bound of a conflicting set, at the side −1 or 1, or 0 where both are equal.
 
-    ``links`` says whether it is an equation between two or more variables; ``excess`` is its
-    violation, in lengths of x.
+    ``links`` says whether it is an equation between two or more variables, ``curved`` whether its
+    gradient is another at the start; ``excess`` is its violation, in lengths of x.
     """
 
     kind: str
@@ -59,6 +59,7 @@ class Member:
     bound: float
     links: bool
     excess: float
+    curved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,12 @@ class Conflict:
         if links:
             names = runs([m.name for m in sorted(links, key=lambda m: m.index)])
             said.append(f"  through {names} ({len(links)} equations that link variables)")
-        if self.irreducible:
-            return [*said, "Without any one of them the others can hold: relax or correct one."]
-        return [*said, "Relax or correct one of them."]
+        advice = "Relax or correct one of them."
+        if any(m.curved for m in self.members):
+            advice = "Elsewhere nonlinear ones may hold together: relax one, or start elsewhere."
+        elif self.irreducible:
+            advice = "Without any one of them the others can hold: relax or correct one."
+        return [*said, advice]
 
 
 def conflicting_set(result: Answer) -> Conflict | None:
@@ -125,22 +129,26 @@ class _System:
         if at is None:
             return None
         J = sp.csr_array(general(at.J))
+        curved = np.zeros(J.shape[0], dtype=bool)
         if J.nnz + J.shape[1] > _LARGEST:
             return None
         size = norm(J, axis=1)
         if start is not None:
-            size = np.maximum(size, norm(sp.csr_array(general(start.J)), axis=1))
+            J_start = sp.csr_array(general(start.J))
+            size = np.maximum(size, norm(J_start, axis=1))
+            curved = norm(J - J_start, axis=1) > _CLEAR * size
         size = np.where(size > 0.0, size, 1.0)
         J = sp.csr_array(sp.diags_array(1.0 / size) @ J)
         touched = np.asarray((abs(J) > 1e-12).sum(axis=1)).ravel()
         blocks = (
-            ("g", result.constraint_names, J, result.g, B.lbg, B.ubg, size, touched > 1),
+            ("g", result.constraint_names, J, result.g, B.lbg, B.ubg, size, touched > 1, curved),
             ("x", result.variable_names, sp.eye_array(result.x.size, format="csr"), result.x,
-             B.lbx, B.ubx, np.ones(result.x.size), np.zeros(result.x.size, dtype=bool)),
+             B.lbx, B.ubx, np.ones(result.x.size), np.zeros(result.x.size, dtype=bool),
+             np.zeros(result.x.size, dtype=bool)),
         )  # fmt: skip
         members: list[Member] = []
         parts, limits = [], []
-        for kind, names, rows, value, low, high, length, links in blocks:
+        for kind, names, rows, value, low, high, length, links, bent in blocks:
             excess = np.abs(violations(value, low, high)) / length
             for side, bound in ((0, low), (-1, low), (1, high)):
                 ask = (low == high) == (side == 0)
@@ -150,7 +158,7 @@ class _System:
                 limits.append(sign * (bound - value)[picked] / length[picked])
                 members += [
                     Member(kind, i, names[i], side, float(bound[i]), bool(links[i] and side == 0),
-                           float(excess[i]))
+                           float(excess[i]), bool(bent[i]))
                     for i in map(int, picked)
                 ]  # fmt: skip
         b = np.concatenate(limits)
