@@ -215,6 +215,21 @@ def test_what_does_not_fit_a_model_a_problem_or_a_solve_is_refused_by_name(make,
         call(made)
 
 
+@pytest.mark.parametrize("index", [1, 2, 3])
+def test_a_dae_of_higher_index_is_warned_of(index: int, recwarn: Any) -> None:
+    """A pendulum whose rod is stated for the force, the velocity or the place."""
+    model = Model("pendulum")
+    x, y, vx, vy = (model.state(name) for name in ("x", "y", "vx", "vy"))
+    force = model.algebraic("force")
+    model.rates(x=vx, y=vy, vx=-force * x, vy=-force * y - 1)
+    rod = (vx**2 + vy**2 - y - force * (x**2 + y**2), x * vx + y * vy, x**2 + y**2 - 1)
+    model.equations(rod=rod[index - 1])
+    assert model.moves
+    said = [str(one.message) for one in recwarn]
+    assert len(said) == (index > 1)
+    assert all("pendulum" in one and "index of the DAE is above 1" in one for one in said)
+
+
 @pytest.mark.parametrize(("call", "words"), AS_IT_IS_MADE.values(), ids=AS_IT_IS_MADE)
 def test_what_does_not_fit_as_it_is_made_is_refused_by_name(call, words):
     with pytest.raises(InputError, match=words):

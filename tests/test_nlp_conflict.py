@@ -138,6 +138,13 @@ def test_two_discs_apart() -> None:
     assert "link variables" not in text
 
 
+def test_a_conflict_of_nonlinear_rows_is_a_local_one() -> None:
+    """cos 4 x0 = -1 at 0.79, and not where 0.9 <= x0 <= 1."""
+    nlp = {"x": X, "f": ca.sumsqr(X), "g": ca.vertcat(ca.cos(4 * X[0]), X[0])}
+    _, text = conflict_of(nlp, {"x0": 0.95, "lbg": [-1, 0.9], "ubg": [-1, 1]})
+    assert "Nonlinear ones may hold together elsewhere" in text
+
+
 def test_a_row_against_a_box() -> None:
     nlp = {"x": X, "f": ca.sum1(X), "g": ca.vertcat(X[0] - X[1], ca.sum1(X))}
     call = {"x0": 0.5, "lbx": 0, "ubx": 1, "lbg": [-3, 3]}

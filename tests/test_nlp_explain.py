@@ -128,6 +128,34 @@ def test_a_hessian_that_is_undefined_everywhere_is_named_with_its_entry() -> Non
     assert "the Hessian of the Lagrangian is nan in its entry d²/dwidth dwidth" in result.explain()
 
 
+def test_an_undefined_derivative_leaves_the_objective_known() -> None:
+    result = solved(3 + ca.norm_2(X), ca.SX(0, 1), {"x0": 0})
+    assert result.point.name == "UNDEFINED"
+    assert (result.f, result.error.function) == (3.0, "the gradient of f")
+    result = solved(ca.sumsqr(X - 1), ca.norm_2(X), {"x0": 0, "ubg": 1})
+    assert (result.f, result.error.function) == (3.0, "the Jacobian of g")
+    assert np.isnan(solved(ca.sqrt(X[0] - 1), ca.SX(0, 1), {"x0": 0}).f)
+
+
+@pytest.mark.parametrize(
+    "kink", [ca.fmax(X[1], -X[1] / 2), 0.3 * X[1] + ca.fabs(X[1]), ca.norm_2(X[1:])]
+)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_kink_is_named_by_function_and_variable(kink: Any, scale: float) -> None:
+    result = solved(scale * (ca.sumsqr(X) + kink), ca.SX(0, 1), {"x0": [0.3, 1.3, 0.4]})
+    assert result.stop.name == "STALLED"
+    assert "the objective has a kink" in result.remarks[0]
+    assert any(f"derivative by {name} jumps" in result.remarks[0] for name in COLUMNS[1:])
+
+
+def test_a_smooth_point_has_no_kink_named() -> None:
+    """A cusp of the feasible set and a steep valley stall too."""
+    for f, g in ((X[0], ca.vertcat(X[1] - X[0] ** 3, -X[1] - X[0] ** 3)),
+                 (1e6 * (X[1] - X[0] ** 2) ** 4 + X[0] ** 3, ca.SX(0, 1))):  # fmt: skip
+        result = solved(f, g, {"x0": 1, "ubg": 0}, max_iter=60)
+        assert not any("kink" in remark for remark in result.remarks)
+
+
 def test_rejected_trial_points_are_told_where_the_solve_fails() -> None:
     """Newton's step on x − log x leads from 3 to −3, where log is not defined."""
     f = X[0] - ca.log(X[0]) + ca.sumsqr(X[1:])

@@ -25,7 +25,7 @@ def in_a_sentence(error: Exception) -> str:
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside of this package that has led here, through however many calls."""
     depth, frame = 2, sys._getframe(1)
-    own = __name__.partition(".")[0]
+    own = __name__.partition(".")[0], "functools"
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, category, stacklevel=depth)
@@ -45,9 +45,11 @@ class EvaluationError(ArithmeticError):
         place: x there by the names of its entries, or empty.
         x: the point, None where it is not known.
         raised: the message of the exception where the function raised, else empty.
+        objective: f there, if it is known and only a derivative is undefined; else NaN.
         advice: what that means, and what to do.
     """
 
+    objective = np.nan
     advice = (
         "the iterate has left the domain of the problem's functions. Start closer, bound the "
         "variables, or write the function so that it is defined there"

@@ -34,4 +34,4 @@ class PointStatus(Enum):
     STATIONARY_NOT_FEASIBLE = "stationary for the Lagrangian but not feasible"
     INFEASIBLE_STATIONARY = "an infeasible stationary point of the constraint violation"
     NOT_CONVERGED = "neither feasible nor stationary"
-    UNDEFINED = "the problem's functions are not defined there"
+    UNDEFINED = "a function of the problem, or a derivative, is not defined there"

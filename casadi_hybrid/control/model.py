@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.control.signals import (
     Array,
     Guess,
@@ -302,6 +302,12 @@ class Model:
             raise InputError(
                 f"{self.name} has {unknown} algebraic states and {equations.numel()} rows of "
                 "equations; it takes as many"
+            )
+        if ca.sprank(ca.jacobian(equations, self.stacked("algebraic"))) < unknown:
+            warn(
+                f"the equations of {self.name} do not determine its algebraic states, so the index "
+                "of the DAE is above 1: integrators fail, and collocation loses accuracy. "
+                "Differentiate the equations by time until the algebraic states stand in them"
             )
         rates = ca.vertcat(*(self._rates[name] for name in states))
         parts = {"rate": rates, "equations": equations, "outputs": self.stacked("output")}

@@ -348,7 +348,10 @@ class Fused:
                 row, column = (int(ind[bad[0]]) for ind in self._packing.sparsity[i].get_triplet())
                 function, entry = self._describe(label, row, column)
                 value, place = float(part[bad[0]]), self._place(x, label, row)
-                raise EvaluationError(function, entry, value, place, x.copy())
+                error = EvaluationError(function, entry, value, place, x.copy())
+                if label in ("grad_f", "jac_h") and all_finite(data[self._slices[2]]):
+                    error.objective = float(data[0])
+                raise error
 
     def _place(self, x: Vector, label: str = "", row: int = 0) -> str:
         """``a = 1, b = 2`` for some entries, the row's own first, and how many there are more."""

@@ -92,7 +92,9 @@ class Result(Answer):
         if not bounded:
             return [said, f"Start from another x0, {written}"]
         bound = "bound the variables so that the argument stays in its domain"
-        return [said, f"Start from another x0, {bound},", written]
+        kink = ["Only this derivative is undefined, as those of norm_2 and sqrt are at 0."]
+        known = kink if np.isfinite(error.objective) else []
+        return [said, *known, f"Start from another x0, {bound},", written]
 
     def __str__(self) -> str:
         calls = ", ".join(f"{count} {kind}" for kind, count in self.evaluations.items() if count)

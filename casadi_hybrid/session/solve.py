@@ -198,17 +198,20 @@ def result_of(run: Solved) -> Result:
         pattern = run.problem.functions.entries[0]
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
         last = Linearization(found["x"], run.array("gradient"), Sparse(pattern, run.array("J")))
+    ending, f = end_of(run), said.end.f
+    if first is None and ending.error is not None:
+        f = ending.error.objective
     return Result(
         **found,
-        f=said.end.f,
+        f=f,
         residuals=Residuals(said.end.feasibility, said.end.stationarity, said.end.complementarity),
         certificate=None if np.isnan(said.certificate) else said.certificate,
         start=first,
         end=last,
         step=run.array("step") if said.step and said.stepped else None,
         history=run.watch.course(),
-        **vars(end_of(run)),
-        remarks=_remarks(run.problem),
+        **vars(ending),
+        remarks=(*_remarks(run.problem), *_kinks(run, ending)),
         **context_of(run.problem, run.numbers, run.limits),
     )
 
@@ -231,6 +234,16 @@ def _undefined(run: Solved) -> EvaluationError | None:
     except InputError:  # there are no second derivatives
         pass
     return None
+
+
+def _kinks(run: Solved, ending: Ending) -> tuple[str, ...]:
+    """Sentences about kinks where a solve has stalled."""
+    at_end = ending.stop is StopReason.STALLED and ending.point is not PointStatus.KKT_POINT
+    if not at_end or run.problem.functions.differenced or engine_of(run.problem).evaluate is None:
+        return ()
+    from casadi_hybrid.session.kinks import kinks  # noqa: PLC0415 - after a failure alone
+
+    return kinks(run.problem, run.array("x"), run.array("p"))
 
 
 def _remarks(problem: Problem) -> tuple[str, ...]:

@@ -86,12 +86,13 @@ class Conflict:
         if links:
             names = runs([m.name for m in sorted(links, key=lambda m: m.index)])
             said.append(f"  through {names} ({len(links)} equations that link variables)")
-        advice = "Relax or correct one of them."
+        if self.irreducible:
+            said.append("Without any one of them the others can hold: relax or correct one.")
+        else:
+            said.append("Relax or correct one of them.")
         if any(m.curved for m in self.members):
-            advice = "Elsewhere nonlinear ones may hold together: relax one, or start elsewhere."
-        elif self.irreducible:
-            advice = "Without any one of them the others can hold: relax or correct one."
-        return [*said, advice]
+            said.append("Nonlinear ones may hold together elsewhere: another start may help.")
+        return said
 
 
 def conflicting_set(result: Answer) -> Conflict | None:
