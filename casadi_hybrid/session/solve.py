@@ -185,17 +185,12 @@ def end_of(run: Solved) -> Ending:
 
 def result_of(run: Solved) -> Result:
     """What the core has found, as a result."""
-    said, bounds, x0 = run.said, run.numbers.bounds, run.numbers.x0
-    start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
-    if not said.placed:
-        start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
-    elif said.placed > 1:  # a little off its bounds, as problem/scaling.c moves it there
-        room = np.minimum(1e-2, 0.25 * (bounds.ubx - bounds.lbx))
-        start = np.clip(clipped, bounds.lbx + room, bounds.ubx - room)
+    said = run.said
     found: dict[str, Any] = {name: run.array(name) for name in ("x", "g", "lam_x", "lam_g")}
     first, last = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
         pattern = run.problem.functions.entries[0]
+        start = run.array("x_start")
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
         last = Linearization(found["x"], run.array("gradient"), Sparse(pattern, run.array("J")))
     return Result(
