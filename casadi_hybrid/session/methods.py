@@ -8,8 +8,8 @@ from typing import Any
 
 from casadi_hybrid import iterations as its
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import has_method
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
+from casadi_hybrid.iterations.base import ITERATION
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.result.call import Method
 from casadi_hybrid.session.equations import LookAhead, OnEquations
@@ -98,7 +98,12 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
                 f"option {sorted(options)[0]!r} goes with a method's name; this method is an "
                 "object that carries its own"
             )
-        has_method(method, "method", "step")
+        lacking = [name for name in ITERATION if not hasattr(method, name)]
+        if lacking:
+            raise InputError(
+                f"method must be a name, or an iteration with {', '.join(ITERATION)}; "
+                f"{type(method).__name__} has no {lacking[0]!r}"
+            )
         return OnEquations(method, method.label)
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")

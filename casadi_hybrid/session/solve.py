@@ -104,7 +104,7 @@ class Automatic:
             watch.see(view)
             t, f, *residuals = view.row[:5]
             state = State(view.x, view.lam_g, nothing, view.lam_g, int(t), None)
-            at = SimpleNamespace(objective=f, constraints=view.g)
+            at = SimpleNamespace(f=f, h=view.g)
             progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
             if call.history:
                 recorder.hold(progress.t - 1)
