@@ -72,7 +72,7 @@ WRONG = {
     "missing a required argument: 'scenarios'": Scenarios,
     "branches(values, intervals, depth=1)": lambda _: branches({}),
     "verify(problem, answer, *, p=None": lambda _: verify(RING, [1, 0], [0, 0]),
-    "Solver(problem, method='auto', *, tol": lambda _: Solver(RING, "auto", 1e-6),
+    "Solver(problem, method='hybrid', *, tol": lambda _: Solver(RING, "auto", 1e-6),
     "nlpsol(name, solver, nlp, options=None)": lambda _: nlpsol("s", "hybrid"),
     "shifted(x, lam_x, lam_g, intervals=1)": lambda ocp: ocp.numbers([0, 0]).shifted([0]),
     "did you mean 'ubx'?": lambda _: Solver(RING).solve(ub=3),
@@ -101,7 +101,7 @@ def test_a_type_error_from_inside_is_passed_on() -> None:
 
 
 OTHERS = {
-    "unknown option 'max_itr' for 'auto'; did you mean 'max_iter'?": (
+    "unknown option 'max_itr' for 'hybrid'; did you mean 'max_iter'?": (
         lambda _: Solver(RING, max_itr=3)
     ),
     "there is no trajectory 'tipp'; did you mean 'tip'?": lambda ocp: ocp.solve()["tipp"],

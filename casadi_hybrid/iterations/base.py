@@ -43,9 +43,7 @@ class Iteration(Protocol):
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate all that a step from this state needs."""
 
-    def step(
-        self, oracle: Oracle, state: State, at: Evaluation
-    ) -> tuple[State, Correction | None]:
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction | None]:
         """Return the next state and, where there is one, the correction that was used."""
 
     def residuals(self, state: State, at: Evaluation) -> Residuals:

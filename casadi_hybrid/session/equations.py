@@ -33,9 +33,9 @@ from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
 from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.solve import Automatic, context_of, unknown_at
+from casadi_hybrid.session.solve import METHOD_NAMES, Automatic, context_of, unknown_at
 
-_REMEDY = "use method='auto'"
+_REMEDY = f"use method={METHOD_NAMES[0]!r}"
 _LIMITS = Limits(Tolerances(), max_iter=1000, divergence=1e10)
 
 

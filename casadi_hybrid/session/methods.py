@@ -13,7 +13,7 @@ from casadi_hybrid.iterations.base import ITERATION
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.result.call import Method
 from casadi_hybrid.session.equations import LookAhead, OnEquations
-from casadi_hybrid.session.solve import Automatic
+from casadi_hybrid.session.solve import METHOD_NAMES, Automatic
 
 OF_SOLVERS = {
     "tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol",
@@ -22,6 +22,7 @@ OF_SOLVERS = {
 """What :class:`casadi_hybrid.Solver` takes beside the options of a method."""
 Made = tuple[set[str], Callable[..., Iteration | Automatic]]
 """The options that there are, and what makes a method of them."""
+_PRINTING = "log", "print_level", "print_time", "verbose"
 _PARTS = {"limits", "rule", "inner", "split", "steps"}
 """Fields of a method, and of its parts, whose own fields are options of the method."""
 
@@ -61,7 +62,7 @@ def _designed(label: str, split: rules.Split, *closed: str) -> Made:
 
 
 METHODS: dict[str, Made] = {
-    "auto": _made_from(Automatic()),
+    **dict.fromkeys(METHOD_NAMES, _made_from(Automatic())),
     "look-ahead": _made_from(LookAhead(), *_names(Limits())),
     # Algorithm 1 with nothing of it to choose but its constants and R, and the margin.
     "algorithm-1": _made_from(
@@ -111,6 +112,8 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
     for option in options:
         if option not in known:
             near = suggest(option, known | OF_SOLVERS)
+            if option in _PRINTING:
+                near = "; nothing is printed but by solve(log=True)"
             raise InputError(f"unknown option {option!r} for {method!r}{near}")
     made = make(**options)
     return made if isinstance(made, Automatic) else OnEquations(made, method)

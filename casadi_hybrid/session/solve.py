@@ -76,6 +76,8 @@ _PLAIN = {
     StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER,
     StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT,
 }  # fmt: skip
+METHOD_NAMES = "hybrid", "auto"
+"""Names of the default method; the second is an alias."""
 BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
 """What a result calls its method."""
 
@@ -84,7 +86,7 @@ BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
 class Automatic:
     """The default method: the core in C, for every problem."""
 
-    label: str = "auto"
+    label: str = METHOD_NAMES[0]
     limits: Limits = field(default_factory=Limits)
     alone: ClassVar[bool] = False
     """Whether composite steps are all that is tried."""
@@ -129,7 +131,7 @@ class Automatic:
             result = altered(result, history=recorder.history())
         if reasons and result.stop is StopReason.STOPPED_BY_USER:
             result = altered(result, stop=reasons[0])
-        if self.label != "auto":
+        if self.label not in METHOD_NAMES:
             result = altered(result, method=self.label)
         if isinstance(raised, KeyboardInterrupt):
             raise halted(result, raised)
