@@ -13,12 +13,13 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
 from casadi_hybrid.iterations.stopping import Progress, StoppingTest
+from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.call import Call, Method
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.solve import METHOD_NAMES, Automatic
+from casadi_hybrid.session.solve import Automatic
 from casadi_hybrid.session.start import read_start
 
 if TYPE_CHECKING:

@@ -204,7 +204,7 @@ def test_the_arguments_are_left_alone() -> None:
     copies = [array.copy() for array in (x0, lam, before)]
     for method in ("constant", "ogda", "pdhg"):
         Solver(PARABOLA, method, max_iter=5).solve(x0, lam_g0=lam, x_prev=before)
-    for method in ("auto", "look-ahead"):
+    for method in ("hybrid", "look-ahead"):
         Solver(PARABOLA, method, max_iter=5).solve(x0, lam_g0=lam)
         refused = f"x_prev is for methods with memory; method '{method}' has"
         with pytest.raises(InputError, match=refused):

@@ -14,8 +14,8 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine.blocks.serving import for_machine_code
+from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.session.solve import METHOD_NAMES
 
 
 @checked_call

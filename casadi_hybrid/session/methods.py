@@ -10,10 +10,10 @@ from casadi_hybrid import iterations as its
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
 from casadi_hybrid.iterations.base import ITERATION
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.result.call import Method
 from casadi_hybrid.session.equations import LookAhead, OnEquations
-from casadi_hybrid.session.solve import METHOD_NAMES, Automatic
+from casadi_hybrid.session.solve import Automatic
 
 OF_SOLVERS = {
     "tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol",

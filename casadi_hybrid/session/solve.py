@@ -40,7 +40,7 @@ from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.iterations.law import State
 from casadi_hybrid.iterations.stopping import Progress
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.bounds import Bounds
@@ -76,8 +76,6 @@ _PLAIN = {
     StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER,
     StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT,
 }  # fmt: skip
-METHOD_NAMES = "hybrid", "auto"
-"""Names of the default method; the second is an alias."""
 BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
 """What a result calls its method."""
 

@@ -10,7 +10,7 @@ import casadi as ca
 
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.optistack.opti import HYBRID, Opti
-from casadi_hybrid.session.solve import METHOD_NAMES
+from casadi_hybrid.point.limits import METHOD_NAMES
 
 _REPLACED = ("ipopt", *METHOD_NAMES)
 

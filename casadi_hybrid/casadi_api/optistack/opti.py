@@ -16,7 +16,7 @@ from casadi_hybrid.casadi_api.optistack.names import refuse_sparse
 from casadi_hybrid.casadi_api.optistack.program import Program, filled, make_function
 from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.casadi_api.stats import Run, return_status, unified_status
-from casadi_hybrid.session.solve import METHOD_NAMES
+from casadi_hybrid.point.limits import METHOD_NAMES
 
 HYBRID = METHOD_NAMES[0]
 
