@@ -266,8 +266,8 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="families or doors; all by default"
     )
-    parser.add_argument("--solves", type=int, default=250_000, help="at least so many in FILE")
-    parser.add_argument("--hours", type=float, default=2.0, help="begin no chain after these")
+    parser.add_argument("--solves", type=int, default=300_000, help="at least so many in FILE")
+    parser.add_argument("--hours", type=float, default=1.0, help="begin no chain after these")
     parser.add_argument("--file", type=Path, default=Path("doubt.jsonl"))
     parser.add_argument("--print", action="store_true", help="print the tables of FILE alone")
     options = parser.parse_args()
