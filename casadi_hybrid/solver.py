@@ -13,6 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
 from casadi_hybrid.iterations.stopping import Progress, StoppingTest
+from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
@@ -31,13 +32,14 @@ class Solver:
 
     Args:
         problem: the problem, or CasADi's dictionary of one.
-        method: ``"auto"``, the default method for every problem: an interior-point method, with
-            composite steps where there are equations alone, and remedies where either fails. Or a
-            name of :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family,
-            matrix steps and baselines, for equations in free variables. ``"algorithm-1"`` is the
-            paper's Algorithm 1 as printed: H at μ_t, λ_0 is μ_0, h_{−1} = h(x_{−1}) (x_0 where
-            none is given), C_opt,−1 = C_opt,0. ``"closed-form"`` is its better reading: H at π_t,
-            λ_0 is π_0 with an empty memory, so that the split changes no iterate but by the steps.
+        method: ``"hybrid"``, alias ``"auto"``, the default method for every problem: an
+            interior-point method, with composite steps where there are equations alone, and
+            remedies where either fails. Or a name of :data:`casadi_hybrid.METHODS` or an iteration
+            object: the paper's family, matrix steps and baselines, for equations in free variables.
+            ``"algorithm-1"`` is the paper's Algorithm 1 as printed: H at μ_t, λ_0 is μ_0, h_{−1} =
+            h(x_{−1}) (x_0 where none is given), C_opt,−1 = C_opt,0. ``"closed-form"`` is its better
+            reading: H at π_t, λ_0 is π_0 with an empty memory, so that the split changes no iterate
+            but by the steps.
         tol: tolerance on the unscaled residuals, ‖h‖_∞ and violations, ‖∇f + J_gᵀλ_g + λ_x‖_∞
             and complementarity. By default 1e-6, for the others 1e-8.
         tol_feasibility, tol_stationarity, tol_complementarity: each on its own.
@@ -67,7 +69,7 @@ class Solver:
     def __init__(
         self,
         problem: Problem | Mapping[str, Any],
-        method: str | Iteration = "auto",
+        method: str | Iteration = "hybrid",
         *,
         tol: float | None = None,
         tol_feasibility: float | None = None,
@@ -77,6 +79,11 @@ class Solver:
         max_iter: int | None = None,
         max_time: float | None = None,
         divergence: float | None = None,
+        mu_init: float | None = None,
+        bound_push: float | None = None,
+        constr_mult_init_max: float | None = None,
+        max_soc: int | None = None,
+        threads: int | None = None,
         stopping: Sequence[StoppingTest] = (),
         **options: Any,
     ) -> None:
@@ -86,6 +93,11 @@ class Solver:
             raise InputError(f"problem must be a Problem, got {type(problem).__name__}")
         if tol is not None:
             positive(tol, "tol")
+        of_default = {
+            "mu_init": mu_init, "bound_push": bound_push, "max_soc": max_soc, "threads": threads,
+            "constr_mult_init_max": constr_mult_init_max,
+        }  # fmt: skip
+        options |= {name: value for name, value in of_default.items() if value is not None}
         self.method = _method(method, options)
         if problem.compile and isinstance(self.method, Automatic):
             problem = for_machine_code(problem)
@@ -185,7 +197,7 @@ class Solver:
 
 
 def _method(method: str | Iteration, options: dict[str, Any]) -> Method:
-    if isinstance(method, str) and method == "auto" and not options:
+    if isinstance(method, str) and method in METHOD_NAMES and not options:
         return Automatic()
     from casadi_hybrid.session.methods import make_method  # noqa: PLC0415 - all others are seldom asked for
 

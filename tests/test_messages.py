@@ -28,7 +28,7 @@ from casadi_hybrid.control import (
     simulate,
     steady,
 )
-from casadi_hybrid.session.methods import OF_SOLVERS
+from casadi_hybrid.session.methods import METHODS, OF_SOLVERS
 
 X = ca.SX.sym("x", 2)
 RING = Problem(x=X, f=ca.sumsqr(X), h={"ring": ca.sumsqr(X) - 1})
@@ -72,7 +72,7 @@ WRONG = {
     "missing a required argument: 'scenarios'": Scenarios,
     "branches(values, intervals, depth=1)": lambda _: branches({}),
     "verify(problem, answer, *, p=None": lambda _: verify(RING, [1, 0], [0, 0]),
-    "Solver(problem, method='auto', *, tol": lambda _: Solver(RING, "auto", 1e-6),
+    "Solver(problem, method='hybrid', *, tol": lambda _: Solver(RING, "auto", 1e-6),
     "nlpsol(name, solver, nlp, options=None)": lambda _: nlpsol("s", "hybrid"),
     "shifted(x, lam_x, lam_g, intervals=1)": lambda ocp: ocp.numbers([0, 0]).shifted([0]),
     "did you mean 'ubx'?": lambda _: Solver(RING).solve(ub=3),
@@ -101,7 +101,7 @@ def test_a_type_error_from_inside_is_passed_on() -> None:
 
 
 OTHERS = {
-    "unknown option 'max_itr' for 'auto'; did you mean 'max_iter'?": (
+    "unknown option 'max_itr' for 'hybrid'; did you mean 'max_iter'?": (
         lambda _: Solver(RING, max_itr=3)
     ),
     "there is no trajectory 'tipp'; did you mean 'tip'?": lambda ocp: ocp.solve()["tipp"],
@@ -125,9 +125,10 @@ def test_a_wrong_call_name_or_number_is_told_at_its_place(said: str, cart: Model
     assert said in OTHERS or "The call is " in str(error.value)
 
 
-def test_options_of_every_solver_are_those_of_the_class() -> None:
+def test_signature_names_options_of_the_default_method() -> None:
     keywords = inspect.signature(Solver).parameters.values()
-    assert {one.name for one in keywords if one.kind is one.KEYWORD_ONLY} == OF_SOLVERS
+    named = {one.name for one in keywords if one.kind is one.KEYWORD_ONLY}
+    assert named == (OF_SOLVERS | METHODS["hybrid"][0]) - {"label"}
 
 
 def test_an_equation_should_be_and_is() -> None:

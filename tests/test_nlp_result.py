@@ -42,6 +42,23 @@ def test_a_result_knows_its_problem_and_start(mixed: Result) -> None:
     np.testing.assert_allclose(f(mixed.x0)[1].full().ravel(), mixed.start.gradient)
 
 
+@pytest.mark.parametrize(
+    ("x0", "lbx", "ubx"),
+    [(0.015, 0, 0.02), (0, 0, 0.02), (0, 0, 3), (-1, 0, np.inf), (0, [0, 0.1], [0.02, 0.1])],
+)
+@pytest.mark.parametrize("warm", [0.0, 0.1])
+def test_start_is_where_its_gradient_was(x0, lbx, ubx, warm) -> None:
+    """Also where the logarithm moves it off the bounds, and of a warm start."""
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - 1) - 1e-3 * ca.sum1(ca.log(x)), "g": ca.sumsqr(x)}
+    numbers = {"x0": x0, "lbx": lbx, "ubx": ubx, "lam_x0": warm}
+    start = solved(nlp, **numbers).result.start
+    slope = ca.Function("slope", [x], [ca.gradient(nlp["f"], x), ca.jacobian(nlp["g"], x)])
+    gradient, J = (value.full() for value in slope(start.x))
+    np.testing.assert_allclose(start.gradient, gradient.ravel(), rtol=1e-14)
+    np.testing.assert_allclose(start.J.scipy().toarray(), J, rtol=1e-14)
+
+
 def test_the_table_of_either_result(mixed: Result) -> None:
     lines = str(mixed).splitlines()
     labels = [line.split()[0] for line in lines]

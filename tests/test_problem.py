@@ -244,7 +244,7 @@ def test_methods_for_equations_refuse_the_rest_by_name(what: str) -> None:
     arguments, words = OTHER_THAN_EQUATIONS[what]
     problem = make(**arguments)
     for method in ("gda", "look-ahead"):
-        said = f"^method '{method}' takes equations only.*{words}.*'auto'"
+        said = f"^method '{method}' takes equations only.*{words}.*'hybrid'"
         with pytest.raises(InputError, match=said):
             Solver(problem, method)
     assert Solver(problem, tol=1e-6).solve(0.5).point.name != "UNDEFINED"

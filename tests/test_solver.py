@@ -3,6 +3,7 @@
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 
 from casadi_hybrid import InputError, PointStatus, Problem, Progress, Solver, StopReason
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.iterations.law import Correction, State
 from casadi_hybrid.iterations.rules import ScheduleRule
 from casadi_hybrid.iterations.stopping import DistanceTest
+from casadi_hybrid.point.residuals import Residuals
 
 x2 = ca.SX.sym("x", 2)
 # min ½‖x‖² s.t. x_0² = 1, defined for ‖x‖ < 10 only (the root is too small to be seen otherwise).
@@ -202,7 +204,7 @@ def test_the_arguments_are_left_alone() -> None:
     copies = [array.copy() for array in (x0, lam, before)]
     for method in ("constant", "ogda", "pdhg"):
         Solver(PARABOLA, method, max_iter=5).solve(x0, lam_g0=lam, x_prev=before)
-    for method in ("auto", "look-ahead"):
+    for method in ("hybrid", "look-ahead"):
         Solver(PARABOLA, method, max_iter=5).solve(x0, lam_g0=lam)
         refused = f"x_prev is for methods with memory; method '{method}' has"
         with pytest.raises(InputError, match=refused):
@@ -271,3 +273,55 @@ def test_a_failed_rule_names_the_variable() -> None:
     problem = Problem(x=ca.vertcat(height, width), f=width - height**2, h=width)
     failed = Solver(problem, "closed-form", kernel_floor=None).solve([0.5, 0.5])
     assert "largest in height" in failed.detail
+
+
+@dataclass
+class Read:
+    """Of the problem at an iterate what an iteration has to hand on, and nothing else."""
+
+    x: Any
+    f: float
+    gradient: Any
+    h: Any
+    B: Any
+
+
+class Newton:
+    """Newton's method on the KKT equations, by the members of ``Iteration`` alone."""
+
+    label = "Newton"
+
+    def init(self, oracle, start):
+        return State(start.x0, start.multipliers, 0 * start.multipliers, start.multipliers)
+
+    def evaluate(self, oracle, state):
+        at = oracle.first(state.x)
+        return Read(at.x, at.f, at.gradient, at.h, at.B)
+
+    def step(self, oracle, state, at):
+        H = oracle.second(state.x, state.mu).hessian
+        K = np.block([[H, at.B.T], [at.B, np.zeros((at.h.size, at.h.size))]])
+        d = np.linalg.solve(K, -np.r_[at.gradient, at.h])
+        x, mu = state.x + d[: at.x.size], d[at.x.size :]
+        return State(x, mu, 0 * mu, mu, state.t + 1), None
+
+    def residuals(self, state, at):
+        slope = at.gradient + at.B.T @ state.mu
+        return Residuals(float(np.abs(at.h).max()), float(np.abs(slope).max()))
+
+
+def test_own_iteration_needs_its_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of a solve reads no more of it: tests, log, history, callback, result."""
+    seen: list[tuple[Any, ...]] = []
+    result = Solver(PARABOLA, Newton()).solve(
+        [2, 1], history=True, log=True, callback=lambda now: seen.append((now.f, now.g, now.x))
+    )
+    assert result.success
+    np.testing.assert_allclose([*result.x, *result.lam_g], [1, 0, -0.5], atol=1e-8)
+    assert len(seen) == len(result.history.f) == result.iterations + 1
+    assert "objective" in capsys.readouterr().out
+    assert "Newton" in str(result)
+    for lacking in ("label", "init", "evaluate", "step", "residuals"):
+        members = {name: one for name, one in vars(Newton).items() if name != lacking}
+        with pytest.raises(InputError, match=f"Short has no '{lacking}'"):
+            Solver(PARABOLA, type("Short", (), members)())

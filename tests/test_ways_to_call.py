@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from engine_cases import CASES, OUTPUTS, bits, in_graph_of, warm
 
-from casadi_hybrid import Solver, nlpsol
+from casadi_hybrid import Opti, Solver, nlpsol
 from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.casadi_api.solver import NlpSolver
 
@@ -183,3 +183,16 @@ def test_numbers_take_eight_calls_of_python_functions() -> None:
     sys.setprofile(None)
     assert "call" in seen, "CasADi's"
     assert len(seen) <= 8, seen
+
+
+@pytest.mark.parametrize("name", ["hybrid", "auto"])
+def test_both_names_are_one_method(name: str) -> None:
+    x = ca.SX.sym("x")
+    nlp = {"x": x, "f": (x - 2) ** 2}
+    opti = Opti()
+    opti.minimize((opti.variable() - 2) ** 2)
+    opti.solver(name)
+    assert float(opti.solve().value(opti.x)) == pytest.approx(2)
+    assert float(nlpsol("s", name, nlp, {"max_soc": 2})(x0=0)["x"]) == pytest.approx(2)
+    assert Solver(nlp, name, max_soc=2, threads=1, mu_init=0.1).solve(0).x == pytest.approx(2)
+    assert repr(Solver(nlp, name)).endswith("'hybrid')")

@@ -167,11 +167,22 @@ class CompilerWarning(UserWarning):
     """Compiled functions or the core in C cannot be had, and slower code gives the same results."""
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known name that is closest to a word; empty where none is close."""
     import difflib  # noqa: PLC0415 - for a wrong word alone
 
     names = sorted(set(known))
-    alike = [name for name in names if name.lower() == word.lower()]
-    close = alike or difflib.get_close_matches(word, names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names) or 'none'}"
+    close = [name for name in names if name.lower() == word.lower()]
+    close += difflib.get_close_matches(word, names, n=1, cutoff=0.8)
+    # Short forms: no edit distance finds "tol" in "tolerance".
+    close += [name for name in names if len(name) > 2 and word.startswith(name)][::-1]
+    close += [name for name in names if len(word) > 2 and name.startswith(word)]
+    close += difflib.get_close_matches(word, names, n=1)
+    return close[0] if close else ""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
+    names = sorted(set(known))
+    close = nearest(word, names)
+    return f"; did you mean {close!r}?" if close else f"; known: {', '.join(names) or 'none'}"

@@ -6,16 +6,17 @@ names it, or refused with the reason where an answer would be another one withou
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from numbers import Real
 from textwrap import shorten
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest, warn
+from casadi_hybrid.basics.errors import InputError, nearest, warn
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.point.limits import RESIDUAL_TOL
 
@@ -127,6 +128,7 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     """
     own: dict[str, Any] = {}
     ipopt: dict[str, Any] = {}
+    labels: dict[str, str] = {}
     unused: list[str] = []
     for label, value in _flat(options):
         plugin, _, rest = label.partition(".")
@@ -135,6 +137,7 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
             _put(own, name, value, label)
         elif plugin in ("ipopt", "hybrid") and rest:
             _put(ipopt, rest, value, f"ipopt.{rest}")
+            labels[rest] = label
         elif label in WITHOUT_EFFECT:
             if not isinstance(value, _KINDS[WITHOUT_EFFECT[label]]):
                 raise InputError(f"{label} must be {WITHOUT_EFFECT[label]}, got {value!r}")
@@ -148,6 +151,11 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
         else:
             unused.append(f"{label} ({NOT_USED[label]})")
     of_ipopt = _from_ipopt(ipopt, own)
+    for name in of_ipopt:
+        if not _is_ipopts(name):
+            meant = nearest(name, known if labels[name] == f"hybrid.{name}" else [*_IPOPT])
+            near = f"; did you mean {meant!r}?" if meant else ""
+            raise InputError(f"unknown option {name!r} (IPOPT has none of that name{near})")
     kinds = ("steer IPOPT and are", of_ipopt), ("of CasADi are", unused)
     parts = [
         f"these options {kind} not used here: {', '.join(sorted(names))}"
@@ -203,8 +211,26 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
             f"option {name!r} belongs to {plugin}, another solver; use ca.nlpsol for it, or the "
             f"options known here: {', '.join(sorted(known))}"
         )
-    every = [*known, *ONLY_OFF, *NOT_USED, *WITHOUT_EFFECT]
-    raise InputError(f"unknown option {name!r}{suggest(name, every)}")
+    meant = [_IPOPT.get(name, "log" if name == "print_level" else nearest(name, known))]
+    if _is_ipopts(name):
+        meant.append(f"ipopt.{name}")
+    elif not meant[0]:
+        meant = [nearest(name, [*ONLY_OFF, *NOT_USED, *WITHOUT_EFFECT])]
+    said = " or ".join(repr(one) for one in meant if one)
+    known_here = f"; known: {', '.join(sorted(known))}"
+    raise InputError(f"unknown option {name!r}{f'; did you mean {said}?' if said else known_here}")
+
+
+@cache
+def _is_ipopts(name: str) -> bool:
+    """Whether IPOPT has an option, asked of CasADi's; also where that cannot be asked."""
+    x = ca.SX.sym("x")
+    try:
+        # By no value that IPOPT would take or print; ca.nlpsol may be this package's (in_place).
+        ca.casadi.nlpsol("options", "ipopt", {"x": x, "f": x}, {"ipopt": {name: {}}})
+    except RuntimeError as error:
+        return "No such IPOPT option" not in str(error)
+    return True
 
 
 def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
@@ -230,9 +256,7 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
             why = _IPOPT_REFUSED[name][1]
             raise InputError(f"ipopt.{name} = {value!r} is not supported: {why}")
         elif name not in _IPOPT_WITHOUT_EFFECT:
-            near = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
-            meant = f" (did you mean {near[0]!r}?)" if near and not apart else ""
-            unused.append(name + meant)
+            unused.append(name)
     if isinstance(translated.get("tol"), Real) and "residual_tol" not in own:
         # Who asks IPOPT for less wants fewer steps; IPOPT's unscaled limits are no obstacle then.
         translated["residual_tol"] = max(RESIDUAL_TOL, float(translated["tol"]))

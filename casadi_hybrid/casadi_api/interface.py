@@ -14,6 +14,7 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine.blocks.serving import for_machine_code
+from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.problem.problem import Problem
 
 
@@ -31,7 +32,7 @@ def nlpsol(
 
     Args:
         name: name of the solver, for messages.
-        solver: ``"hybrid"``, the primal–dual barrier method of this package.
+        solver: ``"hybrid"`` (or ``"auto"``), the primal–dual barrier method of this package.
         nlp: CasADi's dictionary: ``x``, and where there are any ``p``, ``f``, ``g``; SX or MX.
             As in CasADi x and g may be rows and p a matrix, read column by column, and all may be
             structures of ``casadi.tools``. Or one of CasADi's other forms: a ``ca.Function``
@@ -123,7 +124,7 @@ def nlpsol(
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"name must be a non-empty text, got {name!r}")
-    if solver != "hybrid":
+    if solver not in METHOD_NAMES:
         raise InputError(f"solver must be 'hybrid', got {solver!r}; for others use ca.nlpsol")
     chosen = NlpOptions.from_dict(options)
     problem = _problem(nlp if chosen.helper_options is None else _behind(nlp, chosen), name, chosen)

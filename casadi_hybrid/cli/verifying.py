@@ -38,7 +38,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "problem", metavar="FILE", help="FILE.py, FILE.py:NAME, MODULE:NAME, or FILE.nl of AMPL"
     )
-    parser.add_argument("--method", default="auto", help="of the solver (default auto)")
+    parser.add_argument("--method", default="hybrid", help="of the solver (default hybrid)")
     parser.add_argument("--tol", type=float, help="of the solver and of the verdict (1e-6)")
     parser.add_argument("--max-iter", type=int, metavar="N", help="iterations at most")
     parser.add_argument("--no-ipopt", action="store_true", help="leave IPOPT out")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.iterations.law import Correction, State
@@ -21,13 +21,16 @@ class Start:
     x_prev: Vector | None = None
 
 
-At = Any
+ITERATION = "label", "init", "evaluate", "step", "residuals"
+"""The members of :class:`Iteration`."""
 
 
 class Iteration(Protocol):
     """A method: immutable configuration with pure functions of the state.
 
-    ``At`` is its own record of the functions at an iterate, of which the loop reads ``f`` only.
+    The loop, the stopping tests, the log and the result read nothing else of it, all of a
+    :class:`~casadi_hybrid.iterations.law.State` but ``memory`` and ``carry``, and of an evaluation
+    ``x``, ``f``, ``gradient``, ``h`` and ``B``, unscaled: a record with these will do.
     """
 
     @property
@@ -37,13 +40,13 @@ class Iteration(Protocol):
     def init(self, oracle: Oracle, start: Start) -> State:
         """Return the first state."""
 
-    def evaluate(self, oracle: Oracle, state: State) -> At:
+    def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate all that a step from this state needs."""
 
-    def step(self, oracle: Oracle, state: State, at: At) -> tuple[State, Correction | None]:
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction | None]:
         """Return the next state and, where there is one, the correction that was used."""
 
-    def residuals(self, state: State, at: At) -> Residuals:
+    def residuals(self, state: State, at: Evaluation) -> Residuals:
         """KKT residuals of the iterate, in the user's units."""
 
 

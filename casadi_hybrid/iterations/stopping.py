@@ -45,12 +45,12 @@ class Progress:
     @property
     def f(self) -> float:
         """f(x_t), unscaled."""
-        return float(self.at.objective)
+        return float(self.at.f)
 
     @property
     def g(self) -> Vector:
         """All rows of the constraints at x_t, unscaled."""
-        rows: Vector = self.at.constraints
+        rows: Vector = self.at.h
         return rows
 
     @property

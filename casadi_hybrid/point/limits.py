@@ -9,6 +9,8 @@ import numpy as np
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.point.residuals import Tolerances
 
+METHOD_NAMES = "hybrid", "auto"
+"""Names of the default method; the second is an alias."""
 RESIDUAL_TOL = 1e-6
 """The tolerance of the unscaled residuals."""
 NU_LEAST = 1e-15

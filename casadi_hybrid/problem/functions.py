@@ -246,9 +246,6 @@ class Evaluation:
     hessian: Matrix | None
     measured: Vector
 
-    objective = property(lambda self: self.f)
-    constraints = property(lambda self: self.h)
-
 
 class Packing:
     """What the outputs of a function are: made once, shared by all solves.

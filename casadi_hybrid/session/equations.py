@@ -23,7 +23,7 @@ from casadi_hybrid.iterations.stopping import (
     Progress,
     StoppingTest,
 )
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Tolerances, judge
 from casadi_hybrid.problem.bounds import Bounds
@@ -35,7 +35,7 @@ from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.result import Result
 from casadi_hybrid.session.solve import Automatic, context_of, unknown_at
 
-_REMEDY = "use method='auto'"
+_REMEDY = f"use method={METHOD_NAMES[0]!r}"
 _LIMITS = Limits(Tolerances(), max_iter=1000, divergence=1e10)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from casadi_hybrid import iterations as its
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import has_method
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.iterations.base import ITERATION
+from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.result.call import Method
 from casadi_hybrid.session.equations import LookAhead, OnEquations
 from casadi_hybrid.session.solve import Automatic
@@ -22,6 +22,7 @@ OF_SOLVERS = {
 """What :class:`casadi_hybrid.Solver` takes beside the options of a method."""
 Made = tuple[set[str], Callable[..., Iteration | Automatic]]
 """The options that there are, and what makes a method of them."""
+_PRINTING = "log", "print_level", "print_time", "verbose"
 _PARTS = {"limits", "rule", "inner", "split", "steps"}
 """Fields of a method, and of its parts, whose own fields are options of the method."""
 
@@ -61,7 +62,7 @@ def _designed(label: str, split: rules.Split, *closed: str) -> Made:
 
 
 METHODS: dict[str, Made] = {
-    "auto": _made_from(Automatic()),
+    **dict.fromkeys(METHOD_NAMES, _made_from(Automatic())),
     "look-ahead": _made_from(LookAhead(), *_names(Limits())),
     # Algorithm 1 with nothing of it to choose but its constants and R, and the margin.
     "algorithm-1": _made_from(
@@ -98,7 +99,12 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
                 f"option {sorted(options)[0]!r} goes with a method's name; this method is an "
                 "object that carries its own"
             )
-        has_method(method, "method", "step")
+        lacking = [name for name in ITERATION if not hasattr(method, name)]
+        if lacking:
+            raise InputError(
+                f"method must be a name, or an iteration with {', '.join(ITERATION)}; "
+                f"{type(method).__name__} has no {lacking[0]!r}"
+            )
         return OnEquations(method, method.label)
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
@@ -106,6 +112,8 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
     for option in options:
         if option not in known:
             near = suggest(option, known | OF_SOLVERS)
+            if option in _PRINTING:
+                near = "; nothing is printed but by solve(log=True)"
             raise InputError(f"unknown option {option!r} for {method!r}{near}")
     made = make(**options)
     return made if isinstance(made, Automatic) else OnEquations(made, method)

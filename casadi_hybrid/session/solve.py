@@ -40,7 +40,7 @@ from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.iterations.law import State
 from casadi_hybrid.iterations.stopping import Progress
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.bounds import Bounds
@@ -84,7 +84,7 @@ BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
 class Automatic:
     """The default method: the core in C, for every problem."""
 
-    label: str = "auto"
+    label: str = METHOD_NAMES[0]
     limits: Limits = field(default_factory=Limits)
     alone: ClassVar[bool] = False
     """Whether composite steps are all that is tried."""
@@ -104,7 +104,7 @@ class Automatic:
             watch.see(view)
             t, f, *residuals = view.row[:5]
             state = State(view.x, view.lam_g, nothing, view.lam_g, int(t), None)
-            at = SimpleNamespace(objective=f, constraints=view.g)
+            at = SimpleNamespace(f=f, h=view.g)
             progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
             if call.history:
                 recorder.hold(progress.t - 1)
@@ -129,7 +129,7 @@ class Automatic:
             result = altered(result, history=recorder.history())
         if reasons and result.stop is StopReason.STOPPED_BY_USER:
             result = altered(result, stop=reasons[0])
-        if self.label != "auto":
+        if self.label not in METHOD_NAMES:
             result = altered(result, method=self.label)
         if isinstance(raised, KeyboardInterrupt):
             raise halted(result, raised)
@@ -185,17 +185,12 @@ def end_of(run: Solved) -> Ending:
 
 def result_of(run: Solved) -> Result:
     """What the core has found, as a result."""
-    said, bounds, x0 = run.said, run.numbers.bounds, run.numbers.x0
-    start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
-    if not said.placed:
-        start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
-    elif said.placed > 1:  # a little off its bounds, as problem/scaling.c moves it there
-        room = np.minimum(1e-2, 0.25 * (bounds.ubx - bounds.lbx))
-        start = np.clip(clipped, bounds.lbx + room, bounds.ubx - room)
+    said = run.said
     found: dict[str, Any] = {name: run.array(name) for name in ("x", "g", "lam_x", "lam_g")}
     first, last = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
         pattern = run.problem.functions.entries[0]
+        start = run.array("x_start")
         first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
         last = Linearization(found["x"], run.array("gradient"), Sparse(pattern, run.array("J")))
     ending, f = end_of(run), said.end.f

@@ -10,8 +10,9 @@ import casadi as ca
 
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.optistack.opti import HYBRID, Opti
+from casadi_hybrid.point.limits import METHOD_NAMES
 
-_REPLACED = ("ipopt", HYBRID)
+_REPLACED = ("ipopt", *METHOD_NAMES)
 
 
 class in_place(AbstractContextManager["in_place"]):

@@ -16,8 +16,9 @@ from casadi_hybrid.casadi_api.optistack.names import refuse_sparse
 from casadi_hybrid.casadi_api.optistack.program import Program, filled, make_function
 from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.casadi_api.stats import Run, return_status, unified_status
+from casadi_hybrid.point.limits import METHOD_NAMES
 
-HYBRID = "hybrid"
+HYBRID = METHOD_NAMES[0]
 
 
 class Opti(ca.OptiAdvanced):  # type: ignore[misc]
@@ -67,7 +68,8 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         """Choose the solver.
 
         Args:
-            name: ``"hybrid"``, or one of CasADi's, which is used then as in any ``ca.Opti``.
+            name: ``"hybrid"`` (or ``"auto"``), or one of CasADi's, which is used then as in any
+                ``ca.Opti``.
             plugin_options, solver_options: those of :func:`~casadi_hybrid.nlpsol`, in either.
                 What the second has that is not among them is read as an option of IPOPT:
                 translated, or named in an
@@ -76,7 +78,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         Raises:
             InputError: for an unknown option or a bad value.
         """
-        if name != HYBRID:
+        if name not in METHOD_NAMES:
             super().solver(name, plugin_options or {}, solver_options or {})
             self._options = self._run = None
             if self._listener is not None:
@@ -90,7 +92,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         plugin = dict(plugin_options or {})
         plugin["hybrid"] = {**plugin.get("hybrid", {}), **(solver_options or {})}
         self._options = NlpOptions.from_dict(plugin)
-        super().solver(name)
+        super().solver(HYBRID)
 
     def callback(self, fh: Callable[[int], Any] | None = None) -> None:
         """Have ``fh(i)`` called once at every iteration, when ``debug.value`` gives its iterate.

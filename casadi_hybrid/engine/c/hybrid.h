@@ -263,6 +263,8 @@ typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
     double *gradient0, *J0;        /* n_x, nnz_J: the same at the start */
+    double *x_start;               /* n_x: the start: x0, or where functions are not defined there,
+                                    * a point within its bounds; NULL: unwanted */
     double *step;                  /* n_x: the last step to x that was not zero; NULL: unwanted */
     double *x_undefined;           /* n_x: the last trial point where a function was not defined,
                                     * NaN for none; NULL: unwanted */
@@ -289,9 +291,6 @@ typedef struct {
     double certificate;            /* the slope of the violation at x, between 0 (stationary) and
                                     * 1; NaN where x is feasible */
     int undefined;                 /* trial points where a function was not defined */
-    int placed;                    /* where the first point of a solve is: 0 as given; where a
-                                    * function is not defined there, 1 within the bounds, 2 a
-                                    * little off them */
     int ended;                     /* steps of the solve until the end of the run that found x */
     int rows;                      /* iterates that the observer was shown */
 } hybrid_answer;

@@ -312,6 +312,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     if (status) return answer->status = status;
     memcpy(answer->gradient0, h.at->raw_gradient, (size_t)plan->n_x * sizeof(double));
     memcpy(answer->J0, h.at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    if (answer->x_start) hybrid_set(plan->n_x, h.at->x, answer->x_start);
     memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
     if (hybrid_evaluate(&h.form, h.at, h.began)) return answer->status = HYBRID_UNDEFINED;
     memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));

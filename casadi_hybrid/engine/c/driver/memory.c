@@ -120,6 +120,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_find_bounds(&run->form);
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
+    if (answer->x_start) hybrid_set(plan->n_x, start->x, answer->x_start);
     hybrid_set(plan->n, start->w, run->work);
     return HYBRID_SOLVED;
 }

@@ -254,6 +254,7 @@ void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     hybrid_set(plan->nnz_J, from->J, to->J);
     hybrid_set(plan->n_x, from->gradient0, to->gradient0);
     hybrid_set(plan->nnz_J, from->J0, to->J0);
+    if (to->x_start) hybrid_set(plan->n_x, from->x_start, to->x_start);
     to->start = from->start;
     to->end = from->end;
     to->status = from->status;
@@ -261,7 +262,6 @@ void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     to->certificate = from->certificate;
     to->largest_lam = from->largest_lam;
     to->huge = from->huge;
-    to->placed = from->placed;
     to->ended = to->steps;
     to->moved = from->moved;
     to->cause = solver->stepped ? solver->state.cause : 0;

@@ -20,7 +20,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *s
     hybrid_answer *found = &solver->found;
     HYBRID_PLACE(arena, plan->n_x, &solver->start, &solver->x, &solver->work, &solver->lam_x,
                  &solver->near_x, &solver->near_lam_x, &found->x, &found->lam_x, &found->gradient,
-                 &found->gradient0);
+                 &found->gradient0, &found->x_start);
     HYBRID_PLACE(arena, plan->n_g, &solver->lam_g, &solver->near_lam_g, &found->g, &found->lam_g);
     HYBRID_PLACE(arena, plan->nnz_J, &found->J, &found->J0);
     solver->none = hybrid_allocate(arena, longer);

@@ -113,11 +113,9 @@ void hybrid_find_bounds(hybrid_form *form) {
 static int place(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    form->answer->placed = 0;
     if (!hybrid_first_at(form, start)) return 0;
     if (!form->placing) return 1;
     memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
-    form->answer->placed = 1;
     if (!hybrid_first_at(form, start)) return 0;
     for (int i = 0; i < plan->n_x; i++) {
         double lower = of->lbx[i], upper = of->ubx[i];
@@ -125,7 +123,6 @@ static int place(hybrid_form *form, hybrid_point *start) {
         form->clipped[i] = hybrid_between(form->clipped[i], lower + room, upper - room);
     }
     memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
-    form->answer->placed = 2;
     return hybrid_first_at(form, start);
 }
 
