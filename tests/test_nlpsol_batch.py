@@ -2,6 +2,8 @@
 
 import gc
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -120,6 +122,64 @@ def test_ctrl_c_ends_all() -> None:
         solver.batch(**{**arguments, "p": many}, threads=1)
     timer.join()
     assert solver.batch(**{**arguments, "p": p}).success.all()
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_threads_are_awaited_after_ctrl_c(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    solver, arguments, p = prepared("van_der_pol", 400)
+    expected = solver.batch(**{**arguments, "p": p}, threads=1).x.tobytes()
+    join, left = threading.Thread.join, [None] * times
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        if left:
+            left.pop()
+            raise KeyboardInterrupt
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    others = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        solver.batch(**{**arguments, "p": np.tile(p, 50)}, threads=4)
+    assert threading.active_count() == others
+    assert solver.batch(**{**arguments, "p": p}, threads=2).x.tobytes() == expected
+
+
+_PRESSED = """
+import os, signal, sys, threading, time
+sys.path.insert(0, "tests")
+from test_nlpsol_batch import np, prepared
+solver, arguments, p = prepared("van_der_pol", 400)
+many = np.tile(p, 250)
+expected, raised, done = solver.batch(**{**arguments, "p": p}).x.tobytes(), 0, threading.Event()
+
+def handler(number, frame):
+    if threading.active_count() > 2:  # while the workers are there
+        raise KeyboardInterrupt
+
+def press():
+    while not done.wait(1e-3):
+        os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, handler)
+presser = threading.Thread(target=press)
+presser.start()
+for _ in range(5):
+    try:
+        solver.batch(**{**arguments, "p": many}, threads=3)
+    except KeyboardInterrupt:
+        raised += threading.active_count() == 2
+    assert solver.batch(**{**arguments, "p": p}, threads=1).x.tobytes() == expected
+done.set()
+presser.join()
+print(raised)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there os.kill ends the process")
+def test_ctrl_c_again_and_again_leaves_right_numbers() -> None:
+    command = [sys.executable, "-c", _PRESSED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
 
 
 def test_a_failing_solve_harms_no_other() -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from casadi_hybrid.basics.carriers import Piece, Processes, carrier, has_joblib
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.record.software import software
+from casadi_hybrid.basics.threads import on_interrupt
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -61,7 +59,15 @@ def in_parallel(
     if not items:
         return
     if workers == 1 and cluster is None:
-        with _heard() as heard:
+        heard: list[int] = []
+
+        def hear(handle: Callable[[], None]) -> None:
+            heard.append(1)
+            handle()
+
+        # CasADi loses a KeyboardInterrupt that comes while it tries to convert an argument: what it
+        # says then is that there is no such overload, and the work goes on, or fails.
+        with on_interrupt(hear):
             for item in items:
                 value = work(item)
                 if heard:
@@ -83,30 +89,6 @@ def in_parallel(
         whole = True
     finally:
         carried.close(at_once=not whole)
-
-
-@contextmanager
-def _heard() -> Iterator[list[int]]:
-    """Keeps every Ctrl-C that comes meanwhile, beside raising it.
-
-    CasADi loses a KeyboardInterrupt that comes while it tries to convert an argument: what it says
-    then is that there is no such overload, and the work goes on, or fails.
-    """
-    heard: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield heard
-        return
-
-    def hear(number: int, frame: Any) -> None:
-        heard.append(number)
-        before(number, frame)
-
-    signal.signal(signal.SIGINT, hear)
-    try:
-        yield heard
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _survive(

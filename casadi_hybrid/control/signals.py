@@ -16,6 +16,7 @@ from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.problem.expressions import no_comparison
 
 Array = NDArray[np.float64]
+_RESERVED = "[", "violation of "
 Guess = Any
 """A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 
@@ -58,6 +59,11 @@ class Signal:
         """Check and spread the numbers over the entries."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
+        if name.startswith(_RESERVED):
+            raise InputError(
+                f"name is {name!r}; it must not begin with '[', a list for CasADi, nor with "
+                "'violation of', what excesses of soft limits are called"
+            )
         size = count(size, f"size of {name!r}", at_least=1)
         least, most = sides(name, size, lower, upper)
         typical = sizes(name, size, scale)
@@ -158,14 +164,18 @@ def flat(value: Any, what: str) -> Array:
     return values.ravel()
 
 
-def moment(time: Any) -> float:
-    """Return the time of a step as a finite number."""
+def moment(time: Any, last: float | None = None) -> float:
+    """Return the time of a step as a finite number, not before that of the last one."""
     try:
         given = float(time)
     except (TypeError, ValueError):
         given = np.nan
     if not np.isfinite(given):
         raise InputError(f"time must be a finite number, got {time!r}")
+    if last is not None and given < last:
+        raise InputError(
+            f"time is {given!r}, before the last step at {last!r}; reset() begins anew"
+        )
     return given
 
 
@@ -181,6 +191,7 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
 def column(value: Any, size: int, what: str) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
     values = flat(value, what)
+    _no_list_of_one(value, values, size, what)
     if np.isnan(values).any():
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
@@ -188,6 +199,11 @@ def column(value: Any, size: int, what: str) -> Array:
         needed = f"declare it with {values.size} entries" if size == 1 else size
         raise InputError(f"{what} has {values.size} entries; give one, or {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
+
+
+def _no_list_of_one(value: Any, read: Array, size: int, what: str) -> None:
+    if read.shape == (1,) and size > 1 and isinstance(value, list | tuple | np.ndarray):
+        raise InputError(f"{what} is a list of 1 number; give {size}, or a number for all")
 
 
 def finite(value: Any, size: int, what: str) -> Array:
@@ -249,6 +265,7 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     values = numbers(value, what)
     if np.isnan(values).any():
         raise NumberError(f"{what} has a NaN")
+    _no_list_of_one(value, values, size, what)
     shape = values.shape
     if values.ndim < 2:  # of one row of all columns it is flat
         values = values.reshape((1, columns) if size == 1 and shape == (columns,) else (-1, 1))

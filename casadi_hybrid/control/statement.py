@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -315,7 +314,7 @@ class Statement:
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
         at = "inside" if name in self.model.signals["state"] else "unknowns"
         self._constrain(f"limits of {name}", "path", self.model.symbol(name), signal.lower,
-                        signal.upper, None, signal.scale, soft, signal.unit, at)  # fmt: skip
+                        signal.upper, None, signal.scale, soft, signal.unit, at, name)  # fmt: skip
         self.softened.append(name)
 
     def free(
@@ -366,8 +365,8 @@ class Statement:
         """Return the problem as it is with other limits (lower, upper), to read a solution by."""
         if not limits:
             return self
-        made = copy(self)
-        made.model = self.model.limited(limits)
+        made = object.__new__(type(self))
+        vars(made).update(vars(self) | {"model": self.model.limited(limits)})
         made.constraints = [
             replace(c, lower=limits[c.name][0], upper=limits[c.name][1]) if c.name in limits else c
             for c in self.constraints
@@ -376,14 +375,14 @@ class Statement:
 
     def reopened(self) -> Self:
         """Return the same problem without its program, to be changed; this one stays as it is."""
-        made = copy(self)
+        made = object.__new__(type(self))
         for name, value in vars(self).items():
-            if isinstance(value, dict | list):
-                setattr(made, name, value.copy())
-        for name in ("laid", "solver"):  # made at the first use
-            vars(made).pop(name, None)
+            if name not in ("laid", "solver"):  # made at the first use
+                setattr(made, name, value.copy() if isinstance(value, dict | list) else value)
         made.closed = False
         return made
+
+    __copy__ = reopened
 
     def on_mesh(self, fractions: Any) -> Self:
         """Return the same problem on another mesh; this one stays as it is.
@@ -419,7 +418,7 @@ class Statement:
 
     def _constrain(
         self, name: str, place: str, expression: Any, lower: Any, upper: Any, equal: Any,
-        scale: Any, soft: Any, unit: str, at: str = "inside",
+        scale: Any, soft: Any, unit: str, at: str = "inside", of: str = "",
     ) -> None:  # fmt: skip
         self._open()
         if not isinstance(name, str) or not name:
@@ -428,6 +427,7 @@ class Statement:
             raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
         states = self.model.signals["state"]
         own = {f"{what} {state}" for what in ("initial", "final", "periodic") for state in states}
+        own |= {f"limits of {unknown}" for unknown in self.model.unknowns} if not of else set()
         taken = self._names - self.model.signals["output"].keys()  # a limit on an output
         if name in taken | own.difference(f"final {state}" for state in self.ends):
             raise InputError(
@@ -451,7 +451,7 @@ class Statement:
         sides, typical = pair_of(name, size, (lower, upper)), sizes(name, size, scale)
         price = Soft.of(soft, f"soft of {name!r}")
         self.constraints.append(
-            Constraint(name, place, expression, *sides, typical, price, at, unit, less)
+            Constraint(name, place, expression, *sides, typical, price, at, unit, less, of)
         )
 
     def _declare(self, signal: Signal, value: Any) -> Any:

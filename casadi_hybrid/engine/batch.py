@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+import threading
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -76,7 +77,7 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
         bounds: of the first; the others are solved where theirs are of the same kinds.
     """
     piece = max(1, len(rows) // (threads * _PIECES))
-    begins, cores = range(0, len(rows), piece), list[Core]()
+    begins, cores, ended = range(0, len(rows), piece), list[Core](), threading.Event()
 
     def solve(core: Core, begin: int) -> None:
         end = min(begin + piece, len(rows))
@@ -91,10 +92,10 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
             core = engine.core(bounds, limits, repeated=True)
             core.differentiate()
             core.limit(limits)
-            core.busy = True
+            core.busy, core.halted = True, ended.is_set
             cores.append(core)
-        share_out(begins, [partial(solve, core) for core in cores])
+        share_out(begins, [partial(solve, core) for core in cores], ended)
     finally:
         for core in cores:
-            core.busy = False
+            core.busy, core.halted = False, bool
     rows.called = cores[0].called

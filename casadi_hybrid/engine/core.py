@@ -90,6 +90,7 @@ class Core:
         python: the functions that run Python, where there are such.
         look: what is called with each iterate of a solve, None for nothing.
         busy: whether a solve is under way.
+        halted: whether a solve is to end, asked every 0.1 s or so.
         raised: what ended the last solve; None where nothing did.
     """
 
@@ -130,11 +131,12 @@ class Core:
         self._bind(library, problem, repeated)
         self._limited: Limits | None = None
         self.sided = self.busy = False
+        self.halted: Callable[[], bool] = bool
         self.raised: BaseException | None = None
         self.look: Look | None = None
         self.rows = np.empty((_ROWS, C.HYBRID_ROW))
         self._c_functions: tuple[Any, ...] = (
-            _Look(self._see), _asking(self._keep, self._more_rows), _asking(self._keep)
+            _Look(self._see), _asking(self._keep, self._more_rows), _asking(self._keep, self._halt)
         )  # fmt: skip
         self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
         self.observer = C.hybrid_observer(
@@ -303,6 +305,10 @@ class Core:
     def _keep(self, error: BaseException) -> None:
         self.raised = error
         self.observer.ended = 1
+
+    def _halt(self) -> None:
+        if self.halted():
+            raise KeyboardInterrupt
 
     def _see(self, _self: Any, view: Any) -> int:
         try:

@@ -18,6 +18,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError, last_line, suggest
 
 _KEYS = ("x", "p", "f", "g")
+_LINE = 1000
+"""Bytes that a line of the header of an ``.nl`` file has at most."""
 _FORMS = (
     "a dictionary with 'x', 'p', 'f', 'g', a ca.Function (x, p) → (f, g), a ca.NlpBuilder, or the "
     "name of a file with one"
@@ -150,10 +152,21 @@ def _external(library: Any, name: str) -> ca.Function:
 
 
 def _of_nl(name: str) -> Form:
+    with open(name, "rb") as file:
+        header = [file.readline(_LINE).partition(b"#")[0].split() for _ in range(10)]
+    # CasADi would read on for ever, or ask for memory first.
+    if not header[0] or any(not line or not all(map(bytes.isdigit, line)) for line in header[1:]):
+        raise InputError(f"{name} cannot be read: its header is not ten lines of whole numbers")
+    size, (n, m) = os.path.getsize(name), map(int, [*header[1], 0][:2])
+    if n + m > size:
+        raise InputError(
+            f"{name} cannot be read: its header has {n} variables and {m} rows, and the file "
+            f"{size} bytes, less than one for each"
+        )
     builder = ca.NlpBuilder()
     try:
         builder.import_nl(name, {"verbose": False})
-    except RuntimeError as error:
+    except (RuntimeError, UnicodeDecodeError) as error:
         raise InputError(f"{name} cannot be read: {last_line(error)}") from None
     if any(builder.discrete):
         i = list(builder.discrete).index(True)

@@ -180,7 +180,10 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
             ends = np.arange(_BETWEEN + 1, times.size, _BETWEEN + 1)
             times, rows = np.insert(times, ends, np.nan), np.insert(rows, ends, np.nan, axis=1)
     scale, lower, upper = (part[:, None] for part in (limited.scale, limited.lower, limited.upper))
-    lam = np.atleast_2d(solution.multipliers.get(name, 0.0)) * scale
+    program = solution.program
+    in_g, in_x = program.constraints.get(name), program.variables.get(name)
+    block, stacked = (in_g, solution.lam_g) if in_g else (in_x, solution.lam_x)
+    lam = np.zeros((1, 1)) if block is None else block.read(stacked, dual=True) * scale
     if lam.shape != dots.shape:  # of what holds elsewhere too: the distance alone tells
         lam = np.zeros(dots.shape)
     sides = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)
@@ -190,9 +193,11 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
     active, marked = solution.active(tol), [(grid_times[None], dots, touched)]
     own, inner = points_of(ocp.method), inner_points(ocp.method)
     inside = own if algebraic else np.append(own[own < 1.0], inner)
-    for word, taus in (("inside", inside), ("between", inner)):  # as blocks are called
-        if f"{name} {word}" in active:
-            more = np.atleast_2d(active[f"{name} {word}"])
+    blocks = {**program.variables, **program.constraints}
+    places = {block.of.place: label for label, block in blocks.items() if block.of.quantity == name}
+    for word, taus in (("inside", inside), ("between", inner)):
+        if (label := places.get(word)) in active:
+            more = np.atleast_2d(active[label])
             at, values = read(*dense.each(taus[: more.shape[1] // N]))
             marked.append((at[None], values, more))
     when, *found = (np.hstack(parts) for parts in zip(*marked, strict=True))

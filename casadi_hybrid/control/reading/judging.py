@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -42,7 +43,8 @@ def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[s
     """
     units, begins = dict[str, str](), dict[str, Any]()
     for prefix, ocp in parts.items():
-        units |= {f"{prefix}{name}": unit for name, unit in checking.units_of(ocp).items()}
+        own = checking.units_of(ocp, program.part(prefix) if prefix else program)
+        units |= {f"{prefix}{name}": unit for name, unit in own.items()}
         begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
         begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
                    for name, wanted in ocp.ends.items()}  # fmt: skip
@@ -64,4 +66,9 @@ def named(
                 said = " ".join(filter(None, (size, units[name], counted)))
                 label = f"gap to {names[place]}" if np.isnan(zero) else names[place]
                 names[place] = f"{label} (in {said})" if said else label
+    for names in (of_x, of_g):  # "a" of two entries and another "a[0]"
+        seen = Counter[str]()
+        for i, name in enumerate(names):
+            seen[name] += 1
+            names[i] = name if seen[name] == 1 else f"{name} ({seen[name]})"
     return {"constraint_names": of_g, "variable_names": of_x}
