@@ -161,7 +161,7 @@ def cost(gain, kind, noise):
 
 def test_a_sweep_is_a_row_a_point_whatever_is_raised(tmp_path):
     found = sweep(cost, GRID, ["cost", "rate"], workers=1, folder=tmp_path, progress=False)
-    assert [tuple(row.values())[:3] for row in found.rows][:3] == [
+    assert [tuple(row.values())[:3] for row in found.records][:3] == [
         (1, "a", 0.0), (1, "a", 0.5), (1, "b", 0.0),
     ]  # fmt: skip
     assert found.errors == dict.fromkeys([(2, "b", 0.0), (2, "b", 0.5)], "ValueError: with b")

@@ -12,7 +12,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.program import BOUNDS, Block, Program
+from casadi_hybrid.control.program import BOUNDS, NONE, Block, Of, Program
 from casadi_hybrid.control.signals import Array, Signal, matrix, spread
 from casadi_hybrid.control.terms import Constraint
 
@@ -40,33 +40,38 @@ class Assembly:
 
     def variable(
         self, name: str, rows: int, stages: Sequence[int], *, lower: Any = -np.inf,
-        upper: Any = np.inf, start: Any = 0.0, scale: Any = 1.0, stride: int = 1,
+        upper: Any = np.inf, start: Any = 0.0, scale: Any = 1.0, stride: int = 1, of: Of = NONE,
     ) -> Any:  # fmt: skip
         """Add unknowns, one column for each entry of ``stages``; return them as a matrix."""
         size = matrix(scale, rows, len(stages), f"scale of {name!r}")
         symbol = self.kind.sym(name, *size.shape)
-        self._place("x", name, symbol, size, stages, stride, x0=start, lbx=lower, ubx=upper)
+        self._place("x", name, symbol, size, stages, stride, of=of,
+                    x0=start, lbx=lower, ubx=upper)  # fmt: skip
         return symbol if (size == 1.0).all() else symbol * size
 
     def tie(self, name: str, other: str, column: int) -> None:
         """Take the bounds of one column of unknowns away: it equals that of another one."""
         self._ties.append((name, other, column))
 
-    def parameter(self, name: str, value: Any, rows: int, columns: int, stride: int = 0) -> Any:
+    def parameter(
+        self, name: str, value: Any, rows: int, columns: int, stride: int = 0, of: Of = NONE
+    ) -> Any:
         """Add a parameter with a value that may change between solves; return it as a matrix."""
         symbol = self.kind.sym(name, rows, columns)
-        self._place("p", name, symbol, np.ones((rows, columns)), [0] * columns, stride, p=value)
+        self._place(
+            "p", name, symbol, np.ones((rows, columns)), [0] * columns, stride, of=of, p=value
+        )
         return symbol
 
     def constrain(
         self, name: str, rows: Any, stages: Sequence[int], lower: Any = 0.0, upper: Any = 0.0, *,
-        scale: Any = 1.0, stride: int = 1, entries: Sequence[str] = (),
+        scale: Any = 1.0, stride: int = 1, entries: Sequence[str] = (), of: Of = NONE,
     ) -> None:  # fmt: skip
         """Add lower ≤ rows ≤ upper, an equation by default; one column for each stage."""
         rows = self.kind(rows)
         size = matrix(scale, rows.shape[0], rows.shape[1], f"scale of {name!r}")
         scaled = rows if (size == 1.0).all() else rows / size
-        self._place("g", name, scaled, size, stages, stride, entries, lbg=lower, ubg=upper)
+        self._place("g", name, scaled, size, stages, stride, entries, of, lbg=lower, ubg=upper)
 
     def build(self) -> Program:
         """Return the collected program, its unknowns and rows ordered by stage."""
@@ -118,7 +123,7 @@ class Assembly:
 
     def _place(
         self, key: str, name: str, symbols: Any, scale: Array, stages: Sequence[int], stride: int,
-        entries: Sequence[str] = (), **numbers: Any,
+        entries: Sequence[str] = (), of: Of = NONE, **numbers: Any,
     ) -> None:  # fmt: skip
         rows, columns = scale.shape
         if name in self._blocks[key]:
@@ -126,11 +131,13 @@ class Assembly:
         if len(stages) != columns:
             raise AssertionError(f"{name!r} has {columns} columns and {len(stages)} stages")
         where = len(self._stages[key]) + np.arange(scale.size)
-        self._blocks[key][name] = Block(where, (rows, columns), scale, stride, tuple(entries))
+        self._blocks[key][name] = Block(where, (rows, columns), scale, stride, tuple(entries), of)
         self._parts[key].append(ca.vec(symbols))
         self._stages[key] += np.repeat(stages, rows).tolist()
-        for of, value in numbers.items():
-            self._numbers[of].append((matrix(value, rows, columns, name) / scale).ravel(order="F"))
+        for kind, value in numbers.items():
+            self._numbers[kind].append(
+                (matrix(value, rows, columns, name) / scale).ravel(order="F")
+            )
 
     def _order(self, key: str) -> list[int]:
         stages = np.array(self._stages[key], dtype=int)
@@ -207,25 +214,28 @@ class Horizon:
         return [column[:, k] for column in (self.X, self.Z, self.W, self.P, self.T)]
 
     def unknown(
-        self, name: str, signal: Signal, stages: list[int], start: Any, stride: int = 1
-    ) -> Any:
+        self, name: str, signal: Signal, stages: list[int], start: Any, stride: int = 1,
+        place: str = "",
+    ) -> Any:  # fmt: skip
         """Add unknowns of a signal with its limits; return them."""
         return self.assembly.variable(
-            self.prefix + name, signal.size, stages, lower=signal.lower, upper=signal.upper,
-            start=start, scale=signal.scale, stride=stride,
+            self.prefix + placed(name, place), signal.size, stages, lower=signal.lower,
+            upper=signal.upper, start=start, scale=signal.scale, stride=stride,
+            of=Of(name, place=place),
         )  # fmt: skip
 
     def constrain(self, name: str, rows: Any, stages: list[int], *limits: Any, **rest: Any) -> None:
         """Add rows to the program; see :meth:`Assembly.constrain`."""
         self.assembly.constrain(self.prefix + name, rows, stages, *limits, **rest)
 
-    def limit(self, kind: str, rows: Any, suffix: str, stages: list[int], stride: int = 1) -> None:
+    def limit(self, kind: str, rows: Any, place: str, stages: list[int], stride: int = 1) -> None:
         """Add rows for the limits of all of a kind that have any."""
         for name, where in self.model.places(kind).items():
             signal = self.model.signals[kind][name]
             if np.isfinite([signal.lower, signal.upper]).any():
-                self.constrain(name + suffix, rows[where, :], stages, signal.lower, signal.upper,
-                               scale=signal.scale, stride=stride)  # fmt: skip
+                self.constrain(placed(name, place), rows[where, :], stages, signal.lower,
+                               signal.upper, scale=signal.scale, stride=stride,
+                               of=Of(name, place=place))  # fmt: skip
 
     def unknowns(self, kind: str, count: int) -> Any:
         """Add all of a kind at so many grid points as unknowns; return them, one column each."""
@@ -234,6 +244,11 @@ class Horizon:
             self.unknown(name, signal, stages, self.guess[name][:, :count])
             for name, signal in self.model.signals[kind].items()
         ))  # fmt: skip
+
+
+def placed(name: str, place: str) -> str:
+    """Return the name of a block of a quantity that has several."""
+    return f"{name} {place}" if place else name
 
 
 def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
@@ -246,7 +261,7 @@ def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
-    """The suffix of the name, the arguments and the stages of a constraint's columns."""
+    """The place in the intervals, the arguments and the stages of a constraint's columns."""
     h, N, Z = horizon, horizon.N, horizon.Z
     if constraint.place != "path":
         k = 0 if constraint.place == "start" else N
@@ -260,7 +275,7 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
     if constraint.at == "intervals":
         return [("", begins, h.stages())]
     if constraint.at == "ends":
-        return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
+        return [("at begin", begins, h.stages()), ("at end", ends, h.stages())]
     moves, jumps = _moves(h, constraint)
     if constraint.at == "unknowns":
         places, jumps = places if Z.shape[0] else [], last is not None
@@ -269,7 +284,7 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
     # That of the last interval is the value at the last grid point already.
     count = N - len(places)
     if count and jumps:
-        places.append((" at end", [column[:, :count] for column in ends], h.stages()[:count]))
+        places.append(("at end", [column[:, :count] for column in ends], h.stages()[:count]))
     if h.between is not None:
         taus, X, Z = h.between
         each_interval = np.repeat(np.arange(N), taus.size).tolist()
@@ -278,7 +293,7 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
         tau = h.assembly.kind(ca.DM(np.tile(taus, N)).T)
         w = u + (v - u) * ca.repmat(tau, u.shape[0], 1)
         stages = np.repeat(h.stages(), taus.size).tolist()
-        places.append((" inside", [X, Z, w, p, t + tau * dt], stages))
+        places.append(("inside", [X, Z, w, p, t + tau * dt], stages))
     return places
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, where
+from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, placed, where
 from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
-from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.program import Of, Program
 from casadi_hybrid.control.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
@@ -185,9 +185,12 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
         default = horizon.guess[name][:, 0] if value is None else value
         numbers = matrix(default, signal.size, 1, f"initial {name!r}")
         label = f"initial {name}"
-        parameter = horizon.assembly.parameter(horizon.prefix + label, numbers, signal.size, 1)
+        of = Of(name, "initial")
+        parameter = horizon.assembly.parameter(
+            horizon.prefix + label, numbers, signal.size, 1, of=of
+        )
         difference = horizon.X[rows[name], 0] - parameter
-        horizon.constrain(label, difference, [horizon.first], scale=signal.scale)
+        horizon.constrain(label, difference, [horizon.first], scale=signal.scale, of=of)
     for name in ocp.cycles:
         difference = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
         scale = ocp.model.signals["state"][name].scale
@@ -196,26 +199,28 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
 
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
     function = ocp.expression_function([constraint.expression], "constraint")
-    for suffix, columns, stages in where(horizon, constraint):
+    for place, columns, stages in where(horizon, constraint):
         stride = stages.count(stages[0]) if constraint.place == "path" else 1
         (rows,) = each(function, horizon.assembly.kind, columns)
-        name = constraint.name + suffix
+        name, of = placed(constraint.name, place), Of(constraint.quantity, place=place)
         if constraint.soft is None:
             horizon.constrain(name, rows, stages, constraint.lower, constraint.upper,
-                              scale=constraint.scale, stride=stride)  # fmt: skip
+                              scale=constraint.scale, stride=stride, of=of)  # fmt: skip
         else:
-            _soften(horizon, constraint, name, rows, stages, stride)
+            _soften(horizon, constraint, name, rows, stages, stride, of)
 
 
 def _soften(
-    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int
-) -> None:
+    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int,
+    of: Of,
+) -> None:  # fmt: skip
     soft = constraint.soft
     assert soft is not None
     size = constraint.scale if soft.scaled else np.ones(constraint.scale.size)
     violation = horizon.assembly.variable(
         f"{horizon.prefix}violation of {name}", int(rows.shape[0]), stages, lower=0.0,
         upper=soft.most * size, scale=constraint.scale, stride=stride,
+        of=replace(of, kind="violation"),
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -224,7 +229,8 @@ def _soften(
         if finite := np.flatnonzero(np.isfinite(limit)).tolist():
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
-                              scale=constraint.scale[finite], stride=stride)  # fmt: skip
+                              scale=constraint.scale[finite], stride=stride,
+                              of=replace(of, side=side, entries=tuple(finite)))  # fmt: skip
     linear, quadratic = ca.DM(soft.linear / size), ca.DM(soft.quadratic / size**2)
     price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
     horizon.assembly.cost = horizon.assembly.cost + price

@@ -254,7 +254,7 @@ def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, own: int = 0) -> None:
         size = horizon.model.size(kind)
         if several:
             rows = ca.reshape(stacked[own * size :, :], size, len(stages))
-            horizon.limit(kind, rows, " between", stages, several)
+            horizon.limit(kind, rows, "between", stages, several)
         found.append(ca.reshape(stacked, size, horizon.N * taus.size))
     horizon.between = (taus, *found)
 
@@ -267,7 +267,7 @@ def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:
     stages = np.repeat(horizon.stages(), each_interval).tolist()
     for name, signal in horizon.model.signals[kind].items():
         start = np.stack([np.interp(at, horizon.fractions, row) for row in horizon.guess[name]])
-        rows.append(horizon.unknown(f"{name} inside", signal, stages, start, each_interval))
+        rows.append(horizon.unknown(name, signal, stages, start, each_interval, "inside"))
     return ca.vertcat(*rows)
 
 

@@ -13,9 +13,30 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.control.signals import Array, Signal, known, matrix
 
-_PLACES = "", " inside", " between", " at begin", " at end"
-"""What the names of the blocks of one quantity end with."""
 BOUNDS = "lbx", "ubx", "lbg", "ubg"
+
+
+@dataclass(frozen=True)
+class Of:
+    """The quantity or constraint that a block belongs to. No name is ever parsed for it.
+
+    Attributes:
+        quantity: its name, without the prefix of a part; empty for a block of no single one.
+        kind: ``"limit"`` where the bounds of the block are limits of the quantity; ``"violation"``
+            of a soft limit; ``"initial"`` state.
+        place: in the intervals: ``"inside"``, ``"between"``, ``"at begin"``, ``"at end"`` or empty.
+        side: ``"lower"`` or ``"upper"`` of a soft limit, else empty.
+        entries: of the quantity, a row of the block each; None for all.
+    """
+
+    quantity: str = ""
+    kind: str = "limit"
+    place: str = ""
+    side: str = ""
+    entries: tuple[int, ...] | None = None
+
+
+NONE = Of()
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,7 @@ class Block:
         stride: number of its columns that belong to one interval of a trajectory; 0 for what is
             no trajectory.
         entries: what its rows are of, in their names; none where they have numbers.
+        of: what it belongs to.
     """
 
     where: np.ndarray
@@ -36,6 +58,7 @@ class Block:
     scale: Array
     stride: int = 1
     entries: tuple[str, ...] = ()
+    of: Of = NONE
 
     @cached_property
     def after(self) -> np.ndarray:
@@ -197,25 +220,21 @@ class Program:
             declared: what the program was laid out with, a signal or a constraint.
             prefix: of the part of the program that it is in.
         """
-        every, label = np.arange(declared.lower.size), f"{prefix}{name}"
-        for side in ("lower", "upper"):
-            finite = np.flatnonzero(np.isfinite(getattr(declared, side)))
-            for place in _PLACES:
-                softened = f"{prefix}limits of {name}{place}, {side}"
-                for kind, own, entries in (
-                    ("x", f"{label}{place}", every), ("g", f"{label}{place}", every),
-                    ("g", f"{label}{place}, {side}", finite), ("g", softened, finite),
-                ):  # fmt: skip
-                    block = (self.variables if kind == "x" else self.constraints).get(own)
-                    if block is None:
-                        continue
+        part = self.part(prefix) if prefix else self
+        for kind, blocks in (("x", part.variables), ("g", part.constraints)):
+            for block in blocks.values():
+                of = block.of
+                if (of.quantity, of.kind) != (name, "limit"):
+                    continue
+                own = range(declared.lower.size) if of.entries is None else of.entries
+                for side in ("lower", "upper") if not of.side else (of.side,):
                     key = f"{side[0]}b{kind}"
                     at = self.ties[block.where] if kind == "x" else block.where
                     there = np.isfinite(getattr(self, key)[at])
                     if self.following is not None:  # infinite now, and finite by other parameters
                         there |= np.isin(at, self.following.rows[key].at)
-                    of, scale = np.tile(entries, block.shape[1]), block.scale.ravel(order="F")
-                    yield key, at[there], of[there], scale[there]
+                    entries, scale = np.tile(own, block.shape[1]), block.scale.ravel(order="F")
+                    yield key, at[there], entries[there], scale[there]
 
     def with_limits(
         self, name: str, declared: Any, lower: Array, upper: Array, prefix: str = ""
@@ -251,7 +270,8 @@ class Program:
 def common(one: Mapping[str, Block], other: Mapping[str, Block]) -> np.ndarray:
     """Return the places of what both have by name, a row for each of them."""
     same = [(block.where, other[name].where) for name, block in one.items()
-            if name in other and other[name].shape == block.shape]  # fmt: skip
+            if name in other
+            and (other[name].shape, other[name].of) == (block.shape, block.of)]  # fmt: skip
     return np.hstack([np.zeros((2, 0), dtype=int), *(np.array(pair) for pair in same)])
 
 

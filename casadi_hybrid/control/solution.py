@@ -13,10 +13,10 @@ import numpy as np
 from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.laying import Laid
-from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
-from casadi_hybrid.control.signals import Array, Named, known, plain
+from casadi_hybrid.control.signals import Array, Named, known, number, plain
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import SOFT
 
@@ -106,8 +106,9 @@ class Solution(Ended):
     """What a solver found for an optimal control problem.
 
     ``solution["speed"]`` is a trajectory: of a quantity with one entry a vector, else a matrix with
-    a column a time. States, algebraic states, parameters and outputs are at :attr:`times`; a
-    control that is held has one value for each interval, :attr:`control_times`. Algebraic states of
+    a column a time. States, algebraic states, references and outputs are at :attr:`times`; a
+    control that is held has one value for each interval, :attr:`control_times`; a parameter is a
+    number, or a vector. Algebraic states of
     a collocation are unknowns at its points: at a grid point they are as :meth:`at` has them there,
     where a held control jumps with that of the interval that begins.
 
@@ -162,9 +163,15 @@ class Solution(Ended):
         return cls(ocp, laid, dense, dense.times, values, Named(found, "cost"), program=program,
                    x=x, objective=sum(found.values()), **more)  # fmt: skip
 
-    def __getitem__(self, name: str) -> Array:
-        """Return a trajectory by name."""
-        return plain(known(name, self.values, "trajectory"))
+    def __getitem__(self, name: str) -> Any:
+        """Return a trajectory by name; of a parameter its number or numbers."""
+        rows = known(name, self.values, "trajectory")
+        return number(rows[:, 0]) if name in self._constant else plain(rows)
+
+    @property
+    def _constant(self) -> set[str]:
+        return {name for name, signal in self.ocp.given.items()
+                if not signal.varying and name not in self.ocp.lagged}  # fmt: skip
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
@@ -197,13 +204,31 @@ class Solution(Ended):
     def multipliers(self) -> dict[str, Array]:
         """By the name of the constraint, and of the variable for its limits, per physical unit.
 
-        Positive where an upper limit holds the point back, negative where a lower one does.
+        Positive where an upper limit holds the point back, negative where a lower one does. The
+        name of a quantity or constraint has all of it: what holds at several places of an interval
+        is added up, a column for each grid point or interval, so that the sum over the columns is
+        the slope of the objective by the limit, with the other sign. Each place has a name of its
+        own beside it, ``"gap inside"``.
         """
-        return Named({
-            name: plain(block.read(stacked, dual=True))
-            for _, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g)
-            for name, block in blocks.items()
-        }, "constraint or variable")  # fmt: skip
+        found: dict[str, Array] = {}
+        parts: dict[str, list[tuple[Block, Array, Array]]] = {}
+        for key, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g):
+            for name, block in blocks.items():
+                found[name] = block.read(stacked, dual=True)
+                if block.of.kind == "limit" and block.of.quantity in self.ocp.limitable:
+                    stages = self.program.stages[key][block.where].reshape(block.shape, order="F")
+                    parts.setdefault(block.of.quantity, []).append((block, stages[0], found[name]))
+        for name, of in parts.items():
+            if len(of) == 1 and not of[0][0].of.side:
+                found[name] = of[0][2]
+                continue
+            every = np.unique(np.concatenate([stages for _, stages, _ in of]))
+            total = np.zeros((self.ocp.limitable[name].lower.size, every.size))
+            for block, stages, values in of:
+                rows = block.of.entries or range(len(total))
+                np.add.at(total, np.ix_(rows, np.searchsorted(every, stages)), values)
+            found[name] = total
+        return Named({name: plain(rows) for name, rows in found.items()}, "constraint or variable")
 
     @property
     def units(self) -> dict[str, str]:
@@ -303,7 +328,7 @@ class Solution(Ended):
         states = self.ocp.model.signals["state"].keys()
         first, last = (states <= given.keys() for given in (self.ocp.fixed, self.ocp.ends))
         for excess in self.unmet:
-            name, at = checking.curved(self.ocp, excess.name), excess.time
+            name, at = checking.curved(self.ocp, excess.of), excess.time
             if name and ((first and at <= self.times[0]) or (last and at >= self.times[-1])):
                 return f"{excess}, where all states are given: move them, or the limit."
             if name and ("contradict" not in contradiction or name in contradiction):

@@ -315,7 +315,7 @@ class Statement:
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
         at = "inside" if name in self.model.signals["state"] else "unknowns"
         self._constrain(f"limits of {name}", "path", self.model.symbol(name), signal.lower,
-                        signal.upper, None, signal.scale, soft, signal.unit, at)  # fmt: skip
+                        signal.upper, None, signal.scale, soft, signal.unit, at, name)  # fmt: skip
         self.softened.append(name)
 
     def free(
@@ -419,7 +419,7 @@ class Statement:
 
     def _constrain(
         self, name: str, place: str, expression: Any, lower: Any, upper: Any, equal: Any,
-        scale: Any, soft: Any, unit: str, at: str = "inside",
+        scale: Any, soft: Any, unit: str, at: str = "inside", of: str = "",
     ) -> None:  # fmt: skip
         self._open()
         if not isinstance(name, str) or not name:
@@ -428,6 +428,7 @@ class Statement:
             raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
         states = self.model.signals["state"]
         own = {f"{what} {state}" for what in ("initial", "final", "periodic") for state in states}
+        own |= {f"limits of {unknown}" for unknown in self.model.unknowns} if not of else set()
         taken = self._names - self.model.signals["output"].keys()  # a limit on an output
         if name in taken | own.difference(f"final {state}" for state in self.ends):
             raise InputError(
@@ -451,7 +452,7 @@ class Statement:
         sides, typical = pair_of(name, size, (lower, upper)), sizes(name, size, scale)
         price = Soft.of(soft, f"soft of {name!r}")
         self.constraints.append(
-            Constraint(name, place, expression, *sides, typical, price, at, unit, less)
+            Constraint(name, place, expression, *sides, typical, price, at, unit, less, of)
         )
 
     def _declare(self, signal: Signal, value: Any) -> Any:

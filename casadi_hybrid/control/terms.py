@@ -89,6 +89,7 @@ class Constraint:
             beginning. That of an algebraic state's own limits: where it is among the ``unknowns``.
         unit: of the expression, for messages.
         less: whether a limit that is an expression has been subtracted, so that zero limits it.
+        of: the quantity whose declared limits it softens; empty for a constraint of its own.
     """
 
     name: str
@@ -101,3 +102,9 @@ class Constraint:
     at: str = "inside"
     unit: str = ""
     less: bool = False
+    of: str = ""
+
+    @property
+    def quantity(self) -> str:
+        """What it limits, in reports: the quantity whose limits it softens, else its own name."""
+        return self.of or self.name

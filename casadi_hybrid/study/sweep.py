@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.errors import InputError, in_a_sentence
+from casadi_hybrid.basics.errors import InputError, in_a_sentence, warn
 from casadi_hybrid.basics.record.cells import Columns, Kind, Row
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
@@ -25,30 +25,37 @@ Point = tuple[bool | int | float | str, ...]
 class Sweep:
     """The rows of a sweep, in the order of the grid, the last argument fastest.
 
-    Each row is a dictionary of the names in ``arguments`` and ``results``, and ``error``.
+    Attributes:
+        arguments, results: names.
+        records: a row each, a dictionary of these names and ``error``.
     """
 
     arguments: tuple[str, ...]
     results: tuple[str, ...]
-    rows: tuple[Row, ...] = field(repr=False)
+    records: tuple[Row, ...] = field(repr=False)
+
+    @property
+    def rows(self) -> dict[str, NDArray[Any]]:
+        """All columns by name, as those of :func:`~casadi_hybrid.control.monte_carlo`."""
+        return {name: self.column(name) for name in (*self.arguments, *self.results)}
 
     def column(self, name: str) -> NDArray[Any]:
         """Return an argument or a result of all points; NaN where the function raised."""
         if name not in (*self.arguments, *self.results, "error"):
             names = ", ".join((*self.arguments, *self.results))
             raise InputError(f"there is no column {name!r}; there are {names} and error")
-        return np.array([row[name] for row in self.rows])
+        return np.array([row[name] for row in self.records])
 
     @property
     def errors(self) -> dict[Point, str]:
         """By point, what was raised."""
-        failed = (row for row in self.rows if row["error"])
+        failed = (row for row in self.records if row["error"])
         return {tuple(row[name] for name in self.arguments): row["error"] for row in failed}
 
     def __str__(self) -> str:
         names = (*self.arguments, *self.results)
-        lines = columns([names, *([_shown(row[name]) for name in names] for row in self.rows)])
-        errors = ["", *(row["error"] for row in self.rows)]
+        lines = columns([names, *([_shown(row[name]) for name in names] for row in self.records)])
+        errors = ["", *(row["error"] for row in self.records)]
         return "\n".join(f"{one}  {e}" if e else one for one, e in zip(lines, errors, strict=True))
 
 
@@ -65,6 +72,8 @@ def sweep(
     progress: bool = True,
 ) -> Sweep:
     """Call a function at every point of a grid, in parallel.
+
+    A point at which it raises is a row of NaN with the message, and a warning says so at the end.
 
     Args:
         function: arguments by name → numbers by name. With more than one worker in a file that
@@ -109,12 +118,18 @@ def sweep(
         Path(folder), "sweep", about, kept, tuple, lambda point, row: [row],
         lambda rows: rows[0], size=len(names), table=table, fresh=fresh,
     )  # fmt: skip
-    return collect(
+    found = collect(
         partial(_row, function, names, wanted), points,
         lambda found: Sweep(names, wanted, tuple(found.values.values())), keeping,
         workers=workers, cluster=cluster, label="sweep" if progress else "",
         lost=partial(_nothing, names, wanted),
     )  # fmt: skip
+    for point, error in list(found.errors.items())[:1]:
+        warn(
+            f"sweep: the function raised at {len(found.errors)} of {len(points)} points, whose "
+            f"results are NaN: at {dict(zip(names, point, strict=True))} {error}. All are in .errors"
+        )
+    return found
 
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:

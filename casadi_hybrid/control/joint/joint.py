@@ -208,7 +208,7 @@ class Joint(Posed):
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
                 if name not in self.own[f"{label}/"] and (
-                    name[:8] != "initial " or self._begins(label)
+                    block.of.kind != "initial" or self._begins(label)
                 ):
                     reached.setdefault(name, {})[label] = block.where
         return {

@@ -196,7 +196,9 @@ class Recorder:
         first = applied[0] if wiring.u0 is None else wiring.u0
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
         named, without_plan = wiring.model is not None, (LAST_PLAN, FALLBACK, DEFAULT)
-        paths, constraints, changed, unchecked = judged(rows["answer"], states, held, named=named)
+        paths, constraints, changed, unchecked, references = judged(
+            rows["answer"], states, held, named=named
+        )
         asked = filter(None, (getattr(answer, "asked", None) for answer in rows["answer"]))
         models = wiring.model, *(problem.model for problem, *_ in asked)
         unseen = [name for model in filter(None, models)
@@ -215,6 +217,7 @@ class Recorder:
                            begins),
             estimates=Table(found, estimates, begins),
             constraints=Table.of(paths, times),
+            references=Table.of(references, times),
             parameters=Table.of({
                 name: np.array([column(true(t) if callable(true) else true, self.free[name].size,
                                        name) for t in begins]).T

@@ -19,9 +19,9 @@ from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, wors
 from casadi_hybrid.control.reading.storing import packed, unpacked
 from casadi_hybrid.control.signals import Array, ByName
 
-FORMAT = "casadi_hybrid run 4"
+FORMAT = "casadi_hybrid run 5"
 TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates", "constraints",
-          "parameters")  # fmt: skip
+          "references", "parameters")  # fmt: skip
 UNSOLVED = "the estimator did not solve its window, or the controller gave no reason"
 
 
@@ -29,8 +29,8 @@ UNSOLVED = "the estimator did not solve its window, or the controller gave no re
 class Run(ByName):
     """The record of a closed loop of K steps; K is smaller than asked where :attr:`stopped` is.
 
-    ``run["level"]`` is the true trajectory of a state, an output or a path constraint at
-    :attr:`times`, or of a control or an estimated parameter at the first K of them; ``list(run)``
+    ``run["level"]`` is the true trajectory of a state, an output, a path constraint or a reference
+    at :attr:`times`, or of a control or an estimated parameter at the first K of them; ``list(run)``
     are the names.
 
     Attributes:
@@ -42,6 +42,8 @@ class Run(ByName):
         estimates: states, and parameters, that the estimator said; without one no rows.
         constraints: path constraints of an :class:`MPC` at the true states and the controls applied
             from there on, with the parameters that it had.
+        references: of an :class:`MPC`, as its steps were asked: at each time that of the first
+            interval.
         parameters: those of a :class:`Plant` that the estimator estimates, as they are.
         costs: by name, one number a step.
         limits: by name, each side with a column, or with one a time where they have changed.
@@ -67,6 +69,7 @@ class Run(ByName):
     measured: Table
     estimates: Table
     constraints: Table
+    references: Table
     parameters: Table
     costs: Mapping[str, Array]
     limits: Mapping[str, Limits] = field(repr=False)
@@ -108,7 +111,8 @@ class Run(ByName):
     @property
     def tables(self) -> tuple[Table, ...]:
         """Where trajectories are looked up by name, the first that has it."""
-        return self.states, self.controls, self.constraints, self.outputs, self.estimates
+        return (self.states, self.controls, self.constraints, self.outputs, self.estimates,
+                self.references)  # fmt: skip
 
     @cached_property
     def rows(self) -> Mapping[str, Array]:  # type: ignore[override]

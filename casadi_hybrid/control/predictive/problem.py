@@ -20,7 +20,6 @@ from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.terms import Soft
 
 Problem = OptimalControl | Scenarios
-_PREFIX, _LIMITS = "violation of ", "limits of "
 _DEARER = 100.0
 """The price of a limit on moves where others cost 1, so that it gives way last."""
 
@@ -86,21 +85,14 @@ def violated(problem: Problem, program: Program, x: Array, near: float) -> dict[
 
 def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
     """Return the unknowns that are violations, each with the name of its limit."""
-    found = []
-    for prefix in problem.prefixed:
-        for name, block in program.part(prefix).variables.items():
-            if name.startswith(_PREFIX):
-                label = name.removeprefix(_PREFIX)
-                for suffix in (" inside", " at begin", " at end"):
-                    label = label.removesuffix(suffix)
-                found.append((label.removeprefix(_LIMITS), block))
-    return found
+    blocks = (block for prefix in problem.prefixed
+              for block in program.part(prefix).variables.values())  # fmt: skip
+    return [(block.of.quantity, block) for block in blocks if block.of.kind == "violation"]
 
 
 def prices(problem: Problem) -> set[str]:
     """Return the names of what has limits that may be exceeded at a price."""
-    ocp = problem.nominal
-    return {*ocp.softened, *(c.name for c in ocp.constraints if c.soft)}
+    return {c.quantity for c in problem.nominal.constraints if c.soft}
 
 
 def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:

@@ -127,7 +127,7 @@ class Record:
     complementarity: float = np.nan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step:
     """The answer to one measurement.
 
@@ -159,6 +159,14 @@ class Step:
     record: Record
     asked: tuple[Any, Program, Mapping[str, Any]] = field(repr=False)
     _plan: Plan | None = field(repr=False)
+
+    def __repr__(self) -> str:
+        """The status, the controls with their units, and the reason, in one line."""
+        signals = self.asked[0].model.signals["control"]
+        shown = (f"{name} {', '.join(f'{value:.6g}' for value in np.atleast_1d(self[name]))}"
+                 f" {signal.unit}".rstrip() for name, signal in signals.items())  # fmt: skip
+        said = f"{self.status} at {self.record.time:.6g}: {'; '.join(shown)}"
+        return f"{said} ({self.reason})" if self.reason else said
 
     def __getitem__(self, name: str) -> Any:
         """Return a control by name: a number, or a vector where it has several entries."""
@@ -206,29 +214,32 @@ def table(records: Sequence[Record]) -> str:
 
 def judged(
     answers: Sequence[Any], states: Table, held: Table, *, named: bool
-) -> tuple[dict[str, Array], dict[str, Constraint], Sequence[Mapping[str, Any]], tuple[str, ...]]:
+) -> tuple[dict[str, Array], dict[str, Constraint], Sequence[Mapping[str, Any]], tuple[str, ...],
+           dict[str, Array]]:  # fmt: skip
     """Return the path constraints of the steps of an :class:`MPC` along K + 1 states.
 
     ``held`` are controls: before the first step, in the K steps, and the last once more. Where they
     are not ``named`` as in the model, the order is the same. What is returned: values by name, a
     column a time; what they are of; for each time the limits that were not as declared, by name;
-    the names of those that the record does not determine.
+    the names of those that the record does not determine; references by name, as in the steps.
     """
     asked = [getattr(answer, "asked", None) for answer in answers]
     if (first := next(filter(None, asked), None)) is None:
-        return {}, {}, (), ()
+        return {}, {}, (), (), {}
     ocp, model, prefix = first[0].nominal, first[0].model, next(iter(first[0].prefixed))
     lasting = list(accumulate([*asked, None], lambda old, new: new or old, initial=first))[1:]
     programs = [program.part(prefix) for _, program, _ in lasting]
-    own = {f"limits of {name}" for name in ocp.softened}  # judged as those of the states
     paths = {f"path {c.name}" if c.name in states or c.name in held else c.name: c
-             for c in ocp.constraints if c.place == "path" and c.name not in own}  # fmt: skip
+             for c in ocp.constraints
+             if c.place == "path" and not c.of}  # of a state: judged as its own  # fmt: skip
     chosen = [*map(model.symbol, ocp.freed)] + [ocp.duration] * bool(ocp.free_duration)
     unseen = ca.vertcat(model.stacked("algebraic"), *chosen)
     seen = {name: c for name, c in paths.items() if not ca.depends_on(c.expression, unseen)}
     X, W = states.values, held.values
     P = np.array([_given(ocp, part, courses, time) for part, (*_, courses), time in
                   zip(programs, lasting, states.times, strict=True)]).T  # fmt: skip
+    asked_for = {name: P[at].copy() for name, at in places(ocp.given).items()
+                 if ocp.given[name].varying}  # fmt: skip
     try:
         if named:
             X, W = (np.vstack([table.rows(name) for name in model.signals[kind]])
@@ -239,10 +250,10 @@ def judged(
         z = np.zeros((model.size("algebraic"), len(programs)))
         found = function.map(len(programs)).call([X, z, W[:, 1:], P, states.times[None]])
     except (InputError, RuntimeError):  # the plant has other states or controls
-        return {}, {}, (), tuple(paths)
+        return {}, {}, (), tuple(paths), asked_for
     rows = {name: value.full() for name, value in zip(seen, found, strict=True)}
     unchecked = tuple(name for name in paths if name not in seen)
-    return rows, seen, [program.limits for program in programs], unchecked
+    return rows, seen, [program.limits for program in programs], unchecked, asked_for
 
 
 def _given(ocp: Any, part: Program, courses: Mapping[str, Any], time: float) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -41,7 +42,6 @@ POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""
 
 _EVALUATIONS = 20_000
-_SUFFIXES = ("", " inside", " at begin", " at end", ", lower", ", upper")
 INTEGRATORS = ("DOP853", "cvodes", "idas")
 
 
@@ -112,7 +112,7 @@ def violation(dense: Dense, n: int) -> Violations:
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))
-    soft = {c.name.removeprefix("limits of ") for c in ocp.constraints if c.soft is not None}
+    soft = {c.quantity for c in ocp.constraints if c.soft is not None}
     limits: list[tuple[str, Array, Signal | Constraint]] = [
         (name, rows[where], model.signals[kind][name])
         for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u))
@@ -136,7 +136,7 @@ def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Exce
 
     The rows of the dynamics are left out: what a solver cannot meet is something that was stated.
     """
-    units, found = units_of(ocp), []
+    units, found = units_of(ocp, program), []
     for key, at, lower, upper, blocks in program.sides(x, program.at(x)[1]):
         for name, block in blocks.items():
             if name in units and block.where.size:
@@ -145,29 +145,27 @@ def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Exce
                 when = times[np.clip(stages, 0, times.size - 1)]
                 _, excess = worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)
                 if excess.scaled > FEASIBLE:
-                    found.append(excess)
+                    found.append(replace(excess, of=block.of.quantity))
     return sorted(found, key=lambda excess: -excess.scaled)
 
 
 def curved(ocp: Statement, name: str) -> str:
-    """Return the nonlinear path constraint whose rows have a name, empty where it is none."""
+    """Return the name where it is that of a nonlinear path constraint, else an empty text."""
     unknowns = ca.vertcat(*ocp.model.arguments[:3])
     for c in ocp.constraints:
-        if c.place == "path" and name.partition("[")[0] in (c.name + s for s in _SUFFIXES):
+        if c.place == "path" and c.quantity == name:
             return "" if ca.is_linear(c.expression, unknowns) else c.name
     return ""
 
 
-def units_of(ocp: Statement) -> dict[str, str]:
-    """The unit of each block of a program that is of one quantity, by name."""
-    found = {"duration": ocp.model.time_unit}
-    for signals in ocp.model.signals.values():
-        for name, signal in signals.items():
-            blocks = (name, f"{name} inside", f"{name} between", f"initial {name}")
-            found |= dict.fromkeys(blocks, signal.unit)
-    for constraint in ocp.constraints:
-        found |= {f"{constraint.name}{suffix}": constraint.unit for suffix in _SUFFIXES}
-    return found
+def units_of(ocp: Statement, program: Program) -> dict[str, str]:
+    """The unit of each block of a program that is of one quantity, by the block's name."""
+    of = {"duration": ocp.model.time_unit}
+    of |= {name: s.unit for kind in ocp.model.signals.values() for name, s in kind.items()}
+    of |= {c.quantity: c.unit for c in ocp.constraints}
+    blocks = (*program.variables.items(), *program.constraints.items())
+    return {name: of[block.of.quantity] for name, block in blocks
+            if block.of.quantity in of and block.of.kind != "violation"}  # fmt: skip
 
 
 def outside(ocp: Statement, program: Program) -> str:

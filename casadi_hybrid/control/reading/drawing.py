@@ -180,7 +180,10 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
             ends = np.arange(_BETWEEN + 1, times.size, _BETWEEN + 1)
             times, rows = np.insert(times, ends, np.nan), np.insert(rows, ends, np.nan, axis=1)
     scale, lower, upper = (part[:, None] for part in (limited.scale, limited.lower, limited.upper))
-    lam = np.atleast_2d(solution.multipliers.get(name, 0.0)) * scale
+    program = solution.program
+    in_g, in_x = program.constraints.get(name), program.variables.get(name)
+    block, stacked = (in_g, solution.lam_g) if in_g else (in_x, solution.lam_x)
+    lam = np.zeros((1, 1)) if block is None else block.read(stacked, dual=True) * scale
     if lam.shape != dots.shape:  # of what holds elsewhere too: the distance alone tells
         lam = np.zeros(dots.shape)
     sides = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)

@@ -42,7 +42,8 @@ def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[s
     """
     units, begins = dict[str, str](), dict[str, Any]()
     for prefix, ocp in parts.items():
-        units |= {f"{prefix}{name}": unit for name, unit in checking.units_of(ocp).items()}
+        own = checking.units_of(ocp, program.part(prefix) if prefix else program)
+        units |= {f"{prefix}{name}": unit for name, unit in own.items()}
         begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
         begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
                    for name, wanted in ocp.ends.items()}  # fmt: skip

@@ -75,6 +75,7 @@ class Excess:
         time: when.
         unit: of amount and limit.
         time_unit: of the time.
+        of: the quantity or constraint, without the number of its entry.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Excess:
     time: float
     unit: str
     time_unit: str
+    of: str = ""
 
     @property
     def beyond(self) -> str:

@@ -67,6 +67,11 @@ def of_unknowns(sensitivities: Sensitivities, at: Any, of_p: Any) -> tuple[Array
 def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     """Return the slopes of a solution; see :meth:`Solution.sensitivity`."""
     program, model = solution.program, solution.ocp.model
+    if name in solution.ocp.freed:
+        raise InputError(
+            f"the solver chooses {name!r}, so that nothing is a function of it; by another "
+            f"parameter ask for its slope: found.sensitivity(…)[{name!r}]"
+        )
     block = known(name, program.parameters, "parameter")
     sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak)
     places = program.together.get(name, block.where[None])
@@ -84,9 +89,11 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     )
     W = np.concatenate((U, V[:, -1:]), axis=1)
     named, given = by_names(solution.ocp, X, Z, W, P, Y), solution.ocp.given
-    rows = {label: part[:, : solution[label].shape[-1]]
-            for label, part in named.items() if label not in given}  # fmt: skip
-    per = {**solution.units, "time": model.time_unit}.get(name.removeprefix("initial "), "")
+    rows = {label: part[:, 0] if label in solution.ocp.freed
+            else part[:, : solution[label].shape[-1]]
+            for label, part in named.items()
+            if label not in given or label in solution.ocp.freed}  # fmt: skip
+    per = {**solution.units, "time": model.time_unit}.get(block.of.quantity or name, "")
     units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
     joint = sum(block.where.size for block in program.variables.values()) < program.n
