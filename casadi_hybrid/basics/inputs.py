@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.matrices import array_of
 
+_LISTS = list, tuple, np.ndarray
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
@@ -20,7 +21,8 @@ Matrix = NDArray[np.float64]
 def as_vector(value: Any, size: int, name: str) -> Vector:
     """Return ``value`` as a fresh finite float vector of length ``size``.
 
-    Takes what CasADi takes: numbers (repeated to length) and all of :func:`real_array`.
+    Takes numbers (repeated to length) and all of :func:`real_array`. A list of one number for
+    several is refused: CasADi repeats that too, and hides that the others were forgotten.
 
     Raises:
         InputError: for symbols, text, a wrong length, NaN or Inf; the message names ``name``.
@@ -31,7 +33,7 @@ def as_vector(value: Any, size: int, name: str) -> Vector:
 def sized(value: Any, size: int, name: str) -> Vector:
     """Like :func:`as_vector`, but NaN and Inf pass."""
     array = real_array(value, name)
-    if array.size == 1 and size > 1:
+    if array.size == 1 and size > 1 and not (array.ndim == 1 and isinstance(value, _LISTS)):
         array = np.full(size, array.item())
     if array.size != size or (size > 1 and max(array.shape) != size):
         raise InputError(

@@ -149,7 +149,7 @@ class Runner:
     ) -> tuple[Numbers, WorkingSet | None]:
         """The checked numbers of a solve, and what it tries first."""
         problem = self.problem
-        given = dict(zip(INPUTS, map(named.get, INPUTS), strict=True))
+        given = {name: _repeated(named.get(name)) for name in INPUTS}
         given["p"] = as_column(given["p"], problem.shapes.get("p"))
         if given["p"] is None:
             given["p"] = self._defaults[1]
@@ -316,6 +316,12 @@ class Runner:
                 "its last call before the first iterate; call it first"
             )
         return run
+
+
+def _repeated(value: Any) -> Any:
+    """A list of one number as that number, which CasADi repeats."""
+    row = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    return value[0] if row and len(value) == 1 and np.ndim(value[0]) == 0 else value
 
 
 def _copied(target: Vector, value: Any) -> bool:

@@ -158,14 +158,18 @@ def flat(value: Any, what: str) -> Array:
     return values.ravel()
 
 
-def moment(time: Any) -> float:
-    """Return the time of a step as a finite number."""
+def moment(time: Any, last: float | None = None) -> float:
+    """Return the time of a step as a finite number, not before that of the last one."""
     try:
         given = float(time)
     except (TypeError, ValueError):
         given = np.nan
     if not np.isfinite(given):
         raise InputError(f"time must be a finite number, got {time!r}")
+    if last is not None and given < last:
+        raise InputError(
+            f"time is {given!r}, before the last step at {last!r}; reset() begins anew"
+        )
     return given
 
 
@@ -181,6 +185,8 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
 def column(value: Any, size: int, what: str) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
     values = flat(value, what)
+    if values.size == 1 < size and np.shape(value) == (1,) and not isinstance(value, ca.DM):
+        raise InputError(f"{what} is a list of 1 number; give {size}, or a number for all")
     if np.isnan(values).any():
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")

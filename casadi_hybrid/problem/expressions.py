@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -123,7 +124,7 @@ def stack_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
         return Stack(check_symbols(value, name, kind=kind, empty=empty))
     parts: dict[str, Symbol] = {}
     for key, part in value.items():
-        parts[str(key)] = check_symbols(part, f"{name}[{key!r}]", kind=kind, empty=True)
+        parts[_key(key, name)] = check_symbols(part, f"{name}[{key!r}]", kind=kind, empty=True)
         kind = kind or type(part)
     if not parts:
         if kind is None or not empty:
@@ -146,7 +147,7 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
     parts: dict[str, Symbol] = {}
     limits: dict[str, tuple[Any, Any]] = {}
     for key, given in value.items():
-        label, part = f"{name}[{key!r}]", given
+        label, part = f"{name}[{_key(key, name)!r}]", given
         pair = bounded and isinstance(part, tuple) and len(part) == 2
         if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in part):
             raise InputError(f"{label} is a pair; write (lower, expression, upper), None for none")
@@ -158,14 +159,20 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
                     "be numbers; give rows as a list, and take what moves a bound into the row"
                 )
             if bounded:
-                limits[str(key)] = part[0], part[2]
+                limits[key] = part[0], part[2]
                 part = part[1]
             elif ends_are_numbers and isinstance(part[1], ca.SX | ca.MX):
                 raise InputError(f"{label} has bounds, but {name} is for equations; give it in g")
-        parts[str(key)] = check_expression(part, label, kind)
+        parts[key] = check_expression(part, label, kind)
     rows = [part for part in parts.values() if part.numel()]
     column = kind(ca.vertcat(*rows)) if rows else kind(0, 1)
     return Stack(full(column), *_named(parts), limits)
+
+
+def _key(key: Any, name: str) -> str:
+    if not isinstance(key, str):
+        raise InputError(f"{name} has a block by the name {key!r}; a name must be a text")
+    return key
 
 
 def _named(parts: Mapping[str, Symbol]) -> tuple[list[str], Blocks]:
@@ -201,7 +208,10 @@ def check_names(
         raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
     if len(names) != size:
         raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
-    return tuple(map(str, names))
+    said = tuple(map(str, names))
+    if twice := [one for one, times in Counter(said).items() if times > 1]:
+        raise InputError(f"{argument} has {twice[0]!r} twice; give each entry its own name")
+    return said
 
 
 def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:

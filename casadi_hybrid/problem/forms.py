@@ -18,6 +18,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError, last_line, suggest
 
 _KEYS = ("x", "p", "f", "g")
+_LINE = 1000
+"""Bytes that a line of the header of an ``.nl`` file has at most."""
 _FORMS = (
     "a dictionary with 'x', 'p', 'f', 'g', a ca.Function (x, p) → (f, g), a ca.NlpBuilder, or the "
     "name of a file with one"
@@ -150,6 +152,15 @@ def _external(library: Any, name: str) -> ca.Function:
 
 
 def _of_nl(name: str) -> Form:
+    with open(name, "rb") as file:
+        file.readline(_LINE)
+        counts = file.readline(_LINE).split()[:2]
+    size, said = os.path.getsize(name), [int(one) for one in counts if one.isdigit()]
+    if sum(said) > size:  # memory for them would be asked for first
+        raise InputError(
+            f"{name} cannot be read: its header has {said[0]} variables and {sum(said[1:])} rows, "
+            f"and the file {size} bytes, less than one for each"
+        )
     builder = ca.NlpBuilder()
     try:
         builder.import_nl(name, {"verbose": False})

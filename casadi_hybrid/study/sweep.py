@@ -127,7 +127,7 @@ def sweep(
     for point, error in list(found.errors.items())[:1]:
         warn(
             f"sweep: the function raised at {len(found.errors)} of {len(points)} points, whose "
-            f"results are NaN: at {dict(zip(names, point, strict=True))} {error}. All are in .errors"
+            f"results are NaN: at {dict(zip(names, point, strict=True))} {error}; .errors has all"
         )
     return found
 

@@ -144,7 +144,7 @@ class Record:
     def _check(self, path: Path) -> None:
         try:
             found = json.loads(path.read_bytes())
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or "study" not in found:
             raise no_record(path)

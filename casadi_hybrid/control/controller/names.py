@@ -17,8 +17,8 @@ from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.signals import number as number_of
-from casadi_hybrid.engine.export.export import Export
-from casadi_hybrid.engine.export.tables import braced, number, structure
+from casadi_hybrid.engine.export.export import LONGEST, Export
+from casadi_hybrid.engine.export.tables import braced, comment, number, structure
 
 _KEYWORDS = frozenset((
     *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else"),
@@ -48,6 +48,11 @@ def quantities(rows: Sequence[tuple[str, int, str, str]], what: str) -> list[Qua
         word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower()
         if not word or word[0].isdigit() or word in _KEYWORDS:
             word = f"{what}_{word}".rstrip("_")
+        if len(word) > LONGEST:
+            raise InputError(
+                f"{name!r} has {len(word)} characters in C, which tells no more than {LONGEST} "
+                "apart; give it a shorter name"
+            )
         if same := [other.name for other in made if other.word == word]:
             raise InputError(f"{name!r} and {same[0]!r} are both {word!r} in C; rename one")
         made.append(Quantity(name, word, total(made), count, unit, kind))
@@ -62,7 +67,7 @@ def total(of: Sequence[Quantity]) -> int:
 def members(of: Sequence[Quantity]) -> str:
     """The members of their structure."""
     words = (f"{q.word}[{q.count}]" if q.count > 1 else q.word for q in of)
-    units = (f" /* {q.unit} */" if q.unit else "" for q in of)
+    units = (f" /* {comment(q.unit)} */" if q.unit else "" for q in of)
     return "\n".join(f"    double {word};{unit}" for word, unit in zip(words, units, strict=True))
 
 

@@ -32,7 +32,7 @@ from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
 from casadi_hybrid.engine.export.functions import named, text_of_functions
-from casadi_hybrid.engine.export.tables import listing, number, structure
+from casadi_hybrid.engine.export.tables import comment, listing, number, structure
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -178,7 +178,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
             f"#define {upper}_LENGTH_{q.word.upper()} {q.count}" for q in readable
         ),
         "plan_places": N * many, "intervals": N,
-        "clock": written.cold is not None, "default_words": law.words,
+        "clock": written.cold is not None, "default_words": comment(law.words),
         "stop_said": (
             f", `{written.name}_stop_word(controller.out.stop)` why" if written.cold else ""
         ),

@@ -30,8 +30,8 @@ class Run(ByName):
     """The record of a closed loop of K steps; K is smaller than asked where :attr:`stopped` is.
 
     ``run["level"]`` is the true trajectory of a state, an output, a path constraint or a reference
-    at :attr:`times`, or of a control or an estimated parameter at the first K of them; ``list(run)``
-    are the names.
+    at :attr:`times`, or of a control or an estimated parameter at the first K of them;
+    ``list(run)`` are the names.
 
     Attributes:
         states: true states at the K + 1 times.
@@ -238,7 +238,7 @@ class Run(ByName):
             held["limits"] = {name: Limits(*limit) for name, limit in held["limits"].items()}
             held |= {name: tuple(held[name]) for name in ("status", "unchecked")}
             return cls(**held)
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise InputError(f"{path} holds no run: {error}") from None
 
     def unit(self, name: str) -> str:

@@ -143,6 +143,12 @@ class MPC:
         said = self._spare.said or "not decided before it is needed, or default= says it"
         return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {said}>"
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"an MPC has the memory of its solvers and cannot be copied or pickled; make another "
+            f"one of the problem, MPC(ocp, …) of {self.ocp.name!r}, in the process that uses it"
+        )
+
     def reset(self) -> None:
         """Forget plans, times and records; the next step begins as the first.
 
@@ -201,7 +207,7 @@ class MPC:
     def _step(self, x: Any, time: float | None, parameters: Mapping[str, Any]) -> Step:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
-        at = self._next() if time is None else moment(time)
+        at = self._next() if time is None else moment(time, self._time)
         if self.applied is not None:  # for a delay, and for a problem that asks for it
             applied = self._one.model.vector("control", self.applied, "applied")
             self._delay.begin(applied)

@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.control.following import slopes
 from casadi_hybrid.control.reading.dense import by_names

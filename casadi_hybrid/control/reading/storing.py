@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.files import npz_path
 from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.program import BOUNDS, Program
@@ -81,9 +81,12 @@ class Saved(ByName):
             InputError: where the file is none of these, or of a later version.
         """
         held = unpacked(path, "text", "saved solution")
-        if held.pop("version", 0) != VERSION:
+        if not isinstance(held, dict) or held.pop("version", 0) != VERSION:
             raise InputError(f"{path} was saved by another version; its layout is not known here")
-        return cls(**held)
+        try:
+            return cls(**held)
+        except TypeError as problem:
+            raise InputError(f"{path} holds no saved solution: {problem}") from None
 
     def program(self, ocp: Any) -> Program:
         """Return the program of a problem, which must be the one that was solved, with its numbers.
@@ -140,12 +143,14 @@ def unpacked(path: str | Path, key: str, what: str) -> Any:
     """Return what :func:`packed` wrote."""
     try:
         with np.load(path, allow_pickle=False) as file:
+            if damaged := file.zip.testzip():  # NumPy may stop before the end, where that is told
+                raise BadZipFile(f"{damaged} in it is damaged")
             text = str(file[key])
             return json.loads(text, object_hook=lambda d: file[d[_ARRAY]] if _ARRAY in d else d)
     except FileNotFoundError:
         raise
-    except (ValueError, KeyError, TypeError, OSError, BadZipFile) as problem:
-        raise InputError(f"{path} holds no {what}: {problem}") from None
+    except Exception as problem:  # noqa: BLE001, a damaged file raises whatever reads it
+        raise InputError(f"{path} holds no {what}: {in_a_sentence(problem)}") from None
 
 
 def identity(program: Program) -> dict[str, Any]:

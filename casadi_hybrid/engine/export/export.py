@@ -33,6 +33,8 @@ _FORMS = {
     STRAIGHT: "straight code",
 }
 _NAME = re.compile(r"(?!hybrid_)[A-Za-z](?:_?[A-Za-z0-9])*", re.IGNORECASE)
+LONGEST = 63
+"""Characters of a name that a compiler of C99 tells apart (ISO/IEC 9899:1999, 5.2.4.1)."""
 _TAKEN = frozenset((
     *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits"),
     *("locale", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio"),
@@ -145,7 +147,9 @@ class Export:
 def check_name(name: str) -> str:
     """The name, where it can be one of C and of files."""
     flaw = ""
-    if not _NAME.fullmatch(name):
+    if len(name) > LONGEST:
+        flaw = f"of {len(name)} characters, and C99 tells no more than {LONGEST} apart"
+    elif not _NAME.fullmatch(name):
         flaw = "but has to be letters, digits and single _ between them, a letter first, no hybrid_"
     elif name.lower() in _TAKEN or keyword.iskeyword(name):
         flaw = "which C, one of its libraries, CMake or the core has already"

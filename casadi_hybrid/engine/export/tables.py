@@ -108,6 +108,11 @@ def plan_text(plan: Plan, name: str) -> tuple[str, int]:
     return text, ct.sizeof(plan.data) + sum(arrays[start].nbytes for start in names)
 
 
+def comment(text: str) -> str:
+    """A user's text for the inside of a comment, which it can neither end nor begin."""
+    return " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *")
+
+
 def listing(rows: Sequence[tuple[str, str]]) -> str:
     """Rows of a table in Markdown."""
     return "\n".join(f"| {first} | {second} |" for first, second in rows)

@@ -139,7 +139,7 @@ def take(folder: Path, key: str) -> Path | None:
             return None
         with suppress(OSError):  # a folder that can be read alone serves as well
             os.utime(place)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return path
 
