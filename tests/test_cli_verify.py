@@ -308,3 +308,9 @@ def test_a_shell_completes(line, some, tmp_path):
     command = [sys.executable, "-m", "casadi_hybrid"]
     subprocess.run(command, env=os.environ | asked, check=False)
     assert {word.strip() for word in (tmp_path / "words").read_text().splitlines()} == some
+
+
+@pytest.mark.parametrize("sizes", [" 1000000000 1", " 2 1000000000", " 999999999999999999999 0"])
+def test_a_header_larger_than_its_file_is_refused(written, capsys, sizes):
+    assert main(["verify", written(NL.replace(" 2 1", sizes, 1), "hs.nl")]) == 2
+    assert "less than one for each" in capsys.readouterr().err

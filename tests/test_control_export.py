@@ -451,3 +451,37 @@ def test_a_command_exports_it(of, drag, tmp_path, capsys):
     said = "'drag'; give it as drag=…, or declare it with the value that it is to have without."
     assert f"{said} Here it stands in the file, problem = (mpc, {{…}})" in capsys.readouterr().err
     assert f".drag = {drag}" in (tmp_path / "c" / "lift_control.c").read_text()
+
+
+HOSTILE = ("*/ int evil; /*", "/*/", "m*/s\n#error", "\\", "??/", "/* \u2028*/")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_users_text_stays_in_its_comment(text, tmp_path):
+    model = Model(text, time_unit=text)
+    x, u = model.state(f"{text} x", unit=text), model.control(f"{text} u", unit=text)
+    model.rates({f"{text} x": u})
+    ocp = OptimalControl(model, duration=1.0, intervals=2, name=text)
+    ocp.initial()
+    ocp.minimize(text, integral=x**2 + u**2)
+    ocp.path(f"{text} row", x, upper=1, unit=text)
+    MPC(ocp).export(tmp_path, [0.5], "mine", steps=1)
+    sources = [str(file) for file in tmp_path.glob("mine*.c")]
+    done = subprocess.run(
+        [*find_compiler().command, *STRICT, "-fsyntax-only", f"-I{tmp_path}", *sources],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    code = re.sub(r"/\*.*?\*/", "", (tmp_path / "mine_control.h").read_text("utf-8"), flags=re.S)
+    assert "int evil" not in code
+
+
+def test_a_name_too_long_for_c_is_refused(tmp_path):
+    with pytest.raises(InputError, match="of 300 characters, and C99 tells no more than 63 apart"):
+        MPC(cart()).export(tmp_path, [0.5, 0.0], "n" * 300, steps=1)
+    model = Model("cart")
+    model.rates({"s" * 300: model.state("s" * 300) + model.control("u")})
+    ocp = OptimalControl(model, duration=1.0, intervals=2)
+    ocp.initial()
+    with pytest.raises(InputError, match="has 300 characters in C"):
+        MPC(ocp).export(tmp_path, [0.5], "mine", steps=1)

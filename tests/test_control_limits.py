@@ -186,6 +186,8 @@ def test_a_run_judges_path_constraints_and_the_limits_of_each_step(delay, tmp_pa
     room = run["x"] + 0.1 * run["v"]
     np.testing.assert_allclose(run["room"], room)
     np.testing.assert_allclose(run["close"], run["x"] - 2 * run.times)
+    np.testing.assert_allclose(run["goal"], 2 * run.times)
+    np.testing.assert_allclose(Run.load(run.save(tmp_path / "known"))["goal"], run["goal"])
     outside = np.maximum(np.maximum(room - 9, -0.05 - room), 0)
     np.testing.assert_allclose(run.violations["room"], outside)
     np.testing.assert_allclose(run["moves of force"][:8], np.diff(run["force"], prepend=0.0))

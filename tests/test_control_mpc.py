@@ -1,7 +1,10 @@
 """Predictive control as a user sees it: what is applied, what is said of it, and when."""
 
+import copy
 import dataclasses
 import gc
+import pickle
+import re
 import time
 from types import SimpleNamespace
 
@@ -16,6 +19,7 @@ from casadi_hybrid.control import (
     Collocation,
     Free,
     Model,
+    MultipleShooting,
     OptimalControl,
     Plant,
     SingleShooting,
@@ -23,6 +27,7 @@ from casadi_hybrid.control import (
 )
 from casadi_hybrid.control.predictive.search import Found
 from casadi_hybrid.result.answer import altered
+from casadi_hybrid.verify import verify
 
 DT = 0.1
 
@@ -608,3 +613,76 @@ def test_moves_count_from_the_control_that_holds_the_plant() -> None:
     assert run["u"] == pytest.approx(5.0, abs=1e-4)
     mpc.reset()
     assert mpc.step([0.0, 0.0])["u"] == pytest.approx(1.0)  # from the guess, which is zero
+
+
+PLAIN = ("place", "pace", "push", "load", "room", "edge")
+
+
+def named(names, method):
+    """A cart with limits of all kinds under names of one's own."""
+    x, v, u, load, room, edge = names
+    model = Model("cart")
+    place, speed = model.state(x, unit="m"), model.state(v, lower=-1, upper=1, unit="m/s")
+    push, mass = model.control(u, lower=-2, upper=2), model.parameter(load, 1.0)
+    model.rates({x: speed, v: push / mass})
+    ocp = OptimalControl(model, duration=2.0, intervals=6, method=method)
+    ocp.initial()
+    ocp.minimize("cost", integral=place**2 + 0.1 * push**2)
+    ocp.path(room, speed + 0.1 * push, lower=-0.5, soft=20.0, at="ends", unit="m/s")
+    ocp.at_end(edge, place, upper=0.3)
+    return ocp
+
+
+@pytest.mark.parametrize("method", [MultipleShooting(inner=1), Collocation(2), SingleShooting()])
+@pytest.mark.parametrize("names", [
+    ("x", "x at end", "x at begin", "load inside", "room at end", "room"),
+    ("v, lower", "v", "v between", "limits of x", "final x inside", "v, upper"),
+    ("a/b", "ü\n", "a[0] inside", "initial guess", "violation of a/b, lower", "limits of limits"),
+])  # fmt: skip
+def test_no_name_is_taken_for_another(names, method):
+    ocp, other = named(names, method), named(PLAIN, method)
+    mpc, expected = MPC(ocp), MPC(other)
+    for x in ([1.0, -0.2], [1.0, -0.9], [2.9, -1.2], [0.5, -0.2], [0.1, 0.0]):
+        step, like = mpc.step(x), expected.step(x)
+        assert (step.status, step.control.tolist()) == (like.status, like.control.tolist())
+        back = dict(zip(names, PLAIN, strict=True))
+        assert {back[name]: by for name, by in step.violated.items()} == like.violated
+        mpc.limits({names[1]: (-0.9, 0.8), names[5]: (None, 0.25)})
+        expected.limits(pace=(-0.9, 0.8), edge=(None, 0.25))
+    found, theirs = (one.solve([1.0, 0.0]) for one in (ocp, other))
+    assert verify(ocp, found, ipopt=False).accepted
+    for name, like in zip(names, PLAIN, strict=True):
+        if like in theirs.multipliers:
+            assert np.array_equal(found.multipliers[name], theirs.multipliers[like])
+    stuck, same = (one.solve([3.0, 0.0]) for one in (ocp, other))
+    assert [(e.amount, e.unit) for e in stuck.unmet] == [(e.amount, e.unit) for e in same.unmet]
+
+
+def test_names_of_the_package_are_refused():
+    for name in ("[3]", "violation of x"):
+        with pytest.raises(InputError, match="must not begin with"):
+            Model("cart").state(name)
+    with pytest.raises(InputError, match="has 'limits of v' already"):
+        cart().path("limits of v", 0.0, upper=1)
+
+
+def test_a_time_before_the_last_step_is_refused():
+    mpc = MPC(cart())
+    mpc.step([0.5, 0.0], time=1.0)
+    with pytest.raises(InputError, match=r"time is 0.5, before the last step at 1.0; reset\(\)"):
+        mpc.step([0.5, 0.0], time=0.5)
+    assert len(mpc.records) == 1
+    mpc.reset()
+    assert mpc.step([0.5, 0.0], time=0.5).status == "solved"
+
+
+def test_a_step_is_printed_in_one_line():
+    mpc = MPC(cart(limit=1.5))
+    assert str(mpc.step([0.5, 0.0])).startswith("solved at 0: force -")
+    assert re.fullmatch(r"softened at 0\.1: force -?[\d.]+ \(.*\)", str(mpc.step([0.5, 2.0])))
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_controller_refuses_to_be_copied(how):
+    with pytest.raises(TypeError, match="cannot be copied or pickled; make another"):
+        how(MPC(cart()))

@@ -319,7 +319,7 @@ def test_a_parameter_that_is_free_is_identified(method: Any) -> None:
     ocp.free("k", lower=0, upper=5)  # begins as declared
     ocp.minimize("misfit", end=(x - np.exp(-1.7)) ** 2)
     assert ocp.program.unpack(ocp.program.x0)["k"] == 1.0
-    assert ocp.solve()["k"][0] == pytest.approx(1.7, abs=1e-3)
+    assert ocp.solve()["k"] == pytest.approx(1.7, abs=1e-3)
 
 
 def test_limits_hold_where_they_are_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 import sys
 import types
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -395,3 +396,62 @@ def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
         Saved.read(other)
     with pytest.raises(FileNotFoundError):
         Saved.read(tmp_path / "missing.npz")
+
+
+CAPS = {
+    "inside": (MultipleShooting(inner=2), {}), "ends": (MultipleShooting(), {"at": "ends"}),
+    "soft": (MultipleShooting(inner=1), {"soft": 1e3}), "single": (SingleShooting(), {}),
+    "Radau": (Collocation(2, inner=1), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CAPS)
+def test_multipliers_by_name_are_the_whole_price(kind: str) -> None:
+    """Their sum is the slope of the objective by the limit, of a row and of a state."""
+    method, more = CAPS[kind]
+
+    def solve(cap: float, fast: float) -> Solution:
+        model = Model("cart")
+        x, v, u = model.state("x"), model.state("v", upper=fast), model.control("u")
+        model.rates(x=v, v=u)
+        ocp = OptimalControl(model, duration=2.0, intervals=8, method=method)
+        ocp.initial(x=0, v=0)
+        ocp.path("cap", v + 0.3 * u, upper=cap, **more)
+        ocp.minimize("way", integral=u**2, end=40 * (x - 2) ** 2)
+        return ocp.solve()
+
+    found, d = solve(1.2, 1.1), 1e-3
+    for name, less, much in (
+        ("cap", (1.2 - d, 1.1), (1.2 + d, 1.1)), ("v", (1.2, 1.1 - d), (1.2, 1.1 + d))
+    ):  # fmt: skip
+        slope = (solve(*much).objective - solve(*less).objective) / (2 * d)
+        assert slope < -0.1
+        assert -found.multipliers[name].sum() == pytest.approx(slope, rel=0.02)
+
+
+def test_a_parameter_is_a_number_and_a_free_one_has_slopes() -> None:
+    """min (k − bias)² over the free k, so that dk/dbias = 1."""
+    model = Model("decay")
+    x, k, bias = model.state("x"), model.parameter("k", 1.0), model.parameter("bias", [1.5, 2.0])
+    model.rates(x=-k * x)
+    ocp = OptimalControl(model, duration=1.0, intervals=5)
+    ocp.initial(x=1)
+    ocp.free("k")
+    ocp.minimize("misfit", end=ca.sumsqr(k - bias))
+    found = ocp.solve()
+    assert found["k"] == pytest.approx(1.75)
+    assert found["bias"].tolist() == [1.5, 2.0]
+    assert found.sensitivity("bias")["k"] == pytest.approx([0.5, 0.5])
+    with pytest.raises(InputError, match="the solver chooses 'k'"):
+        found.sensitivity("k")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_file_is_an_input_error(swung: Solution, tmp_path: Path, seed: int) -> None:
+    draw, path = np.random.default_rng(seed), swung.save(tmp_path / "swing")
+    whole = bytearray(path.read_bytes())
+    at = int(draw.integers(len(whole)))
+    whole[at : at + 30] = draw.bytes(30) if seed % 2 else b""
+    path.write_bytes(whole)
+    with suppress(InputError):  # else it is where nothing is read
+        assert Solution.load(path, swing(Collocation())).x.tolist() == swung.x.tolist()

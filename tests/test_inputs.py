@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casadi_hybrid import METHODS, InputError, Problem, Solver
+from casadi_hybrid import METHODS, InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.inputs import as_matrix, as_vector
+from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.iterations.rules import FixedMetric, TargetCurvature
 
 x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
@@ -200,3 +201,29 @@ WRONG_KIND = {
 def test_objects_of_the_wrong_kind_are_refused_by_name(what: str) -> None:
     with pytest.raises(InputError, match=what.split(maxsplit=1)[0]):
         WRONG_KIND[what]()
+
+
+def test_one_number_in_a_list_is_not_repeated() -> None:
+    """Where CasADi is called, it is, as there."""
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p)}
+    with pytest.raises(InputError, match=r"^p has shape \(1,\) but 2 number"):
+        Solver(Problem.from_nlp(nlp)).solve([0, 0], p=[1])
+    assert Solver(Problem.from_nlp(nlp)).solve([0, 0], p=1).x.tolist() == pytest.approx([1, 1])
+    for one in (1, [1], (1.0,), np.ones(1)):
+        assert nlpsol("s", "hybrid", nlp)(p=one)["x"].full().ravel() == pytest.approx([1, 1])
+    model = Model("m")
+    model.rates(y=model.state("y") + ca.sum1(model.parameter("both", [1.0, 2.0])))
+    ocp = OptimalControl(model, duration=1.0, intervals=2)
+    with pytest.raises(InputError, match="'both' is a list of 1 number; give 2"):
+        ocp.solve(both=[1.0])
+    with pytest.raises(InputError, match="'z' is a list of 1 number"):
+        model.state("z", 2, lower=[1.0])
+
+
+def test_names_are_texts_and_no_two_alike() -> None:
+    with pytest.raises(InputError, match="h has a block by the name 1; a name must be a text"):
+        Problem(x=x, h={1: x[0], "1": x[1]})
+    with pytest.raises(InputError, match="x has a block by the name 0"):
+        Problem(x={0: x})
+    with pytest.raises(InputError, match="variable_names has 'a' twice"):
+        Problem(x=x, variable_names=["a", "a"])

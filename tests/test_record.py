@@ -188,7 +188,7 @@ def test_rows_that_were_removed_by_hand_are_run_again(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["runs.csv", "study.json"])
-@pytest.mark.parametrize("text", ["n,m\n3,5\n", '{"a": 1}\n', "[]\n"])
+@pytest.mark.parametrize("text", ["n,m\n3,5\n", '{"a": 1}\n', "[]\n", "[" * 200_000])
 def test_a_folder_with_something_else_is_refused_and_left_alone(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match="not the record of a study"):

@@ -16,6 +16,7 @@ from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.problem.expressions import no_comparison
 
 Array = NDArray[np.float64]
+_RESERVED = "[", "violation of "
 Guess = Any
 """A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 
@@ -58,6 +59,11 @@ class Signal:
         """Check and spread the numbers over the entries."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
+        if name.startswith(_RESERVED):
+            raise InputError(
+                f"name is {name!r}; it must not begin with '[', a list for CasADi, nor with "
+                "'violation of', what excesses of soft limits are called"
+            )
         size = count(size, f"size of {name!r}", at_least=1)
         least, most = sides(name, size, lower, upper)
         typical = sizes(name, size, scale)
@@ -185,8 +191,7 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
 def column(value: Any, size: int, what: str) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
     values = flat(value, what)
-    if values.size == 1 < size and np.shape(value) == (1,) and not isinstance(value, ca.DM):
-        raise InputError(f"{what} is a list of 1 number; give {size}, or a number for all")
+    _no_list_of_one(value, size, what)
     if np.isnan(values).any():
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
@@ -194,6 +199,11 @@ def column(value: Any, size: int, what: str) -> Array:
         needed = f"declare it with {values.size} entries" if size == 1 else size
         raise InputError(f"{what} has {values.size} entries; give one, or {needed}")
     return values.copy() if values.size == size else np.full(size, values[0])
+
+
+def _no_list_of_one(value: Any, size: int, what: str) -> None:
+    if np.shape(value) == (1,) and size > 1:
+        raise InputError(f"{what} is a list of 1 number; give {size}, or a number for all")
 
 
 def finite(value: Any, size: int, what: str) -> Array:
@@ -255,6 +265,7 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     values = numbers(value, what)
     if np.isnan(values).any():
         raise NumberError(f"{what} has a NaN")
+    _no_list_of_one(value, size, what)
     shape = values.shape
     if values.ndim < 2:  # of one row of all columns it is flat
         values = values.reshape((1, columns) if size == 1 and shape == (columns,) else (-1, 1))

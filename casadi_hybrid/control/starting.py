@@ -146,13 +146,12 @@ def _guess(
 
 def _columns(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array]]:
     """A trajectory's name, that of a block of it, and where in the duration its columns are."""
-    for name in ocp.model.unknowns:
-        for label in (name, f"{name} inside"):
-            if block := program.variables.get(label):
-                at = ocp.fractions[: block.shape[1]]
-                if label != name:
-                    at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
-                yield name, label, at
+    for label, block in program.variables.items():
+        if block.of.kind == "limit" and block.of.quantity in ocp.model.unknowns:
+            at = ocp.fractions[: block.shape[1]]
+            if block.of.place:
+                at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
+            yield block.of.quantity, label, at
 
 
 def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, Array]:

@@ -164,7 +164,7 @@ def _of_nl(name: str) -> Form:
     builder = ca.NlpBuilder()
     try:
         builder.import_nl(name, {"verbose": False})
-    except RuntimeError as error:
+    except (RuntimeError, UnicodeDecodeError) as error:
         raise InputError(f"{name} cannot be read: {last_line(error)}") from None
     if any(builder.discrete):
         i = list(builder.discrete).index(True)

@@ -193,9 +193,11 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
     active, marked = solution.active(tol), [(grid_times[None], dots, touched)]
     own, inner = points_of(ocp.method), inner_points(ocp.method)
     inside = own if algebraic else np.append(own[own < 1.0], inner)
-    for word, taus in (("inside", inside), ("between", inner)):  # as blocks are called
-        if f"{name} {word}" in active:
-            more = np.atleast_2d(active[f"{name} {word}"])
+    blocks = {**program.variables, **program.constraints}
+    places = {block.of.place: label for label, block in blocks.items() if block.of.quantity == name}
+    for word, taus in (("inside", inside), ("between", inner)):
+        if (label := places.get(word)) in active:
+            more = np.atleast_2d(active[label])
             at, values = read(*dense.each(taus[: more.shape[1] // N]))
             marked.append((at[None], values, more))
     when, *found = (np.hstack(parts) for parts in zip(*marked, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -65,4 +66,9 @@ def named(
                 said = " ".join(filter(None, (size, units[name], counted)))
                 label = f"gap to {names[place]}" if np.isnan(zero) else names[place]
                 names[place] = f"{label} (in {said})" if said else label
+    for names in (of_x, of_g):  # "a" of two entries and another "a[0]"
+        seen = Counter[str]()
+        for i, name in enumerate(names):
+            seen[name] += 1
+            names[i] = name if seen[name] == 1 else f"{name} ({seen[name]})"
     return {"constraint_names": of_g, "variable_names": of_x}

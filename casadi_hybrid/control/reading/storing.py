@@ -142,7 +142,8 @@ def packed(path: str | Path, key: str, held: Any) -> Path:
 def unpacked(path: str | Path, key: str, what: str) -> Any:
     """Return what :func:`packed` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # NumPy leaves a file open that it cannot read.
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             if damaged := file.zip.testzip():  # NumPy may stop before the end, where that is told
                 raise BadZipFile(f"{damaged} in it is damaged")
             text = str(file[key])
