@@ -191,7 +191,7 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
 def column(value: Any, size: int, what: str) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
     values = flat(value, what)
-    _no_list_of_one(value, size, what)
+    _no_list_of_one(value, values, size, what)
     if np.isnan(values).any():
         none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
@@ -201,8 +201,8 @@ def column(value: Any, size: int, what: str) -> Array:
     return values.copy() if values.size == size else np.full(size, values[0])
 
 
-def _no_list_of_one(value: Any, size: int, what: str) -> None:
-    if np.shape(value) == (1,) and size > 1:
+def _no_list_of_one(value: Any, read: Array, size: int, what: str) -> None:
+    if read.shape == (1,) and size > 1 and isinstance(value, list | tuple | np.ndarray):
         raise InputError(f"{what} is a list of 1 number; give {size}, or a number for all")
 
 
@@ -265,7 +265,7 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     values = numbers(value, what)
     if np.isnan(values).any():
         raise NumberError(f"{what} has a NaN")
-    _no_list_of_one(value, size, what)
+    _no_list_of_one(value, values, size, what)
     shape = values.shape
     if values.ndim < 2:  # of one row of all columns it is flat
         values = values.reshape((1, columns) if size == 1 and shape == (columns,) else (-1, 1))

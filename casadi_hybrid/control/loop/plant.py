@@ -189,7 +189,8 @@ def first_guess(model: Model, kind: str) -> Array:
         value = np.asarray(signal.guess(0.0) if callable(signal.guess) else signal.guess)
         if value.ndim == 2 or value.size not in (1, signal.size):
             value = value[..., :1]
-        parts.append(column(value, signal.size, f"guess of {name!r}"))
+        one = value.item() if value.size == 1 else value
+        parts.append(column(one, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)
 
 
