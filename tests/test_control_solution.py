@@ -1,5 +1,7 @@
 """What is read from a solution: between the grid points, errors, active limits, files, figures."""
 
+import copy
+import pickle
 import sys
 import types
 from contextlib import suppress
@@ -444,6 +446,21 @@ def test_a_parameter_is_a_number_and_a_free_one_has_slopes() -> None:
     assert found.sensitivity("bias")["k"] == pytest.approx([0.5, 0.5])
     with pytest.raises(InputError, match="the solver chooses 'k'"):
         found.sensitivity("k")
+
+
+def test_a_copy_leaves_the_first_alone(swung: Solution) -> None:
+    ocp = swing(Collocation())
+    other, model = copy.copy(ocp), copy.copy(ocp.model)
+    other.minimize("time", end=other.duration)
+    model.parameter("more")
+    assert [cost.name for cost in ocp.costs] == ["effort"]
+    assert "more" not in ocp.given
+    assert copy.deepcopy(swung)["angle"].tolist() == swung["angle"].tolist()
+    with ca.global_pickle_context():
+        written = pickle.dumps(ocp)
+    with ca.global_unpickle_context():
+        again = pickle.loads(written)
+    assert again.solve(time=0.5)["angle"].tolist() == swung["angle"].tolist()
 
 
 @pytest.mark.parametrize("seed", range(40))

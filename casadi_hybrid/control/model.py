@@ -201,12 +201,19 @@ class Model:
         """Return the symbols, or of an output the expression, by name."""
         return known(name, self._symbols, "quantity")
 
+    def __copy__(self) -> Model:
+        """Return the same model, with the same symbols; what is added to one is not the other's."""
+        other = object.__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy() if isinstance(value, dict) else value)
+        other.signals = {kind: signals.copy() for kind, signals in self.signals.items()}
+        return other
+
     def limited(self, limits: Mapping[str, tuple[Any, Any]]) -> Model:
         """Return the same model, with the same symbols, with other limits (lower, upper)."""
         if not limits:
             return self
         other = copy.copy(self)
-        other.signals = {kind: dict(signals) for kind, signals in self.signals.items()}
         for signals in other.signals.values():
             for name in signals.keys() & limits.keys():
                 new = dict(zip(("lower", "upper"), limits[name], strict=True))
@@ -227,7 +234,7 @@ class Model:
         given = {name: replace(s, needed=False) for name, s in self.signals["parameter"].items()}
         other.signals = {**self.signals, "parameter": given | controls, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
-        other._symbols, other.discrete, other.closed = dict(self._symbols), False, False
+        other.discrete = other.closed = False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
         other._forget()
         return other

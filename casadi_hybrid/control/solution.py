@@ -225,8 +225,8 @@ class Solution(Ended):
             every = np.unique(np.concatenate([stages for _, stages, _ in of]))
             total = np.zeros((self.ocp.limitable[name].lower.size, every.size))
             for block, stages, values in of:
-                rows = block.of.entries or range(len(total))
-                np.add.at(total, np.ix_(rows, np.searchsorted(every, stages)), values)
+                rows = np.array(block.of.entries or range(len(total)))
+                np.add.at(total, (rows[:, None], np.searchsorted(every, stages)), values)
             found[name] = total
         return Named({name: plain(rows) for name, rows in found.items()}, "constraint or variable")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -366,8 +365,8 @@ class Statement:
         """Return the problem as it is with other limits (lower, upper), to read a solution by."""
         if not limits:
             return self
-        made = copy(self)
-        made.model = self.model.limited(limits)
+        made = object.__new__(type(self))
+        vars(made).update(vars(self) | {"model": self.model.limited(limits)})
         made.constraints = [
             replace(c, lower=limits[c.name][0], upper=limits[c.name][1]) if c.name in limits else c
             for c in self.constraints
@@ -376,14 +375,14 @@ class Statement:
 
     def reopened(self) -> Self:
         """Return the same problem without its program, to be changed; this one stays as it is."""
-        made = copy(self)
+        made = object.__new__(type(self))
         for name, value in vars(self).items():
-            if isinstance(value, dict | list):
-                setattr(made, name, value.copy())
-        for name in ("laid", "solver"):  # made at the first use
-            vars(made).pop(name, None)
+            if name not in ("laid", "solver"):  # made at the first use
+                setattr(made, name, value.copy() if isinstance(value, dict | list) else value)
         made.closed = False
         return made
+
+    __copy__ = reopened
 
     def on_mesh(self, fractions: Any) -> Self:
         """Return the same problem on another mesh; this one stays as it is.

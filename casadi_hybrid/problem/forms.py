@@ -153,13 +153,15 @@ def _external(library: Any, name: str) -> ca.Function:
 
 def _of_nl(name: str) -> Form:
     with open(name, "rb") as file:
-        file.readline(_LINE)
-        counts = file.readline(_LINE).split()[:2]
-    size, said = os.path.getsize(name), [int(one) for one in counts if one.isdigit()]
-    if sum(said) > size:  # memory for them would be asked for first
+        header = [file.readline(_LINE).partition(b"#")[0].split() for _ in range(10)]
+    # CasADi would read on for ever, or ask for memory first.
+    if not header[0] or any(not line or not all(map(bytes.isdigit, line)) for line in header[1:]):
+        raise InputError(f"{name} cannot be read: its header is not ten lines of whole numbers")
+    size, (n, m) = os.path.getsize(name), map(int, [*header[1], 0][:2])
+    if n + m > size:
         raise InputError(
-            f"{name} cannot be read: its header has {said[0]} variables and {sum(said[1:])} rows, "
-            f"and the file {size} bytes, less than one for each"
+            f"{name} cannot be read: its header has {n} variables and {m} rows, and the file "
+            f"{size} bytes, less than one for each"
         )
     builder = ca.NlpBuilder()
     try:
