@@ -456,11 +456,15 @@ def test_a_copy_leaves_the_first_alone(swung: Solution) -> None:
     assert [cost.name for cost in ocp.costs] == ["effort"]
     assert "more" not in ocp.given
     assert copy.deepcopy(swung)["angle"].tolist() == swung["angle"].tolist()
+    model = Model("line")
+    model.rates(x=model.state("x") + model.control("u"))
+    plain = OptimalControl(model, duration=1.0, intervals=2)
+    plain.initial(x=1)
+    plain.minimize("effort", integral=model.symbol("u") ** 2, end=model.symbol("x") ** 2)
     with ca.global_pickle_context():
-        written = pickle.dumps(ocp)
+        written = pickle.dumps(plain)
     with ca.global_unpickle_context():
-        again = pickle.loads(written)
-    assert again.solve(time=0.5)["angle"].tolist() == swung["angle"].tolist()
+        assert pickle.loads(written).solve().objective == plain.solve().objective
 
 
 @pytest.mark.parametrize("seed", range(40))
