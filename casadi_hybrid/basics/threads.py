@@ -46,7 +46,8 @@ def share_out(
             keep(thread.start)
         keep(work, workers[0])
         for thread in others:
-            while thread.is_alive():  # what another one raises here must not leave it alone
+            keep(thread.join)
+            while thread.is_alive():  # a signal's handler has raised
                 keep(thread.join)
     if raised:
         raise raised[0]
