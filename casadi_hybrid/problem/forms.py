@@ -157,7 +157,8 @@ def _of_nl(name: str) -> Form:
     # CasADi would read on for ever, or ask for memory first.
     if not header[0] or any(not line or not all(map(bytes.isdigit, line)) for line in header[1:]):
         raise InputError(f"{name} cannot be read: its header is not ten lines of whole numbers")
-    size, (n, m) = os.path.getsize(name), map(int, [*header[1], 0][:2])
+    size = os.path.getsize(name)
+    n, m = (int(one) for one in [*header[1], b"0"][:2])
     if n + m > size:
         raise InputError(
             f"{name} cannot be read: its header has {n} variables and {m} rows, and the file "
