@@ -3,8 +3,8 @@
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise, product
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -275,17 +275,6 @@ def test_a_failed_rule_names_the_variable() -> None:
     assert "largest in height" in failed.detail
 
 
-@dataclass
-class Read:
-    """Of the problem at an iterate what an iteration has to hand on, and nothing else."""
-
-    x: Any
-    f: float
-    gradient: Any
-    h: Any
-    B: Any
-
-
 class Newton:
     """Newton's method on the KKT equations, by the members of ``Iteration`` alone."""
 
@@ -296,7 +285,7 @@ class Newton:
 
     def evaluate(self, oracle, state):
         at = oracle.first(state.x)
-        return Read(at.x, at.f, at.gradient, at.h, at.B)
+        return SimpleNamespace(x=at.x, f=at.f, gradient=at.gradient, h=at.h, B=at.B)
 
     def step(self, oracle, state, at):
         H = oracle.second(state.x, state.mu).hessian
