@@ -33,7 +33,7 @@ class PythonFunctions:
         keep: called with what ends a solve; then nothing more is evaluated.
 
     Attributes:
-        entries: the two that C calls.
+        entries: those that C calls.
         undefined: where a function was not defined last, None where all were.
     """
 
@@ -45,7 +45,10 @@ class PythonFunctions:
         if functions.curvature is not None:
             curvature, m = Fused(functions.curvature, functions), functions.curvature.nnz_in(1)
             second = Second(partial(self._answer, curvature, (n, m, p)))
-        self.entries = first, second
+        values = First()
+        if functions.values is not None:
+            values = First(partial(self._answer, Fused(functions.values, functions), (n, p)))
+        self.entries = first, second, values
 
     def begin(self) -> None:
         """Before a solve."""

@@ -22,7 +22,7 @@ static int first_point(hybrid_run *run) {
     for (int k = 0; k < HYBRID_COUNT(shares); k++) {
         hybrid_set(run->plan->n, run->work, run->at->of.w);
         hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
-        if (!hybrid_visit(run, run->at)) return HYBRID_SOLVED;
+        if (!hybrid_visit_problem(run, run->at)) return HYBRID_SOLVED;
     }
     return HYBRID_UNDEFINED;
 }

@@ -115,10 +115,12 @@ int hybrid_root_step(hybrid_run *run) {
             if (hybrid_largest(plan->n, step) <= HYBRID_EXACT * reach)
                 return hybrid_root_closer(run);
             for (int i = 0; i < plan->n; i++) run->trial->of.w[i] = at->w[i] + step[i];
-            if (!hybrid_visit_problem(run, run->trial)) {
+            if (!hybrid_try_problem(run, run->trial)) {
                 gain = expected(run, curved ? run->W : 0, D, slope, step);
                 gained = value - value_of(run, run->trial);
-                if (gained > HYBRID_TRUST_REGION_ACCEPT * gain) break;
+                if (gained > HYBRID_TRUST_REGION_ACCEPT * gain &&
+                    !hybrid_complete_problem(run, run->trial))
+                    break;
             }
         }
         damping *= growth;
