@@ -246,7 +246,7 @@ class Core:
             self.look = look
             self.observer.look = None if look is None else self._at_see
         if self.python is not None:
-            self.python.begin()
+            self.python.begin(limits.max_time)
         self.observer.count, self.raised, self.busy = 0, None, True
         outputs: dict[str, ca.DM] = {}
         try:

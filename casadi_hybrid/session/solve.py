@@ -131,9 +131,9 @@ class Automatic:
             result = altered(result, stop=reasons[0])
         if self.label != "auto":
             result = altered(result, method=self.label)
-        if isinstance(raised, KeyboardInterrupt):
+        if isinstance(raised, KeyboardInterrupt) and not isinstance(raised, OutOfTimeError):
             raise halted(result, raised)
-        if raised is not None and not isinstance(raised, BrokenFunctionError):
+        if not isinstance(raised, None | BrokenFunctionError | OutOfTimeError):
             raise raised
         return result
 
