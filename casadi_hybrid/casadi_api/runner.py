@@ -13,8 +13,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.basics.matrices import array_of
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, columns_of
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions

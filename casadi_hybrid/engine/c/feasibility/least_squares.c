@@ -96,6 +96,7 @@ int hybrid_root_step(hybrid_run *run) {
     hybrid_stiffness(form, at, search->z_lower, search->z_upper, D);
     for (;; growth *= HYBRID_RESTORATION_GROWTH) {
         int found;
+        if (hybrid_is_ended(form->functions)) return HYBRID_STOPPED;
         for (int i = 0; i < plan->n; i++)
             run->D[i] = D[i] + damping * (units[i] > least_unit ? units[i] : least_unit);
         found = hybrid_factor(plan, curved ? run->W : 0, run->D, 0.0, at->A, 1.0, 0, &run->kkt);

@@ -33,8 +33,7 @@ static int visited(hybrid_run *run, hybrid_trial *trial, int failed) {
     hybrid_point *at = &trial->of;
     hybrid_distances(&run->form, at);
     if (failed) {
-        const hybrid_observer *observer = form->functions->observer;
-        run->state->undefined += !(observer && observer->ended); /* or it was not evaluated */
+        run->state->undefined += !hybrid_is_ended(form->functions); /* or it was not evaluated */
         hybrid_set(run->plan->n_x, at->x, run->state->x_undefined);
         return 1;
     }

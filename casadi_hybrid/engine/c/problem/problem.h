@@ -144,6 +144,10 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
                             const double *z_lower, const double *z_upper, double *lam_x,
                             double *lam_g);
 
+/* Whether the solve is to end: then nothing is evaluated any more. */
+static inline int hybrid_is_ended(const hybrid_functions *functions) {
+    return functions->observer && functions->observer->ended;
+}
 /* Nothing was done yet. */
 void hybrid_clear_counts(hybrid_answer *answer);
 /* Seconds, 0 where there is no clock. */

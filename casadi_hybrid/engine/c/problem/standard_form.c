@@ -66,7 +66,7 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
     const double *out = point->out;
     double began = hybrid_time(functions);
     int failed = functions->first(functions->self, point->x, form->numbers->p, point->out);
-    form->answer->firsts++;
+    form->answer->firsts += !failed || !hybrid_is_ended(functions);
     form->answer->in_firsts += hybrid_time(functions) - began;
     if (failed) return 1;
     if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
@@ -86,7 +86,7 @@ static int values_at(hybrid_form *form, hybrid_point *point) {
     double *out = point->out, *g = out + 1 + plan->nnz_gradient;
     double began = hybrid_time(functions);
     int failed = functions->values(functions->self, point->x, form->numbers->p, out);
-    form->answer->values++;
+    form->answer->values += !failed || !hybrid_is_ended(functions);
     form->answer->in_values += hybrid_time(functions) - began;
     if (failed || !hybrid_all_finite(1 + plan->nnz_g, out)) return 1;
     memmove(g, out + 1, (size_t)plan->nnz_g * sizeof(double));
@@ -181,7 +181,7 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
     const hybrid_functions *functions = form->functions;
     double began = hybrid_time(functions);
     int failed = functions->second(functions->self, at->x, lam, form->numbers->p, H);
-    form->answer->seconds++;
+    form->answer->seconds += !failed || !hybrid_is_ended(functions);
     form->answer->in_seconds += hybrid_time(functions) - began;
     return failed || !hybrid_all_finite(form->plan->nnz_H, H);
 }
