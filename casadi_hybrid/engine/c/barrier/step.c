@@ -140,8 +140,8 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         cut = 0;
     }
     for (alpha = run->direction.alpha; alpha >= least; alpha *= 0.5, first = 0) {
-        int verdict;
-        if (hybrid_is_ended(run->form.functions)) return HYBRID_STOPPED;
+        int verdict, end = hybrid_search_ends(run);
+        if (end) return end;
         if (try_at(run, alpha, &run->direction, run->trial)) continue;
         verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta,
                                         hybrid_phi(&run->form, run->trial, it->nu), alpha, slope);

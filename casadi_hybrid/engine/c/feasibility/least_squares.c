@@ -95,8 +95,8 @@ int hybrid_root_step(hybrid_run *run) {
     if (curved && hybrid_curvature(&run->form, at, at->c, run->W)) return HYBRID_UNDEFINED;
     hybrid_stiffness(form, at, search->z_lower, search->z_upper, D);
     for (;; growth *= HYBRID_RESTORATION_GROWTH) {
-        int found;
-        if (hybrid_is_ended(form->functions)) return HYBRID_STOPPED;
+        int found, end = hybrid_search_ends(run);
+        if (end) return end;
         for (int i = 0; i < plan->n; i++)
             run->D[i] = D[i] + damping * (units[i] > least_unit ? units[i] : least_unit);
         found = hybrid_factor(plan, curved ? run->W : 0, run->D, 0.0, at->A, 1.0, 0, &run->kkt);

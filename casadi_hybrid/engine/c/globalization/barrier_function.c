@@ -59,6 +59,14 @@ int hybrid_complete_problem(hybrid_run *run, hybrid_trial *trial) {
     return trial->of.partial && hybrid_visit_problem(run, trial);
 }
 
+int hybrid_search_ends(const hybrid_run *run) {
+    const hybrid_functions *functions = run->form.functions;
+    const hybrid_run *outer = run->elastic.outer ? run->elastic.outer : run;
+    if (hybrid_is_ended(functions)) return HYBRID_STOPPED;
+    return hybrid_late(functions, outer->history.began + run->options->max_time) ? HYBRID_LATE
+                                                                                 : HYBRID_SOLVED;
+}
+
 double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu) {
     if (trial->outside) return INFINITY;
     if (!form->bounds) return trial->of.f;

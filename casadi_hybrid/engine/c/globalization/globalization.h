@@ -14,6 +14,8 @@ int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known
 int hybrid_try_problem(hybrid_run *run, hybrid_trial *trial);
 /* All of a point that was tried so, before it is gone on from. */
 int hybrid_complete_problem(hybrid_run *run, hybrid_trial *trial);
+/* Whether a search has to end before its next trial: a status, HYBRID_SOLVED to go on. */
+int hybrid_search_ends(const hybrid_run *run);
 /* trial->outside, and trial->linear: the distances where there is no other bound. */
 void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial);
 /* phi_nu, infinite outside the bounds. */

@@ -168,10 +168,11 @@ int hybrid_composite_step(hybrid_run *run) {
      * away, trying it costs one evaluation. */
     beyond = radius < whole && whole <= HYBRID_COMPOSITE_BEYOND * radius;
     while (radius > HYBRID_ROUNDED * (1.0 + reach)) {
-        int full = beyond || (0.0 < whole && whole <= radius);
+        int end = hybrid_search_ends(run), full = beyond || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
         double length;
         tried plain, taken;
+        if (end) return end;
         if (!full) compose(run, radius, &shorter);
         predict(run, step->d, &is);
         measure(run, &is, step->d, run->trial, &plain);
