@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes as ct
 import gc
+import threading
 import time
 from collections.abc import Callable
 from ctypes import c_double, c_int, c_void_p
@@ -74,8 +75,11 @@ class PythonFunctions:
         try:
             if self._is_late():
                 raise OutOfTimeError
+            _callbacks.skipped = False
             with evaluating_until(self._until):
                 data = function(*arguments)
+            if _callbacks.skipped:
+                raise OutOfTimeError
         except EvaluationError as error:
             if self._is_late():
                 self._end(OutOfTimeError())
@@ -115,6 +119,10 @@ class PythonFunctions:
                 self._end(broken)
 
 
+_callbacks = threading.local()
+"""Whether one was not evaluated, in this thread."""
+
+
 def time_callbacks(functions: Functions) -> None:
     """Let callbacks in Python return NaN, unevaluated, when the time of a solve is over.
 
@@ -124,7 +132,9 @@ def time_callbacks(functions: Functions) -> None:
     inside = [one for each in made if each is not None for one in each.find_functions()]
     nodes = {hash(one) for one in inside if one.class_name() == "CallbackInternal"}
     for one in gc.get_objects() if nodes else ():  # CasADi does not tell the object of a callback
-        if issubclass(type(one), ca.Callback) and ca.Function.__hash__(one) in nodes:
+        if not issubclass(type(one), ca.Callback) or "this" not in vars(one):
+            continue
+        if ca.Function.__hash__(one) in nodes:
             for name in ("eval", "eval_buffer"):
                 vars(one).setdefault(name, partial(_in_time, one, name))
 
@@ -132,6 +142,7 @@ def time_callbacks(functions: Functions) -> None:
 def _in_time(callback: ca.Callback, name: str, *arguments: Any) -> Any:
     if time.perf_counter() < evaluating_until_when():
         return getattr(type(callback), name)(callback, *arguments)
+    _callbacks.skipped = True
     if name == "eval":
         return [ca.DM(callback.sparsity_out(i), np.nan) for i in range(callback.n_out())]
     for view in arguments[1]:
