@@ -250,7 +250,7 @@ class Runner:
         if self.options.print_time:
             print(
                 "{}: {stop_reason} after {iter_count} iterations, {t_wall_total:.4f} s "
-                "({t_proc_total:.4f} s of processor time), {n_call_nlp_f} evaluations of f, g "
+                "({t_proc_total:.4f} s of processor time), {n_call_nlp_jac_g} evaluations of f, g "
                 "and their derivatives, {n_call_nlp_hess_l} Hessians".format(self.name, **run.stats)
             )
         return outputs
