@@ -75,7 +75,6 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
     point->raw_f = *out++;
     spread(plan->nnz_gradient, plan->n_x, plan->gradient_at, out, point->raw_gradient);
     spread(plan->nnz_g, plan->n_g, plan->g_at, out + plan->nnz_gradient, point->raw_g);
-    point->partial = 0;
     return 0;
 }
 
@@ -163,6 +162,7 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
     user_x(form, point);
     known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
     if (!known && hybrid_first_at(form, point)) return 1;
+    point->partial = 0;
     scale_values(form, point);
     scale_derivatives(form, point);
     return 0;
