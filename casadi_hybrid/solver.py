@@ -12,6 +12,7 @@ from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
+from casadi_hybrid.engine.plan import prepared
 from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.point.residuals import Tolerances
@@ -115,6 +116,8 @@ class Solver:
             tolerances=Tolerances(*(common if one is None else one for one in kinds)),
             **{name: value for name, value in given.items() if value is not None},
         )
+        if self.limits.max_time < np.inf and isinstance(self.method, Automatic):
+            prepared(problem)  # now, not within the time of a solve
         self.stopping = tuple(stopping)
         for i, test in enumerate(self.stopping):
             is_callable(test, f"stopping[{i}]")

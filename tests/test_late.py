@@ -65,6 +65,27 @@ assert not late, late
 """
 
 
+LEARNED = """
+import casadi as ca, sys
+class Model(ca.Callback):
+    def __init__(self):
+        ca.Callback.__init__(self)
+        self.construct("model", {"enable_fd": True})
+    def eval(self, arguments):
+        return [arguments[0] ** 4]
+model, x = Model(), ca.MX.sym("x")
+nlp = {"x": x, "f": model(x), "g": x}
+for solver in (
+    casadi_hybrid.nlpsol("solver", "hybrid", nlp, {"max_time": 60}),
+    casadi_hybrid.Solver(nlp, max_time=60).solve,
+):
+    before = set(sys.modules)
+    solver(x0=3, lbg=1, ubg=2)
+    late = set(sys.modules) - before
+    assert not late, late
+"""
+
+
 def loaded_after(script: str) -> set[str]:
     """The modules of a new process."""
     ask = f"import json, sys\nimport casadi_hybrid\n{script}\nprint(json.dumps(list(sys.modules)))"
@@ -112,6 +133,7 @@ def test_a_page_needs_no_figure_and_a_figure_no_window(script, unwanted, tmp_pat
 
 def test_no_solve_with_a_deadline_waits_for_an_import():
     loaded_after('OPTIONS = {"max_time": 100}' + SOLVE + DEADLINES)
+    loaded_after(LEARNED)
 
 
 def test_a_controller_has_all_loaded_before_its_first_deadline():

@@ -140,6 +140,28 @@ def test_finite_differences() -> None:
     assert "finite differences" in solver.explain()
 
 
+def test_trial_points_have_no_differences() -> None:
+    """Iterates have: of three variables at four points each, and the value."""
+    calls = []
+
+    def model(x: Any) -> Any:
+        calls.append(x)
+        return ca.sumsqr(10 * (x[1:] - x[:-1] ** 2)) + ca.sumsqr(1 - x[:-1])
+
+    black, x = PythonFunction(model, 3), ca.MX.sym("x", 3)
+    y = black(x)
+    solver = nlpsol("s", "hybrid", {"x": x, "f": y + x[0], "g": y + ca.sumsqr(x)})
+    for _ in range(2):  # what the first one makes has calls too
+        calls.clear()
+        solver(x0=[-1.2, 1, 1], ubg=3)
+    stats = solver.stats()
+    iterates, points = stats["n_call_nlp_grad_f"], stats["n_call_nlp_f"]
+    assert stats["success"]
+    assert iterates == stats["n_call_nlp_jac_g"] <= stats["iter_count"] + 2
+    assert points == stats["n_call_nlp_g"] >= 2 * iterates - 2
+    assert len(calls) == points + 12 * iterates
+
+
 @pytest.mark.parametrize("word", ["hessian_approximation", "ipopt.hessian_approximation"])
 def test_second_differences_where_they_are_asked_for_as_in_ipopt(word: str) -> None:
     def rosenbrock(x: Any) -> Any:

@@ -95,6 +95,21 @@ def test_c_code_of_the_problem(solvers, tmp_path, monkeypatch):
         assert f"int {name}(" in written
 
 
+@pytest.mark.parametrize("form", ["live", "stored", "mapped"])
+def test_graphs_around_solvers_do_not_compile(solvers, compiler, tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    solver = solvers[0]
+    made = {"live": lambda: solver, "mapped": lambda: solver.map(1, "unroll")}
+    made["stored"] = lambda: ca.Function.deserialize(solver.serialize())
+    q = ca.MX.sym("q", 2)
+    x = made[form]()(p=q, ubg=[1, 0.5], x0=[0.1, 0.2])["x"]
+    graph = ca.Function("graph", [q], [x])
+    same(graph([1, 2]), solvers[1](**GIVEN)["x"])
+    assert "#error" in Path(graph.generate("graph.c")).read_text()
+    with pytest.raises(RuntimeError, match="Compilation failed"):
+        ca.Function("graph", [q], [x], {"jit": True, "compiler": "shell"})
+
+
 def test_calls_with_lists_and_dictionaries(solvers: Solvers) -> None:
     ours, theirs = solvers
     same(ours.call({"p": [1, 2]}), theirs.call({"p": [1, 2]}))

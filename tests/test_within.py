@@ -1,15 +1,17 @@
 """Solves under limits of one call: ``NlpSolver.within``."""
 
 import time
+from contextlib import suppress
 
 import casadi as ca
 import numpy as np
 import pytest
-from watched import Watched
+from watched import BufferedFunction, PythonFunction, Watched
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import OutOfTimeError
 from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.casadi_api.runner import SolveError
 
 
 def program(function=None):
@@ -117,6 +119,40 @@ def test_no_evaluation_begins_when_the_time_is_over(monkeypatch):
         assert calls
         assert max(calls) < began + seconds
     assert solver.within(2.0 * all_calls, **GIVEN).success
+
+
+ENDS = {
+    "nlpsol": lambda problem, seconds: nlpsol("s", "hybrid", problem, {"max_time": seconds})(x0=-1),
+    "Solver": lambda problem, seconds: Solver(problem, max_time=seconds).solve(-1.0),
+    "within": lambda problem, seconds: nlpsol("s", "hybrid", problem).within(seconds, x0=-1),
+}
+"""Solves that take no longer; where there is no time for a gradient the last one raises."""
+
+
+@pytest.mark.parametrize("door", ENDS)
+@pytest.mark.parametrize("kind", [PythonFunction, BufferedFunction])
+def test_differences_end_with_the_time(monkeypatch, door, kind):
+    now, calls = [0.0], []
+
+    def value(x):
+        calls.append(now[0])
+        now[0] += 1.0
+        return 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 + x[2] ** 2
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    model, x = kind(value, 3), ca.MX.sym("x", 3)
+    problem = Problem.from_nlp(
+        {"x": x, "f": ca.fmax(model(x), -1), "g": ca.sumsqr(x)}, lbg=-np.inf, ubg=9
+    )
+    assert Solver(problem).solve(-1.0).success  # makes what all solves need
+    for seconds in (5.0, 20.0, 33.0, 34.0, 70.0):  # a gradient takes 13
+        calls.clear()
+        began = now[0]
+        with suppress(SolveError):
+            found = ENDS[door](problem, seconds)
+            assert door == "nlpsol" or found.stop is StopReason.TIME_LIMIT
+            assert not (found["f"] if door == "nlpsol" else found.f) < 0  # of values that came
+        assert began <= max(calls) < began + seconds
 
 
 def test_what_a_function_inside_the_functions_raises_does_not_end_the_process():

@@ -3,6 +3,7 @@
 import subprocess
 
 import casadi as ca
+import numpy as np
 
 
 def ended(words, **options):
@@ -43,3 +44,14 @@ class PythonFunction(ca.Callback):
 
     def eval(self, arguments):
         return [self.value(arguments[0])]
+
+
+class BufferedFunction(PythonFunction):
+    """The same by CasADi's other way to call Python."""
+
+    def has_eval_buffer(self):
+        return True
+
+    def eval_buffer(self, arguments, results):
+        np.frombuffer(results[0])[:] = self.value(np.frombuffer(arguments[0]))
+        return 0

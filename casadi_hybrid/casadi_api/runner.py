@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, MissingNumberError, warn
+from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, columns_of
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.engine.blocks.serving import machine_code
 from casadi_hybrid.engine.core import ELSE, MATRIX, Core, engine_of
+from casadi_hybrid.engine.plan import prepared
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
@@ -69,9 +71,10 @@ class Runner:
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
         self.limits = options.limits
-        if self.limits.max_time < np.inf:  # then no solve waits for what its result is made by
-            sessions.result_of  # noqa: B018
         problem.functions  # noqa: B018  made now, not at the first call
+        if self.limits.max_time < np.inf:  # then no solve waits for what all need
+            prepared(problem)
+            sessions.result_of, problem.parameter_gradient  # noqa: B018
         self._defaults = defaults_of(problem)
         self._silent = options.iteration_callback is None and not options.log
         checks = options.warn_initial_bounds or problem.m_h or problem.shapes
@@ -197,10 +200,15 @@ class Runner:
             run.called_back = callback.calls, callback.seconds
         by_callback = None if callback is None else callback.raised
         run.raised = run.raised if by_callback is None else by_callback
+        late = isinstance(run.raised, OutOfTimeError)
+        if late and own is None:
+            run.result  # noqa: B018 - says it
+            run.raised = None
         if isinstance(run.raised, KeyboardInterrupt):  # it comes out where nothing is known
             run.raised = sessions.halted(run.result, run.raised)
         elif core.python is not None and by_callback is None:
-            error = None if run.result.success else run.result.error
+            late = late or run.result.stop is StopReason.TIME_LIMIT
+            error = None if late or run.result.success else run.result.error
             if error is not None:
                 run.raised = error.__cause__  # None where it gave NaN
                 if run.raised is not None:
@@ -208,8 +216,9 @@ class Runner:
             if run.raised is None:  # else who asked is given no lam_p
                 found["lam_p"] = ca.DM.nan(problem.n_p, 1)  # where a failure has no slope
                 with suppress(*() if run.result.success else (RuntimeError,)):
-                    slope = problem.parameter_gradient(found["x"], found["lam_g"], run.array("p"))
-                    found["lam_p"] = -ca.densify(slope)
+                    if not late:
+                        point = found["x"], found["lam_g"], run.array("p")
+                        found["lam_p"] = -ca.densify(problem.parameter_gradient(*point))
         outputs = {
             "x": found["x"], "f": found["f"], "g": found["g"],
             "lam_x": found["lam_x"], "lam_g": found["lam_g"], "lam_p": found["lam_p"],
@@ -241,7 +250,7 @@ class Runner:
         if self.options.print_time:
             print(
                 "{}: {stop_reason} after {iter_count} iterations, {t_wall_total:.4f} s "
-                "({t_proc_total:.4f} s of processor time), {n_call_nlp_f} evaluations of f, g "
+                "({t_proc_total:.4f} s of processor time), {n_call_nlp_jac_g} evaluations of f, g "
                 "and their derivatives, {n_call_nlp_hess_l} Hessians".format(self.name, **run.stats)
             )
         return outputs

@@ -56,8 +56,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     of any Function.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, in a form that
-    ``ca.Function`` reads as well. CasADi cannot write it as C: neither :meth:`generate` nor that of
-    a graph around it is available, :meth:`export` is.
+    ``ca.Function`` reads as well. CasADi cannot write it as C: :meth:`generate` is refused, no
+    compiler takes the code of a graph around it, and ``jit`` raises. :meth:`export` is available.
 
     In a graph and in a map solves run without Python's lock, so that ``map(N, "thread")`` is as
     parallel as there are cores. They take turns where Python is called: with an

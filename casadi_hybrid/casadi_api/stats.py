@@ -76,17 +76,21 @@ class Run(Solved):
         ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate,
         with one entry more than that.
 
-        f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds
-        stand under ``nlp_jac_g``: the other three come with it and have none of their own.
+        f, ∇f, g and J_g come from one fused call. Its seconds stand under ``nlp_jac_g``: the other
+        three come with it. Where derivatives are finite differences, trial points are evaluated
+        without them: ``nlp_f`` and ``nlp_g`` count these too, and ``nlp_f`` has their seconds.
         Processor time is wall time: nothing waits. ``functions`` is ``"interpreted"``,
         ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a note why not
         where that was asked for.
         """
         end: Ending = self.__dict__.get("result") or sessions.end_of(self)
         calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))
+        for name in ("nlp_f", "nlp_g"):
+            calls[name] += end.evaluations.get("values", 0)
         calls["nlp_hess_l"] = end.evaluations.get("second", 0)
         calls["nlp_grad"] = 1  # for lam_p
         wall = dict.fromkeys(LISTED, 0.0) | {"total": end.elapsed}
+        wall["nlp_f"] = end.seconds.get("values", 0.0)
         wall["nlp_jac_g"] = end.seconds.get("first", 0.0)
         wall["nlp_hess_l"] = end.seconds.get("second", 0.0)
         calls["callback_fun"], wall["callback_fun"] = self.called_back

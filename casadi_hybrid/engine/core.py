@@ -184,9 +184,10 @@ class Core:
             self._functions.secants = ct.addressof(secants)
 
     def _call_by(self, entries: Iterable[Any], data: Any = None, behind: Any = None) -> None:
-        """Have C call these two from now on, with these data; ``behind`` is what they point to."""
+        """Have C call these from now on, with these data; ``behind`` is what they point to."""
         functions = self._functions
-        functions.first, functions.second = (ct.cast(one, c_void_p) for one in entries)
+        for name, entry in zip(("first", "second", "values"), entries, strict=False):
+            setattr(functions, name, ct.cast(entry, c_void_p))
         functions.self = None if data is None else ct.addressof(data)
         self._kept.append((data, behind))
 
@@ -247,7 +248,7 @@ class Core:
             self.look = look
             self.observer.look = None if look is None else self._at_see
         if self.python is not None:
-            self.python.begin()
+            self.python.begin(limits.max_time)
         self.observer.count, self.raised, self.busy = 0, None, True
         outputs: dict[str, ca.DM] = {}
         try:

@@ -47,6 +47,23 @@ def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -
 
 
 @cache
+def _gate() -> ca.Function:
+    x = ca.MX.sym("x")
+    # CasADi writes no C for its Newton iteration, and says so; this branch is never taken.
+    root = ca.rootfinder("casadi_hybrid_solver", "newton", {"x": x, "g": x})
+    branches = ca.Function("number", [x], [x]), ca.Function("other", [x], [root(x0=x)["x"]])
+    return ca.Function.if_else("gate", *branches, {"is_diff_in": [False, False]})
+
+
+def without_c(number: float) -> ca.MX:
+    """Return a number as part of a graph that CasADi refuses to compile.
+
+    A solver is in one process: generated C would call a function that is nowhere else.
+    """
+    return _gate().call([ca.MX(1), ca.MX(number)])[0]
+
+
+@cache
 def trigger() -> int | None:
     """The address of CasADi's function that evaluates a buffer; None where it is not exported.
 

@@ -27,6 +27,7 @@ from casadi_hybrid.engine.ldl import eliminations, partners, tables_of
 from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
+from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.problem import Problem
 
 OPEN: int = C.HYBRID_OPEN
@@ -100,7 +101,7 @@ class Plan:
             H_starts=ints(starts(H.cols, problem.n) if learned else [0]),
         )  # fmt: skip
         values = np.ones(K.rows.size)
-        values[K.at_A[: J_kept.size]] = _sizes(problem)[J_kept]
+        values[K.at_A[: J_kept.size]] = prepared(problem)[J_kept]
         # A row that has a slack goes with it: whatever the other numbers are, that is a good pivot.
         values[K.at_A[J_kept.size :]] = 1e300
         partner = partners(library, K, values)
@@ -132,17 +133,26 @@ def kinds_of(bounds: Bounds) -> bytes:
     return np.concatenate((of_x, of_g)).astype(np.int8).tobytes()
 
 
-def _sizes(problem: Problem) -> Vector:
-    """J_g's nonzeros at a point that depends on nothing, by which rows are paired with variables.
+def prepared(problem: Problem) -> Vector:
+    """Make what all solves of a problem need, so that none with a time limit waits for it.
 
-    Not at the start of a solve: what was solved first would decide the last bits of all others.
+    Returns:
+        J_g's nonzeros at a point that depends on nothing, by which rows are paired with variables.
+        Not at the start of a solve: what was solved first would decide the last bits of all others.
     """
+    problem.functions.entries  # noqa: B018 - loads SciPy where the Hessian is learned
+    found = _sizes.get(problem)
+    return _sizes.setdefault(problem, _evaluated(problem)) if found is None else found
+
+
+def _evaluated(problem: Problem) -> Vector:
     if not problem.m:
         return np.zeros(0)
     first, (lists, _) = problem.functions.first, forms_of(problem, repeated=False)
     point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
     values = np.zeros(first.nnz_out())
-    with suppress(RuntimeError):  # of a function of the problem that raises
+    # A function of the problem may raise, and no time is over yet.
+    with suppress(RuntimeError), evaluating_until(np.inf):
         values = Buffered(first)(*point) if lists is None else lists.call(0, *point)
     J = values[first.nnz_out() - first.nnz_out(3) :]
     return np.where(np.isfinite(J), J, 1.0)
@@ -150,6 +160,7 @@ def _sizes(problem: Problem) -> Vector:
 
 _lock = threading.Lock()
 _plans: WeakKeyDictionary[Problem, dict[bytes, Plan]] = WeakKeyDictionary()
+_sizes: WeakKeyDictionary[Problem, Vector] = WeakKeyDictionary()
 
 
 def plan_of(library: Any, problem: Problem, bounds: Bounds) -> Plan:

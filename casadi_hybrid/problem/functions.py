@@ -96,6 +96,16 @@ class Functions:
         """(x, p) → h."""
         return self.of_residual.made
 
+    @cached_property
+    def values(self) -> ca.Function | None:
+        """(x, p) → f, h, where ``first`` takes many times as long; None elsewhere."""
+        if not self.differenced or self.backend != "interpreted":
+            return None
+        kind = ca.SX if self.first.is_a("SXFunction") else ca.MX
+        x, p = (kind.sym(name, self.first.size1_in(i)) for i, name in enumerate("xp"))
+        f, _, h, _ = self.first.call([x, p], True, False)
+        return ca.Function("values", [x, p], [f, h], ["x", "p"], ["f", "h"])
+
     @property
     def second(self) -> ca.Function | None:
         """(x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL; None where there are no second derivatives."""
@@ -218,6 +228,9 @@ class Functions:
             return self
         try:
             first = self.first.expand()
+            if self.differenced:  # each difference once, for f and for h
+                x, p = (ca.SX.sym(name, first.size1_in(i)) for i, name in enumerate("xp"))
+                first = first_of(x, p, *ca.cse(first.call([x, p], True, False)))
             curvature = None if self.curvature is None else self.curvature.expand()
         except RuntimeError:
             return self

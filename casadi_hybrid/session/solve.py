@@ -131,9 +131,9 @@ class Automatic:
             result = altered(result, stop=reasons[0])
         if self.label not in METHOD_NAMES:
             result = altered(result, method=self.label)
-        if isinstance(raised, KeyboardInterrupt):
+        if isinstance(raised, KeyboardInterrupt) and not isinstance(raised, OutOfTimeError):
             raise halted(result, raised)
-        if raised is not None and not isinstance(raised, BrokenFunctionError):
+        if not isinstance(raised, None | BrokenFunctionError | OutOfTimeError):
             raise raised
         return result
 
@@ -176,8 +176,12 @@ def end_of(run: Solved) -> Ending:
     composite = said.method == C.HYBRID_COMPOSITE_STEP
     return Ending(
         stop=stop, point=point, detail=detail, error=error, iterations=said.steps,
-        evaluations={"first": said.firsts, "second": said.seconds, "undefined": said.undefined},
-        elapsed=said.elapsed, seconds={"first": said.in_firsts, "second": said.in_seconds},
+        evaluations={
+            "first": said.firsts, "values": said.values, "second": said.seconds,
+            "undefined": said.undefined,
+        },
+        elapsed=said.elapsed,
+        seconds={"first": said.in_firsts, "values": said.in_values, "second": said.in_seconds},
         method=COMPOSITE_STEP if composite else BARRIER, hessian=run.problem.functions.hessian,
         engine="c", kernel="svd" if composite else "ldl" if said.chosen else "ldl-fixed",
     )  # fmt: skip

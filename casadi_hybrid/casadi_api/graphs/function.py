@@ -13,6 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, columns_of
+from casadi_hybrid.engine.externals import without_c
 from casadi_hybrid.problem.numbers import NUMBERS
 from casadi_hybrid.problem.problem import Problem
 
@@ -105,13 +106,13 @@ def callback(
     """
     of, rows = cache(lambda: derivatives.Derivatives(problem)), columns_of(problem)
     if pool is None:
-        own_name, handle = ca.Function.fix_name(name + "_solve"), 0.0
+        own_name, handle = ca.Function.fix_name(name + "_solve"), ca.MX(0)
         function = _SolveCallback(own_name, of, rows, solve)
         _KEPT.append(function)
     else:
-        modes, handle = product(("fwd", "adj"), pool.widths), pool.handle
+        modes, handle = product(("fwd", "adj"), pool.widths), without_c(pool.handle)
         function = pool.function(_Derivative(of, pool.name, *mode, rows) for mode in modes)
-    return lambda columns: function.call([ca.MX(handle), *columns])
+    return lambda columns: function.call([handle, *columns])
 
 
 def make_function(

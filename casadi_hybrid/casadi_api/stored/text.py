@@ -26,6 +26,7 @@ from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.casadi_api.convention import INPUTS, columns_of
 from casadi_hybrid.casadi_api.graphs.function import make_function
 from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.engine.externals import without_c
 from casadi_hybrid.engine.functions import copied
 from casadi_hybrid.engine.library import load
 
@@ -60,7 +61,8 @@ def function_of(runner: Runner) -> ca.Function:
     library = load(_NAME)
     attach(ct.addressof(_Hooks.in_dll(library, f"{_NAME}_entries")))
     inner = ca.external(_NAME, library._name, {"config_args": [word.decode("ascii")]})
-    key = ca.DM(_key(word))
+    first, second = _key(word)
+    key = ca.vertcat(without_c(first), second)
     return make_function(runner.name, runner.problem, lambda given: inner.call([*given, key]))
 
 

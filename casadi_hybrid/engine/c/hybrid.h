@@ -44,6 +44,8 @@
  * trial point is refused, as is one where a number is not finite.
  *   first:  (x, p) -> f, grad f, g, J: 1 + nnz_gradient + nnz_g + nnz_J numbers
  *   second: (x, lam_g, p) -> the Hessian of L by x, both triangles: nnz_H numbers
+ *   values: (x, p) -> f, g: 1 + nnz_g numbers, for trial points; where one is accepted the first
+ *           function is called there too
  * with the nonzeros of the plan, J and the Hessian column by column; self: that of the structure
  * below. */
 typedef int (*hybrid_first)(void *self, const double *x, const double *p, double *out);
@@ -102,11 +104,12 @@ typedef struct {
 typedef struct {
     hybrid_first first;
     hybrid_second second;      /* NULL where the plan has limited_memory */
-    void *self;                /* handed to both */
+    void *self;                /* handed to all three */
     double (*now)(void);       /* a clock in seconds; NULL: no time is measured or limited */
     hybrid_pair at_once;       /* does two jobs; NULL: one after the other, to the same bits */
     hybrid_observer *observer; /* NULL: none */
     hybrid_secants *secants;   /* where the plan has limited_memory, else NULL */
+    hybrid_first values;       /* NULL: the first function is called at trial points */
 } hybrid_functions;
 
 /* --- The structure of the problem ------------------------------------------------------------- */
@@ -271,13 +274,13 @@ typedef struct {
     hybrid_residuals start, end;   /* at the start, and at x */
     int status;                    /* what is returned */
     int steps;                     /* Newton steps */
-    int firsts, seconds;           /* evaluations of the two functions */
+    int firsts, seconds, values;   /* evaluations of the three functions */
     int factors;                   /* factorizations of K */
     int chosen;                    /* of them those that chosen pivots have decided, where a
                                     * solution needed them too */
     int doubts;                    /* factorizations and solutions in doubt, which
                                     * counted as singular */
-    double in_firsts, in_seconds;  /* seconds in the two functions */
+    double in_firsts, in_seconds, in_values; /* seconds in them */
     double elapsed;                /* seconds of the solve */
     double moved;                  /* of SQP: largest |x - x0| */
     double largest_lam;            /* the largest of |lam_x| and |lam_g| */

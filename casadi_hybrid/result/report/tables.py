@@ -20,6 +20,7 @@ _SIDES = {LOWER: "lower", UPPER: "upper", EQUAL: "equal", 0: ""}
 _KINDS = {
     "residual": "evaluations of h alone",
     "first": "evaluations up to ∇f and J_g",
+    "values": "evaluations of f and g alone",
     "second": "evaluations of ∇²L",
     "undefined": "points without a value",
 }

@@ -12,9 +12,9 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it);
  * error has improved by a part of itself since the last one. */
 void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error);
 
-/* The functions at trial->of.w, of the elastic problem too. Returns 0, or 1 where they are not
- * defined. */
-int hybrid_visit(hybrid_run *run, hybrid_trial *trial);
+/* hybrid_try_problem and hybrid_complete_problem, of the elastic problem too. */
+int hybrid_try(hybrid_run *run, hybrid_trial *trial);
+int hybrid_complete(hybrid_run *run, hybrid_trial *trial);
 /* hybrid_solve_kkt for run->force, of the elastic problem too. */
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d);
 /* The inertia correction: the least shift, `least` at least, that leaves m negative eigenvalues and

@@ -101,10 +101,19 @@ void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
     at->f = HYBRID_ELASTIC_PENALTY * sum + 0.5 * away;
 }
 
-int hybrid_visit(hybrid_run *run, hybrid_trial *trial) {
+int hybrid_try(hybrid_run *run, hybrid_trial *trial) {
     hybrid_run *outer = run->elastic.outer;
-    if (!outer) return hybrid_visit_problem(run, trial);
+    if (!outer) return hybrid_try_problem(run, trial);
     hybrid_set(outer->plan->n, trial->of.w, trial->base->of.w);
+    if (hybrid_try_problem(outer, trial->base)) return 1;
+    hybrid_lift(outer, trial);
+    return 0;
+}
+
+int hybrid_complete(hybrid_run *run, hybrid_trial *trial) {
+    hybrid_run *outer = run->elastic.outer;
+    if (!outer) return hybrid_complete_problem(run, trial);
+    if (!trial->base->of.partial) return 0;
     if (hybrid_visit_problem(outer, trial->base)) return 1;
     hybrid_lift(outer, trial);
     return 0;

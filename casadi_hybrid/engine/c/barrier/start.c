@@ -19,10 +19,13 @@
  * status. */
 static int first_point(hybrid_run *run) {
     static const double shares[] = HYBRID_BARRIER_SHARES;
+    double *known = run->answer->x; /* where the functions are known: at the start */
+    hybrid_set(run->plan->n_x, run->trial->of.x, known);
+    hybrid_swap_trials(&run->at, &run->trial);
     for (int k = 0; k < HYBRID_COUNT(shares); k++) {
         hybrid_set(run->plan->n, run->work, run->at->of.w);
         hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
-        if (!hybrid_visit(run, run->at)) return HYBRID_SOLVED;
+        if (!hybrid_visit_known(run, run->at, k ? 0 : known)) return HYBRID_SOLVED;
     }
     return HYBRID_UNDEFINED;
 }

@@ -23,11 +23,16 @@ static void complete(hybrid_run *run, const hybrid_iterate *it, hybrid_direction
     hybrid_fraction_to_boundary(&run->form, &run->at->of, it, d);
 }
 
-/* Evaluates at w + alpha dw. Returns 0, or 1 where a function is not defined. */
+/* Evaluates f and c at w + alpha dw. Returns 0, or 1 where a function is not defined. */
 static int try_at(hybrid_run *run, double alpha, const hybrid_direction *d, hybrid_trial *trial) {
     const double *w = run->at->of.w;
     for (int i = 0; i < run->plan->n; i++) trial->of.w[i] = w[i] + alpha * d->dw[i];
-    return hybrid_visit(run, trial);
+    return hybrid_try(run, trial);
+}
+
+/* The same with the derivatives. */
+static int go_to(hybrid_run *run, double alpha) {
+    return try_at(run, alpha, &run->direction, run->trial) || hybrid_complete(run, run->trial);
 }
 
 /* alpha_y for run->next, of which the rest is known. */
@@ -86,6 +91,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
         verdict = hybrid_filter_accepts(&run->pair, it, size, run->corrected->theta,
                                         hybrid_phi(&run->form, run->corrected, it->nu), alpha,
                                         slope);
+        if (verdict && hybrid_complete(run, run->corrected)) return NONE;
         if (verdict) {
             hybrid_direction saved = run->direction;
             run->direction = run->other;
@@ -107,9 +113,7 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     if (it->tiny && it->nu <= it->nu_min)
         return hybrid_no_way_on(run, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
     /* Where a function is not defined there, w stays where it is. */
-    if (try_at(run, alpha, &run->direction, run->trial) &&
-        try_at(run, 0.0, &run->direction, run->trial))
-        return HYBRID_UNDEFINED;
+    if (go_to(run, alpha) && go_to(run, 0.0)) return HYBRID_UNDEFINED;
     move(run, it, alpha);
     run->next.tiny = it->tiny + 1;
     /* The second in a row: no more can be reached for this nu. */
@@ -136,7 +140,8 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         cut = 0;
     }
     for (alpha = run->direction.alpha; alpha >= least; alpha *= 0.5, first = 0) {
-        int verdict;
+        int verdict, end = hybrid_search_ends(run);
+        if (end) return end;
         if (try_at(run, alpha, &run->direction, run->trial)) continue;
         verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta,
                                         hybrid_phi(&run->form, run->trial, it->nu), alpha, slope);
@@ -147,7 +152,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
                 alpha = run->direction.alpha;
             }
         }
-        if (!verdict) continue;
+        if (!verdict || hybrid_complete(run, run->trial)) continue;
         move(run, it, alpha);
         run->next.tiny = 0;
         run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1 : 0;

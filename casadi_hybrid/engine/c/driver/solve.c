@@ -79,11 +79,13 @@ static void spend(hybrid_solver *solver) {
     const hybrid_answer *found = &solver->found;
     hybrid_answer *answer = solver->answer;
     answer->firsts += found->firsts;
+    answer->values += found->values;
     answer->seconds += found->seconds;
     answer->factors += found->factors;
     answer->chosen += found->chosen;
     answer->doubts += found->doubts;
     answer->in_firsts += found->in_firsts;
+    answer->in_values += found->in_values;
     answer->in_seconds += found->in_seconds;
 }
 

@@ -95,7 +95,8 @@ int hybrid_root_step(hybrid_run *run) {
     if (curved && hybrid_curvature(&run->form, at, at->c, run->W)) return HYBRID_UNDEFINED;
     hybrid_stiffness(form, at, search->z_lower, search->z_upper, D);
     for (;; growth *= HYBRID_RESTORATION_GROWTH) {
-        int found;
+        int found, end = hybrid_search_ends(run);
+        if (end) return end;
         for (int i = 0; i < plan->n; i++)
             run->D[i] = D[i] + damping * (units[i] > least_unit ? units[i] : least_unit);
         found = hybrid_factor(plan, curved ? run->W : 0, run->D, 0.0, at->A, 1.0, 0, &run->kkt);
@@ -115,10 +116,12 @@ int hybrid_root_step(hybrid_run *run) {
             if (hybrid_largest(plan->n, step) <= HYBRID_EXACT * reach)
                 return hybrid_root_closer(run);
             for (int i = 0; i < plan->n; i++) run->trial->of.w[i] = at->w[i] + step[i];
-            if (!hybrid_visit_problem(run, run->trial)) {
+            if (!hybrid_try_problem(run, run->trial)) {
                 gain = expected(run, curved ? run->W : 0, D, slope, step);
                 gained = value - value_of(run, run->trial);
-                if (gained > HYBRID_TRUST_REGION_ACCEPT * gain) break;
+                if (gained > HYBRID_TRUST_REGION_ACCEPT * gain &&
+                    !hybrid_complete_problem(run, run->trial))
+                    break;
             }
         }
         damping *= growth;

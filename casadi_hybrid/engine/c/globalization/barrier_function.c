@@ -27,17 +27,13 @@ void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial) {
     }
 }
 
-int hybrid_visit_problem(hybrid_run *run, hybrid_trial *trial) {
-    return hybrid_visit_known(run, trial, 0);
-}
-
-int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known_x) {
+/* What a trial is worth, after the evaluation of its functions. */
+static int visited(hybrid_run *run, hybrid_trial *trial, int failed) {
     const hybrid_form *form = &run->form;
     hybrid_point *at = &trial->of;
     hybrid_distances(&run->form, at);
-    if (hybrid_evaluate(&run->form, at, known_x)) {
-        const hybrid_observer *observer = form->functions->observer;
-        run->state->undefined += !(observer && observer->ended); /* or it was not evaluated */
+    if (failed) {
+        run->state->undefined += !hybrid_is_ended(form->functions); /* or it was not evaluated */
         hybrid_set(run->plan->n_x, at->x, run->state->x_undefined);
         return 1;
     }
@@ -45,6 +41,30 @@ int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known
     trial->logs = hybrid_logs(form->plan->n, at->below) + hybrid_logs(form->plan->n, at->above);
     hybrid_bound_terms(form, trial);
     return 0;
+}
+
+int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known_x) {
+    return visited(run, trial, hybrid_evaluate(&run->form, &trial->of, known_x));
+}
+
+int hybrid_visit_problem(hybrid_run *run, hybrid_trial *trial) {
+    return hybrid_visit_known(run, trial, 0);
+}
+
+int hybrid_try_problem(hybrid_run *run, hybrid_trial *trial) {
+    return visited(run, trial, hybrid_evaluate_trial(&run->form, &trial->of));
+}
+
+int hybrid_complete_problem(hybrid_run *run, hybrid_trial *trial) {
+    return trial->of.partial && hybrid_visit_problem(run, trial);
+}
+
+int hybrid_search_ends(const hybrid_run *run) {
+    const hybrid_functions *functions = run->form.functions;
+    const hybrid_run *outer = run->elastic.outer ? run->elastic.outer : run;
+    if (hybrid_is_ended(functions)) return HYBRID_STOPPED;
+    return hybrid_late(functions, outer->history.began + run->options->max_time) ? HYBRID_LATE
+                                                                                 : HYBRID_SOLVED;
 }
 
 double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu) {

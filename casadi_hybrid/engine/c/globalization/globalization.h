@@ -5,11 +5,17 @@
 #include "primal_dual/primal_dual.h"
 
 /* The functions of the problem itself at trial->of.w, with theta and the terms of the bounds.
- * Returns 0, or 1 where they are not defined. Apart from hybrid_visit, so that no function calls
+ * Returns 0, or 1 where they are not defined. Apart from hybrid_try, so that no function calls
  * itself and the stack has a bound. */
 int hybrid_visit_problem(hybrid_run *run, hybrid_trial *trial);
 /* The same where the functions at `known_x` are in the trial, if that is its x. */
 int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known_x);
+/* The same of f and c alone, where these have a function of their own: what a search compares. */
+int hybrid_try_problem(hybrid_run *run, hybrid_trial *trial);
+/* All of a point that was tried so, before it is gone on from. */
+int hybrid_complete_problem(hybrid_run *run, hybrid_trial *trial);
+/* Whether a search has to end before its next trial: a status, HYBRID_SOLVED to go on. */
+int hybrid_search_ends(const hybrid_run *run);
 /* trial->outside, and trial->linear: the distances where there is no other bound. */
 void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial);
 /* phi_nu, infinite outside the bounds. */

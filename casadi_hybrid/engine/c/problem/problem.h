@@ -45,6 +45,7 @@ typedef struct {
     double *out;                  /* what the first function wrote */
     double *raw_J;                /* in it */
     double sum_J;                 /* of the |entries| */
+    int partial;                  /* whether f and c alone are known */
 } hybrid_point;
 
 /* The part of W that is not on the plan's pattern, U diag(w) U', and a factorization with it: see
@@ -114,6 +115,8 @@ void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double 
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
+/* The same of a trial point: f and c alone where there is a function for these. */
+int hybrid_evaluate_trial(hybrid_form *form, hybrid_point *point);
 /* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W);
@@ -141,6 +144,10 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
                             const double *z_lower, const double *z_upper, double *lam_x,
                             double *lam_g);
 
+/* Whether the solve is to end: then nothing is evaluated any more. */
+static inline int hybrid_is_ended(const hybrid_functions *functions) {
+    return functions->observer && functions->observer->ended;
+}
 /* Nothing was done yet. */
 void hybrid_clear_counts(hybrid_answer *answer);
 /* Seconds, 0 where there is no clock. */

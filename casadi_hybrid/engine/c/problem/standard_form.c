@@ -40,9 +40,9 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
 }
 
 void hybrid_clear_counts(hybrid_answer *answer) {
-    answer->steps = answer->firsts = answer->seconds = 0;
+    answer->steps = answer->firsts = answer->seconds = answer->values = 0;
     answer->factors = answer->chosen = answer->doubts = 0;
-    answer->in_firsts = answer->in_seconds = 0.0;
+    answer->in_firsts = answer->in_seconds = answer->in_values = 0.0;
 }
 
 double hybrid_time(const hybrid_functions *functions) {
@@ -66,7 +66,7 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
     const double *out = point->out;
     double began = hybrid_time(functions);
     int failed = functions->first(functions->self, point->x, form->numbers->p, point->out);
-    form->answer->firsts++;
+    form->answer->firsts += !failed || !hybrid_is_ended(functions);
     form->answer->in_firsts += hybrid_time(functions) - began;
     if (failed) return 1;
     if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
@@ -75,6 +75,23 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
     point->raw_f = *out++;
     spread(plan->nnz_gradient, plan->n_x, plan->gradient_at, out, point->raw_gradient);
     spread(plan->nnz_g, plan->n_g, plan->g_at, out + plan->nnz_gradient, point->raw_g);
+    return 0;
+}
+
+/* Calls the function of the values alone, likewise. */
+static int values_at(hybrid_form *form, hybrid_point *point) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_functions *functions = form->functions;
+    double *out = point->out, *g = out + 1 + plan->nnz_gradient;
+    double began = hybrid_time(functions);
+    int failed = functions->values(functions->self, point->x, form->numbers->p, out);
+    form->answer->values += !failed || !hybrid_is_ended(functions);
+    form->answer->in_values += hybrid_time(functions) - began;
+    if (failed || !hybrid_all_finite(1 + plan->nnz_g, out)) return 1;
+    memmove(g, out + 1, (size_t)plan->nnz_g * sizeof(double));
+    point->raw_f = *out;
+    spread(plan->nnz_g, plan->n_g, plan->g_at, g, point->raw_g);
+    point->partial = 1;
     return 0;
 }
 
@@ -103,24 +120,35 @@ void hybrid_distances(const hybrid_form *form, hybrid_point *point) {
     }
 }
 
-/* The user's values in the form's units, less the target: what of them is in it. */
-static void scaled(const hybrid_form *form, hybrid_point *point) {
+/* The user's f and g in the form's units, less the target: what of them is in it. */
+static void scale_values(const hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     point->f = form->scale_f * point->raw_f;
+    if (form->plain) /* the same bits */
+        for (int i = 0; i < plan->m; i++) point->c[i] = point->raw_g[i] - form->target[i];
+    else
+        for (int i = 0; i < plan->m; i++)
+            point->c[i] = point->raw_g[plan->row_at[i]] * form->scale_c[i] - form->target[i];
+    for (int k = 0; k < plan->n_slack; k++)
+        point->c[plan->slack_row[k]] -= point->w[plan->n_free + k];
+}
+
+/* And their derivatives. */
+static void scale_derivatives(const hybrid_form *form, hybrid_point *point) {
+    const hybrid_plan *plan = form->plan;
     point->gradient = form->plain && !plan->n_slack ? point->raw_gradient : point->own_gradient;
     point->A = form->plain ? point->raw_J : point->own_A;
     if (form->plain) { /* the same bits, where they lie */
         if (plan->n_slack)
             memcpy(point->gradient, point->raw_gradient, (size_t)plan->n_x * sizeof(double));
-        for (int i = 0; i < plan->m; i++) point->c[i] = point->raw_g[i] - form->target[i];
-        return;
+    } else {
+        for (int i = 0; i < plan->n_free; i++)
+            point->gradient[i] = form->scale_f * point->raw_gradient[plan->free_at[i]];
+        for (int k = 0; k < plan->kept_A; k++)
+            point->A[k] = point->raw_J[plan->A_of_J[k]] * form->scale_c[plan->A_rows[k]];
     }
-    for (int i = 0; i < plan->n_free; i++)
-        point->gradient[i] = form->scale_f * point->raw_gradient[plan->free_at[i]];
-    for (int i = 0; i < plan->m; i++)
-        point->c[i] = point->raw_g[plan->row_at[i]] * form->scale_c[i] - form->target[i];
-    for (int k = 0; k < plan->kept_A; k++)
-        point->A[k] = point->raw_J[plan->A_of_J[k]] * form->scale_c[plan->A_rows[k]];
+    for (int i = plan->n_free; i < plan->n; i++) point->gradient[i] = 0.0;
+    for (int k = plan->kept_A; k < plan->nnz_A; k++) point->A[k] = -1.0;
 }
 
 void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double *w) {
@@ -134,11 +162,17 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
     user_x(form, point);
     known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
     if (!known && hybrid_first_at(form, point)) return 1;
-    scaled(form, point);
-    for (int i = plan->n_free; i < plan->n; i++) point->gradient[i] = 0.0;
-    for (int k = 0; k < plan->n_slack; k++)
-        point->c[plan->slack_row[k]] -= point->w[plan->n_free + k];
-    for (int k = plan->kept_A; k < plan->nnz_A; k++) point->A[k] = -1.0;
+    point->partial = 0;
+    scale_values(form, point);
+    scale_derivatives(form, point);
+    return 0;
+}
+
+int hybrid_evaluate_trial(hybrid_form *form, hybrid_point *point) {
+    if (!form->functions->values) return hybrid_evaluate(form, point, 0);
+    user_x(form, point);
+    if (values_at(form, point)) return 1;
+    scale_values(form, point);
     return 0;
 }
 
@@ -147,7 +181,7 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
     const hybrid_functions *functions = form->functions;
     double began = hybrid_time(functions);
     int failed = functions->second(functions->self, at->x, lam, form->numbers->p, H);
-    form->answer->seconds++;
+    form->answer->seconds += !failed || !hybrid_is_ended(functions);
     form->answer->in_seconds += hybrid_time(functions) - began;
     return failed || !hybrid_all_finite(form->plan->nnz_H, H);
 }

@@ -128,7 +128,7 @@ static void measure(hybrid_run *run, const prediction *of, const double *d, hybr
     double size = hybrid_norm(plan->m, at->c), actual, noise;
     *found = (tried){0, d, -INFINITY};
     for (int i = 0; i < plan->n; i++) trial->of.w[i] = at->w[i] + d[i];
-    if (hybrid_visit_problem(run, trial)) return;
+    if (hybrid_try_problem(run, trial)) return;
     found->trial = trial;
     actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
     /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
@@ -168,10 +168,11 @@ int hybrid_composite_step(hybrid_run *run) {
      * away, trying it costs one evaluation. */
     beyond = radius < whole && whole <= HYBRID_COMPOSITE_BEYOND * radius;
     while (radius > HYBRID_ROUNDED * (1.0 + reach)) {
-        int full = beyond || (0.0 < whole && whole <= radius);
+        int end = hybrid_search_ends(run), full = beyond || (0.0 < whole && whole <= radius);
         const composed *step = full ? &newton : &shorter;
         double length;
         tried plain, taken;
+        if (end) return end;
         if (!full) compose(run, radius, &shorter);
         predict(run, step->d, &is);
         measure(run, &is, step->d, run->trial, &plain);
@@ -192,6 +193,8 @@ int hybrid_composite_step(hybrid_run *run) {
             }
             radius = whole;
         }
+        if (taken.ratio >= HYBRID_TRUST_REGION_ACCEPT && hybrid_complete_problem(run, taken.trial))
+            taken = (tried){0, taken.d, -INFINITY};
         length = hybrid_norm(plan->n, taken.d);
         radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
         if (taken.trial && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
