@@ -165,7 +165,7 @@ class Fixed:
         self._library, self._values_of_K = library, self._values(problem, K)
         self.found = C.hybrid_inertia()
         self._factor = np.empty(max(1, self.tables.factor))
-        self._room = np.empty(max(1, K.size))
+        self._room = np.empty(max(1, 2 * K.size))
         library.hybrid_fixed_factor(
             ct.byref(self.tables), self._values_of_K.ctypes.data, self._factor.ctypes.data,
             self._room.ctypes.data, ct.byref(self.found),

@@ -368,6 +368,14 @@ def test_a_fixed_order_says_the_inertia_or_that_it_is_in_doubt(library: ct.CDLL)
     assert trusted > 120
 
 
+@pytest.mark.parametrize("multiple", [1.0, 2.0, 3.0, 2.47])
+def test_a_fixed_order_doubts_dependent_rows(library: ct.CDLL, multiple: float) -> None:
+    """Their second pivot is the square of an entry that has cancelled."""
+    row = np.array([1.3, -0.7, 0.4])
+    problem = 2 * np.eye(3), np.zeros(3), np.array([row, multiple * row]), 0.0
+    assert Fixed(library, problem).found.doubtful
+
+
 def test_a_fixed_order_asks_for_no_units(library: ct.CDLL) -> None:
     """Powers of two change no bit: neither of the numbers nor of what is trusted."""
     trusted = 0

@@ -176,3 +176,13 @@ def test_dependent_limits_that_agree_have_derivatives_and_others_are_named():
         np.testing.assert_allclose(agree["jac_f_p"], [[4]], rtol=1e-5)
     with pytest.raises(SensitivityError, match="low and twice lie on limits that contradict"):
         found([x[0] - p, x[0] - 2 + p], lbg=0)
+
+
+def test_least_squares_of_exact_sensors_have_a_derivative():
+    A = np.array([[1.0, 2], [3, -1], [0.5, 1]])
+    x, y = ca.SX.sym("x", 2), ca.SX.sym("y", 3)
+    nlp = {"x": x, "p": y, "f": ca.sumsqr((ca.DM(A) @ x - y) / 1e-7)}
+    solver, seen = nlpsol("s", "hybrid", nlp), A @ [90, 0.3] + [1e-7, 0, -2e-7]
+    solver(x0=[80, 0], p=seen)
+    found = solution_sensitivity(nlp, solver.result, p=seen)
+    assert found["jac_x_p"] == pytest.approx(np.linalg.pinv(A), abs=1e-9)

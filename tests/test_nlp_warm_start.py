@@ -129,6 +129,41 @@ def test_a_warm_start_holds_where_an_equation_is_there_twice():
     assert solver.stats()["iter_count"] <= 2
 
 
+ROWS = {"twice": [[1], [1]], "2": [[1], [2]], "3": [[1], [3]], "sum": [[1, 0], [0, 1], [1, -2]]}
+
+
+@pytest.mark.parametrize("multiples", ROWS.values(), ids=ROWS)
+def test_dependent_rows_keep_least_multipliers(multiples: list[list[float]]) -> None:
+    """min ‖y − a‖² s.t. rows A y = b, several times: y = a − Aᵀμ, 2μ = Mᵀλ."""
+    M = np.array(multiples)
+    A, a = np.array([[1.3, -0.7, 0.4], [0.0, 0.5, -1.1]])[: M.shape[1]], np.array([1.0, 2, 3])
+    y = ca.SX.sym("y", 3)
+    nlp = {"x": y, "f": ca.sumsqr(y - a), "g": ca.mtimes(ca.DM(M @ A), y)}
+    solver = nlpsol("s", "hybrid", nlp)
+    equal = lambda b: dict.fromkeys(("lbg", "ubg"), M @ np.full(M.shape[1], b))  # noqa: E731
+    solver(**equal(0.1))
+    for b in np.linspace(0.2, 3, 29):
+        found = solver(warm_start=solver.result, **equal(b))
+        mu = np.linalg.solve(A @ A.T, A @ a - b)
+        assert solver.result.success
+        assert solver.result.iterations <= 1
+        assert found["x"].full().ravel() == pytest.approx(a - A.T @ mu, abs=1e-8)
+        assert M.T @ found["lam_g"].full().ravel() == pytest.approx(2 * mu, abs=1e-6)
+        assert np.abs(solver.result.lam_g).max() < 10
+
+
+@pytest.mark.parametrize("size", [1e4, 1e9, 1e13, 1e15, 1e17])
+def test_multipliers_that_hide_the_slope(size: float) -> None:
+    """Given along the null space of two equal rows they leave no residual, and prove nothing."""
+    y, row, a = ca.SX.sym("y", 3), np.array([1.3, -0.7, 0.4]), np.array([1.0, 2, 3])
+    nlp = {"x": y, "f": ca.sumsqr(y - a), "g": ca.mtimes(ca.DM([row, row]), y)}
+    solver = nlpsol("s", "hybrid", nlp)
+    found = solver(x0=[1 / 1.3, 0, 0], lam_g0=[size, -size], lbg=1, ubg=1)
+    assert solver.result.success
+    right = a - row * (a @ row - 1) / (row @ row)
+    assert found["x"].full().ravel() == pytest.approx(right, abs=1e-6)
+
+
 @pytest.mark.parametrize("tol", [1e-8, 1e-16])
 def test_rounding_alone_keeps_no_warm_start_from_its_end(tol: float) -> None:
     """A tolerance that nothing meets, as do-mpc's example of a differentiator asks for."""

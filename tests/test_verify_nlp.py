@@ -706,3 +706,42 @@ def test_missing_parameters_are_named():
     with pytest.raises(InputError, match=r"^p is missing"):
         verify(known.nlp(), known.x, ubg=4)
     assert not judge(known, p=[3, 1]).accepted
+
+
+@pytest.mark.parametrize("deviation", [1e-3, 1e-5, 1e-6, 1e-8])
+def test_least_squares_of_exact_sensors(deviation: float) -> None:
+    """The rounding of ∇f is 1e-16·|x|/σ²: no point has less, and a wrong one has more."""
+    draws = np.random.default_rng(3)
+    A, true = draws.standard_normal((12, 3)), np.array([100.0, -3.0, 0.5])
+    y = A @ true + deviation * draws.standard_normal(12)
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": ca.sumsqr((ca.DM(A) @ x - y) / deviation)}
+    found = solved(nlp, x0=true + 1)
+    least = np.linalg.lstsq(A, y)[0]
+    assert found.stats()["success"]
+    assert found.result.x == pytest.approx(least, rel=1e-13)
+    assert verify(nlp, found.result, ipopt=False).accepted
+    for away in (1e-6, 1e-9):
+        report = verify(nlp, {"x": least * (1 + away)}, ipopt=False)
+        assert Rejection.NOT_STATIONARY in report.categories
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9, 1e12, 1e15])
+def test_units_of_the_objective(size: float) -> None:
+    x = ca.SX.sym("x", 3)
+    f = ca.exp(x[0] - 0.3) + (x[0] * x[1] - 2) ** 2 + ca.sumsqr(x - ca.DM([1, 2, 3]))
+    nlp = {"x": x, "f": size * f}
+    plain, found = (solved(one, x0=[0.5, 1, 2]) for one in ({"x": x, "f": f}, nlp))
+    assert found.stats()["success"]
+    assert found.result.x == pytest.approx(plain.result.x, abs=1e-7)
+    assert verify(nlp, found.result, ipopt=False).accepted
+
+
+def test_a_valley_of_rounding_is_no_solution() -> None:
+    """Along x₀ = x₁ f falls by a slope far below the rounding of its other terms."""
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": 1e15 * (x[0] - x[1]) ** 2 + (x[0] - 5) ** 2}
+    assert not verify(nlp, {"x": [3, 3]}, ipopt=False).accepted
+    found = solved(nlp, x0=[0, 1])
+    assert found.stats()["success"]
+    assert found.result.x == pytest.approx([5, 5], abs=1e-6)

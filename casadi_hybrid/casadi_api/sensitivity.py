@@ -242,7 +242,8 @@ class Sensitivities:
         of_J, of_W = program.functions.entries
         J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
         x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
-        r = kkt_residuals(bounds, x, gradient, g, J, lam_x, lam_g)
+        inner = float((abs(W) @ np.abs(x)).max(initial=0.0))
+        r = kkt_residuals(bounds, x, gradient, g, J, lam_x, lam_g, inner=inner)
         worst = max(r.feasibility, r.stationarity, r.complementarity)
         if not worst <= _KKT:
             raise SensitivityError(

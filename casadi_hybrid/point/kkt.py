@@ -22,7 +22,7 @@ sp = LateModule("scipy.sparse")
 
 def kkt_residuals(
     bounds: Bounds, x: Vector, gradient: Vector, g: Vector, J: Any, lam_x: Vector, lam_g: Vector,
-    *, plain: bool = False,
+    *, plain: bool = False, inner: float = 0.0,
 ) -> Residuals:  # fmt: skip
     """Residuals in the infinity norm, unscaled.
 
@@ -38,6 +38,7 @@ def kkt_residuals(
     Args:
         bounds, x, gradient, g, J, lam_x, lam_g: the point; J is of NumPy or SciPy.
         plain: leave rounding in.
+        inner: the largest terms of ∇f itself, whose rounding is left out too.
     """
     J = sp.csr_array(J)
     of_x = violations(x, bounds.lbx, bounds.ubx)
@@ -46,7 +47,7 @@ def kkt_residuals(
     sizes = row_sizes(g, J, x)
     if not plain:
         of_g = counted_violation(of_g, sizes)
-        slope = counted_slope(slope, gradient, abs(J).T @ np.abs(lam_g) + np.abs(lam_x))
+        slope = counted_slope(slope, gradient, abs(J).T @ np.abs(lam_g) + np.abs(lam_x), inner)
     steepest = abs(J).max(axis=1).toarray().ravel() if J.nnz else np.zeros(g.size)
     slackness = 0.0
     for value, lower, upper, lam, size, steep in (

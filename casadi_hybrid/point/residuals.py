@@ -15,6 +15,8 @@ ROUNDING = 100.0 * float(np.finfo(float).eps)
 """What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
 ROOM = 4.0 * float(np.finfo(float).eps)
 """The same of a distance between two numbers, relative to them: the core's HYBRID_FORM_ROOM."""
+EXACT = 1e-11
+"""What is rounding of a Newton step, relative to 1 + |x|: the core's HYBRID_EXACT."""
 _NEGLIGIBLE = 1e-9
 _PULL = 1000.0
 _CONSTANT = 1e-2
@@ -49,14 +51,22 @@ def counted_violation(violation: Vector, sizes: Vector) -> Vector:
     return counted(violation, np.minimum(sizes, _CONSTANT / ROUNDING))
 
 
-def counted_slope(slope: Vector, gradient: Vector, pulls: Vector) -> Vector:
+def counted_slope(slope: Vector, gradient: Vector, pulls: Vector, inner: float = 0.0) -> Vector:
     """The entries of ∇f + Aᵀλ that count; ``pulls`` are |A|ᵀ|λ|.
 
     Multipliers may excuse a residual only as far as ∇f asks for them, a thousand times its size:
     where constraints degenerate they grow without bound, and ∇f itself would drown in rounding.
+    Beyond that an entry is no smaller than the rounding of its multiplier terms.
+
+    Args:
+        inner: the largest terms of ∇f itself, as |∇²L||x|. They excuse something only at a settled
+            point: the Newton step on the active set is at most 1e-11·(1 + ‖x‖_∞), and in each entry
+            the tolerance times 1 + |x_j|.
     """
     limit = _PULL * float(np.abs(gradient).max(initial=0.0))
-    return counted(slope, np.minimum(np.abs(gradient) + pulls, limit))
+    found = counted(slope, np.minimum(np.abs(gradient) + pulls, limit) + inner)
+    hidden = np.where(pulls <= limit, 0.0, ROOM * pulls)
+    return np.where(np.abs(found) < hidden, hidden, found)
 
 
 def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: Vector) -> Vector:

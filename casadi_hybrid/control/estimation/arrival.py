@@ -28,9 +28,6 @@ from casadi_hybrid.control.steps import nothing, plain_step, symbols_of
 
 LEAST = 1e-6
 """The least deviation of a direction as a part of its entries' own, of their scales without any."""
-RESOLVED = 5e-7
-"""The gradient of the term of a state m with the deviation σ is known to ε |m| scale/σ²; σ is made
-so large that this, where a solver has to come below 1e-6, is no more."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,8 @@ class Gaussian:
     covariance: Array
 
     def whitening(self, scale: Array) -> Array:
-        """Return S with SᵀS = P⁻¹, of P with what rounding makes of it and least directions up."""
-        rounding = np.finfo(float).eps * np.abs(self.mean) * scale / RESOLVED
-        P = self.covariance + np.diag(np.maximum(rounding - self.covariance.diagonal(), 0.0))
+        """Return S with SᵀS = P⁻¹, of P with least directions up."""
+        P = self.covariance
         own = np.sqrt(np.maximum(P.diagonal(), 0.0))
         own = np.where(own > LEAST**2 * scale, own, scale)  # else it is none, but for rounding
         values, vectors = np.linalg.eigh(P / np.outer(own, own))

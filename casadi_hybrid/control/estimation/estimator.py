@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.estimation.arrival import (
     Filter,
@@ -173,6 +173,17 @@ class Estimator:
         free = self._mean[self.model.size("state") :].copy()
         return {name: number(free[where]) for name, where in places.items()}
 
+    def _keep(self, record: Record, instead: str) -> None:
+        """Add the record of a step; the first without success since the start is a warning."""
+        if not record.success and all(one.success for one in self.records):
+            kind = type(self).__name__
+            warn(
+                f"{kind} of {self.model.name}: the step at time {record.time:g} failed "
+                f"({record.status}), so the estimate is {instead}; later failures are in records "
+                "alone"
+            )
+        self.records.append(record)
+
     def _stacked(self, key: str) -> Array:
         return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self.unknowns.values())])
 
@@ -279,10 +290,10 @@ class EKF(Estimator):
         now = self._filter.measured(self._place(now.mean, control, at, seen), now)
         self._last, self._mean, self._before = now, now.mean, control
         success = bool(np.isfinite(now.mean).all())
-        self.records.append(Record(
+        self._keep(Record(
             at, success, "filtered" if success else "not finite", 0, clock.perf_counter() - began,
             int(np.isfinite(seen).sum()), {}, self.parameters,
-        ))  # fmt: skip
+        ), "no number")  # fmt: skip
         return self.estimate
 
     def _place(self, xi: Array, control: Array, time: float, seen: Array) -> Place:

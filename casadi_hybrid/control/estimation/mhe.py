@@ -166,11 +166,11 @@ class MHE(Estimator):
             self._last = (program.x0, *(multipliers or zero).values())
         memory.keep(self.ocp, self._last[0], program.p)
         self._mean = self._filter.estimate(memory.place(self.N, self.model))
-        self.records.append(Record(
+        self._keep(Record(
             now, bool(stats["success"]), str(stats["return_status"]), int(stats["iter_count"]),
             clock.perf_counter() - began, int(np.isfinite(memory.y).sum()),
             dict(self.solution.costs), self.parameters,
-        ))  # fmt: skip
+        ), "a prediction without this measurement")  # fmt: skip
         return self.estimate
 
     def _left(self) -> Gaussian | None:

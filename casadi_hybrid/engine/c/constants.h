@@ -79,8 +79,8 @@
 /* delta_w^0: the first sigma [WB 3.1, "first_hessian_perturbation"] */
 #define HYBRID_INERTIA_FIRST 1e-4
 /* Multipliers beyond this are implausible: those of a new start are zero then [WB 3.6,
- * "constr_mult_init_max"]. In units of |grad f|: terms of grad L explain no more rounding, smaller
- * multipliers of a solution are looked for, and a point may be degenerate */
+ * "constr_mult_init_max"]. In units of |grad f|: terms of grad L explain no more rounding and leave
+ * theirs, smaller multipliers of a solution are looked for, and a point may be degenerate */
 #define HYBRID_INERTIA_IMPLAUSIBLE 1000.0
 /* delta_c: epsilon where rows may depend on each other [WB 3.1, "jacobian_regularization_value"] */
 #define HYBRID_INERTIA_EPSILON 1e-8
@@ -93,8 +93,8 @@
  * of A'A for the squared norm of a column, and for the damping relative to that [u] */
 #define HYBRID_EIGENVALUE_ROUNDING 1e-14
 /* What is rounding of the error, theta, |c|, a violation or a singular value of A relative to
- * the largest, a step relative to 1 + |w|, or a cosine, as between c and a column of A: steps gain
- * nothing more [M] */
+ * the largest, a pivot of the equilibrated K, a step relative to 1 + |w|, or a cosine, as between c
+ * and a column of A: steps gain nothing more [M] */
 #define HYBRID_EXACT 1e-11
 /* Rounding of f, phi, |c|, a slope, a step, nu or a radius, relative to it: 10 u [WB 3.9,
  * CGT 17.4] */

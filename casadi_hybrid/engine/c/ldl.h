@@ -156,7 +156,7 @@ int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *g
 void hybrid_fixed_analyse(int size, const int *starts, const int *rows, const int *group,
                           int *work, int *tables, hybrid_fixed *made);
 
-/* Factors K: factor[s->factor], room[s->size]. Where found->doubtful is not 0, cancellation has
+/* Factors K: factor[s->factor], room[2 s->size]. Where found->doubtful is not 0, cancellation has
    left too little of a pivot, the rest was not factored, and pivots have to be chosen. */
 void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *factor, double *room,
                          hybrid_inertia *found);

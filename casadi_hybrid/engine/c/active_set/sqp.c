@@ -129,9 +129,14 @@ static void exchange(sqp *h) {
 /* Moves by the model's step. Returns a status. */
 static int move(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
+    const hybrid_model *model = &h->model;
+    const double inner = model->shift > 0.0 ? 0.0
+                                            : hybrid_settled(&h->form, h->at, model->W, 0,
+                                                             model->kkt.pinned, model->dw);
     for (int i = 0; i < plan->n; i++) h->trial->w[i] = h->at->w[i] + h->model.dw[i];
     if (hybrid_evaluate(&h->form, h->trial, 0)) return HYBRID_UNDEFINED;
     exchange(h);
+    h->at->inner = inner;
     for (int i = 0; i < plan->m; i++) h->y[i] = h->y_before[i] + h->model.dy[i];
     of_bounds(h);
     return HYBRID_SOLVED;

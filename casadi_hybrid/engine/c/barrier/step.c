@@ -70,6 +70,9 @@ static void move(hybrid_run *run, const hybrid_iterate *it, double alpha) {
     next->alpha = alpha;
     next->alpha_z = d->alpha_z;
     next->stepped = 1;
+    if (!run->damped)
+        run->trial->of.inner =
+            hybrid_settled(&run->form, &run->at->of, run->W, run->D, 0, d->dw);
     alpha_y = part_of_dy(run, it);
     for (int i = 0; i < plan->m; i++) next->y[i] = it->y[i] + alpha_y * d->dy[i];
 }

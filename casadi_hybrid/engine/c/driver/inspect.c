@@ -75,6 +75,9 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     seen->rounded = plain > 1.0 && seen->merit <= 1.0 && error <= numbers->tol;
     seen->leaves = 0;
     seen->settled = seen->merit > 1.0 || run->now.tiny > 0 || error <= numbers->tol;
+    /* A settled point of a larger nu is not that of the problem. */
+    if (plain > 1.0 && run->at->of.inner > 0.0 && run->form.bounds)
+        seen->settled &= run->now.nu <= run->now.nu_min;
     if (hybrid_all_finite(run->plan->n_x, run->at->of.x) &&
         hybrid_all_finite(run->plan->m, run->now.y))
         return HYBRID_SOLVED;

@@ -1,9 +1,9 @@
 /* LDL^T in an order that is fixed beforehand: see ldl.h.
 
    The factor holds the pivots, inverted in their turn, the off-diagonal entries of pairs, and then
-   for every vertex its columns of U = L D: an update is U D^-1 U^T. For each diagonal entry the sum
-   of the sizes of its terms is bounded, by which its pivot is judged. Neither depends on the units
-   of a row. */
+   for every vertex its columns of U = L D: an update is U D^-1 U^T. For each diagonal entry, and
+   each entry between the two rows of a pair, the sum of the sizes of its terms is bounded, by which
+   its pivot is judged. Neither depends on the units of a row. */
 #include <math.h>
 #include <string.h>
 #include "ldl.h"
@@ -27,8 +27,8 @@ static void note(double pivot, hybrid_inertia *found) {
 }
 
 /* Eliminates the row at position p with its column u; returns where in target the next begins. */
-static const int *single(int p, int count, const int *below, const int *target, const double *u,
-                         double *factor, double *mass, hybrid_inertia *found) {
+static const int *single(int p, int count, const int *below, const int *target, int size,
+                         const double *u, double *factor, double *mass, hybrid_inertia *found) {
     const double pivot = factor[p], inverse = 1 / pivot;
     found->doubtful += !(fabs(pivot) > TRUST * mass[p]);
     note(pivot, found);
@@ -36,6 +36,7 @@ static const int *single(int p, int count, const int *below, const int *target, 
     for (int a = 0; a < count; a++) {
         const double by = u[a] * inverse;
         mass[below[a]] += fabs(u[a] * by);
+        if (a + 1 < count && target[1] < 2 * size) mass[target[1]] += fabs(u[a + 1] * by);
         for (int i = a; i < count; i++) factor[*target++] -= u[i] * by;
     }
     return target;
@@ -49,7 +50,7 @@ static const int *pair(int p, int count, const int *below, const int *target, in
     const double in_a = fabs(a), in_b = fabs(b), in_c = 2 * fabs(c);
     const double *v = u + count;
     const int four = count < LONG ? 0 : count - 3;
-    found->doubtful += !(fabs(det) > TRUST * (mass[p] * mass[p + 1] + C * C));
+    found->doubtful += !(fabs(det) > TRUST * (mass[p] * mass[p + 1] + fabs(C) * mass[size + p]));
     if (det < 0) note(1, found), note(-1, found);
     else note(A, found), note(A, found);
     factor[p] = a, factor[p + 1] = b, factor[size + p] = c;
@@ -58,6 +59,8 @@ static const int *pair(int p, int count, const int *below, const int *target, in
         const double added = in_a * (x * x) + in_c * fabs(x * y) + in_b * (y * y);
         found->doubtful += mass[below[k]] > 0 && added > GROWTH * mass[below[k]];
         mass[below[k]] += added;
+        if (k + 1 < count && target[1] < 2 * size)
+            mass[target[1]] += fabs(u[k + 1] * by_u) + fabs(v[k + 1] * by_v);
         hybrid_lanes of_u, of_v, times_u, times_v;
         LANES_SET(times_u, by_u);
         LANES_SET(times_v, by_v);
@@ -83,11 +86,11 @@ void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *fa
     *found = (hybrid_inertia){0};
     memset(factor, 0, sizeof(double) * (size_t)s->factor);
     for (int k = 0; k < s->entries; k++) factor[s->home[k]] = values[k];
-    for (int k = 0; k < s->size; k++) mass[k] = fabs(factor[k]);
+    for (int k = 0; k < 2 * s->size; k++) mass[k] = fabs(factor[k]);
     for (int k = 0; k < s->vertices && !found->doubtful; k++) {
         const int p = s->first[k], width = s->first[k + 1] - p;
         const int count = s->begin[k + 1] - s->begin[k], *below = s->below + s->begin[k];
-        target = width == 1 ? single(p, count, below, target, u, factor, mass, found)
+        target = width == 1 ? single(p, count, below, target, s->size, u, factor, mass, found)
                             : pair(p, count, below, target, s->size, u, factor, mass, found);
         u += width * count;
     }

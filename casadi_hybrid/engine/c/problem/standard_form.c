@@ -14,6 +14,7 @@ void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_poi
     const int slacks = plan->nnz_A - plan->kept_A; /* there is room for their entries after J */
     HYBRID_PLACE(arena, plan->n, &point->w, &point->own_gradient, &point->below, &point->above);
     point->gradient = point->own_gradient;
+    point->inner = 0.0;
     point->c = hybrid_allocate(arena, plan->m);
     point->A = point->own_A = hybrid_allocate(arena, plan->nnz_A);
     point->x = hybrid_allocate(arena, plan->n_x);
@@ -159,6 +160,7 @@ void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double 
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x) {
     const hybrid_plan *plan = form->plan;
     int known;
+    point->inner = 0.0;
     user_x(form, point);
     known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
     if (!known && hybrid_first_at(form, point)) return 1;
