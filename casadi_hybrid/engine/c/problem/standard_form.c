@@ -172,6 +172,7 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
 
 int hybrid_evaluate_trial(hybrid_form *form, hybrid_point *point) {
     if (!form->functions->values) return hybrid_evaluate(form, point, 0);
+    point->inner = 0.0;
     user_x(form, point);
     if (values_at(form, point)) return 1;
     scale_values(form, point);
