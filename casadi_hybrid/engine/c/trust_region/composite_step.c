@@ -120,7 +120,8 @@ static double undamped(hybrid_run *run, composed *step) {
     return normal > whole ? normal : whole;
 }
 
-/* The functions a step away. */
+/* The functions a step away. Where noise of f may hide a decrease, the slopes at both ends of the
+ * step say what it is. */
 static void measure(hybrid_run *run, const prediction *of, const double *d, hybrid_trial *trial,
                     tried *found) {
     const hybrid_plan *plan = run->plan;
@@ -133,6 +134,12 @@ static void measure(hybrid_run *run, const prediction *of, const double *d, hybr
     actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
     /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
     noise = HYBRID_ROUNDED * (fabs(at->f) + of->penalty * size);
+    found->ratio = (actual + noise) / (of->predicted + noise);
+    if (found->ratio >= HYBRID_TRUST_REGION_ACCEPT ||
+        !hybrid_may_be_noise(run, trial->of.f - at->f, at->f))
+        return;
+    actual += trial->of.f - at->f - 0.5 * (hybrid_dot(plan->n, at->gradient, d) +
+                                           hybrid_dot(plan->n, trial->of.gradient, d));
     found->ratio = (actual + noise) / (of->predicted + noise);
 }
 
@@ -163,6 +170,8 @@ int hybrid_composite_step(hybrid_run *run) {
     composed newton = {one->newton, 0.0, 0.0}, shorter = {one->step, 0.0, 0.0};
     prediction is = {of->penalty, 0.0};
     double radius = of->radius, whole = undamped(run, &newton);
+    double longest = 0.0, before = INFINITY, off = INFINITY; /* lengths of refused steps; f off its
+                                                              * tangent by the last */
     int beyond;
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
@@ -199,6 +208,12 @@ int hybrid_composite_step(hybrid_run *run) {
             of->penalty = is.penalty;
             hybrid_go_to(run, taken.trial);
             return HYBRID_SOLVED;
+        }
+        if (longest == 0.0) longest = length;
+        if (taken.trial && length <= 0.5 * before) {
+            if (hybrid_meets_noise(run, taken.trial, length / longest, off, &off))
+                radius = of->radius;
+            before = length;
         }
     }
     return HYBRID_NOT_NEARER;
