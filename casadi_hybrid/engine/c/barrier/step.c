@@ -119,21 +119,22 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     return HYBRID_SOLVED;
 }
 
-/* Test by slopes of a refused whole step where the rise of phi may be noise: the filter takes the
- * change of phi that the slopes at both ends predict, and the error falls (as in IPOPT's soft
- * restoration). Returns as hybrid_filter_accepts. */
+/* Test by slopes of a refused whole step that has raised phi by no more than noise: the filter takes
+ * the change of phi that the slopes at both ends predict, which noise may hide, and the error falls
+ * (as in IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
 static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double alpha, double rise,
                               double slope) {
     const hybrid_filter_pair *pair = &run->pair;
     const hybrid_trial *trial = run->trial;
-    double size = hybrid_largest(run->plan->n, run->at->of.w), there = 0.0;
+    double size = hybrid_largest(run->plan->n, run->at->of.w), change = 0.0;
     hybrid_error error;
     int verdict;
     if (!hybrid_may_be_noise(run, rise, pair->phi)) return 0;
     hybrid_gradient_of_phi(&run->form, trial, it->nu, run->work);
-    for (int i = 0; i < run->plan->n; i++) there += run->work[i] * run->direction.dw[i];
-    verdict = hybrid_filter_accepts(pair, it, size, trial->theta,
-                                    pair->phi + 0.5 * alpha * (slope + there), alpha, slope);
+    for (int i = 0; i < run->plan->n; i++)
+        change += 0.5 * alpha * (pair->gradient[i] + run->work[i]) * run->direction.dw[i];
+    if (!hybrid_may_be_noise(run, rise - change, pair->phi)) return 0;
+    verdict = hybrid_filter_accepts(pair, it, size, trial->theta, pair->phi + change, alpha, slope);
     if (!verdict) return 0;
     move(run, it, alpha);
     hybrid_kkt_error(&run->form, &trial->of, &run->next, run->work, &error);

@@ -81,6 +81,6 @@ int hybrid_meets_noise(hybrid_run *run, const hybrid_trial *trial, double part, 
     *off = fabs(to->f - at->f - slope);
     noise = to->f == at->f || (part <= HYBRID_STEP_SHORT && *off > HYBRID_PROGRESS_LEFT * before);
     if (!noise || !(*off > run->noise && *off <= HYBRID_ROUNDING_CAP * range)) return 0;
-    run->noise = *off;
+    run->noise = 2.0 * *off; /* errors of both signs differ by so much */
     return 1;
 }

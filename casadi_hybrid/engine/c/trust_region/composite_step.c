@@ -126,20 +126,21 @@ static void measure(hybrid_run *run, const prediction *of, const double *d, hybr
                     tried *found) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double size = hybrid_norm(plan->m, at->c), actual, noise;
+    double size = hybrid_norm(plan->m, at->c), rise, actual, noise;
     *found = (tried){0, d, -INFINITY};
     for (int i = 0; i < plan->n; i++) trial->of.w[i] = at->w[i] + d[i];
     if (hybrid_visit_problem(run, trial)) return;
     found->trial = trial;
-    actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
+    rise = trial->of.f - at->f;
+    actual = of->penalty * (size - hybrid_norm(plan->m, trial->of.c)) - rise;
     /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
     noise = HYBRID_ROUNDED * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
-    if (found->ratio >= HYBRID_TRUST_REGION_ACCEPT ||
-        !hybrid_may_be_noise(run, trial->of.f - at->f, at->f))
-        return;
-    actual += trial->of.f - at->f - 0.5 * (hybrid_dot(plan->n, at->gradient, d) +
-                                           hybrid_dot(plan->n, trial->of.gradient, d));
+    if (found->ratio >= HYBRID_TRUST_REGION_ACCEPT || !hybrid_may_be_noise(run, rise, at->f)) return;
+    rise -= 0.5 * (hybrid_dot(plan->n, at->gradient, d) +
+                   hybrid_dot(plan->n, trial->of.gradient, d));
+    if (!hybrid_may_be_noise(run, rise, at->f)) return;
+    actual += rise;
     found->ratio = (actual + noise) / (of->predicted + noise);
 }
 
