@@ -120,13 +120,13 @@ static double undamped(hybrid_run *run, composed *step) {
     return normal > whole ? normal : whole;
 }
 
-/* The functions a step away. Where noise of f may hide a decrease, the slopes at both ends of the
+/* The functions a step away. Where noise of f may hide a decrease, the slopes at both ends of a good
  * step say what it is. */
 static void measure(hybrid_run *run, const prediction *of, const double *d, hybrid_trial *trial,
                     tried *found) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double size = hybrid_norm(plan->m, at->c), rise, actual, noise;
+    double size = hybrid_norm(plan->m, at->c), rise, off, actual, noise, ratio;
     *found = (tried){0, d, -INFINITY};
     for (int i = 0; i < plan->n; i++) trial->of.w[i] = at->w[i] + d[i];
     if (hybrid_visit_problem(run, trial)) return;
@@ -137,11 +137,11 @@ static void measure(hybrid_run *run, const prediction *of, const double *d, hybr
     noise = HYBRID_ROUNDED * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
     if (found->ratio >= HYBRID_TRUST_REGION_ACCEPT || !hybrid_may_be_noise(run, rise, at->f)) return;
-    rise -= 0.5 * (hybrid_dot(plan->n, at->gradient, d) +
-                   hybrid_dot(plan->n, trial->of.gradient, d));
-    if (!hybrid_may_be_noise(run, rise, at->f)) return;
-    actual += rise;
-    found->ratio = (actual + noise) / (of->predicted + noise);
+    off = rise - 0.5 * (hybrid_dot(plan->n, at->gradient, d) +
+                        hybrid_dot(plan->n, trial->of.gradient, d));
+    ratio = (actual + off + noise) / (of->predicted + noise);
+    if (hybrid_may_be_noise(run, off, at->f) && ratio >= HYBRID_TRUST_REGION_GROW_ABOVE)
+        found->ratio = ratio;
 }
 
 /* --- a step that is accepted ------------------------------------------------------------------ */
