@@ -231,6 +231,7 @@
 /* How often in a row zero fails before it is left out, and a third of the last sigma serves at once
  * before zero is tried again [M] */
 #define HYBRID_INERTIA_TURNS 2
+
 /* --- driver ----------------------------------------------------------------------------------- */
 
 /* |x| of the points to which a ray is followed [M] */

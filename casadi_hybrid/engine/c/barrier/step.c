@@ -119,9 +119,9 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     return HYBRID_SOLVED;
 }
 
-/* Test by slopes of a refused whole step that has raised phi by no more than noise: the filter takes
- * the change of phi that the slopes at both ends predict, which noise may hide, and the error falls
- * (as in IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
+/* Test by slopes of a refused whole step that has raised phi by no more than noise: the filter
+ * takes the change of phi that the slopes at both ends predict, which noise may hide, and the error
+ * falls (as in IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
 static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double alpha, double rise,
                               double slope) {
     const hybrid_filter_pair *pair = &run->pair;
@@ -150,8 +150,8 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_filter_pair *pair = &run->pair;
     const double whole = run->direction.alpha;
     double size = hybrid_largest(plan->n, run->at->of.w), slope = 0.0, least, alpha;
-    double risen = INFINITY;                  /* phi, by the whole step */
-    double off[2] = {INFINITY, INFINITY};     /* f off its tangent, by the last two steps */
+    double risen = INFINITY;              /* phi, by the whole step */
+    double off[2] = {INFINITY, INFINITY}; /* f off its tangent, by the last two steps */
     int cut = it->cut, first = 1;
     if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_ROUNDED)
         return tiny_step(run, it);

@@ -21,15 +21,15 @@ void hybrid_gradient_of_phi(const hybrid_form *form, const hybrid_trial *at, dou
 void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, double nu,
                            hybrid_filter_pair *pair);
 /* Measures the noise of f at a refused trial point, a part of the whole step away: how far f is off
- * its tangent, where that is as large as at four times the length, `before`, or where f
- * has not changed at all. A kink leaves a quarter, a smooth function less. Returns whether
+ * its tangent, where that is as large as at four times the length, `before`, or where f has not
+ * changed at all. A kink leaves a quarter of `before`, a smooth function less. Returns whether
  * run->noise has grown; *off: that distance. */
 int hybrid_meets_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
                        double *off);
-/* Whether a rise of f, or phi, of this size may be noise: the largest that was measured, or what the
- * tolerance leaves open. */
-static inline int hybrid_may_be_noise(const hybrid_run *run, double rise, double size) {
-    return rise <= hybrid_max(run->noise, run->numbers->tol * fabs(size));
+/* Whether f, or phi, may be too large by so much from noise: the largest that was measured, or the
+ * tolerance relative to its size. */
+static inline int hybrid_may_be_noise(const hybrid_run *run, double excess, double size) {
+    return excess <= hybrid_max(run->noise, run->numbers->tol * fabs(size));
 }
 /* alpha_min: the shortest step of the line search (Waechter and Biegler 2006, section 2.3). */
 double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope);

@@ -120,8 +120,8 @@ static double undamped(hybrid_run *run, composed *step) {
     return normal > whole ? normal : whole;
 }
 
-/* The functions a step away. Where noise of f may hide a decrease, the slopes at both ends of a good
- * step say what it is. */
+/* The functions a step away. Where noise of f may hide a decrease, the slopes at both ends of a
+ * good step say what it is. */
 static void measure(hybrid_run *run, const prediction *of, const double *d, hybrid_trial *trial,
                     tried *found) {
     const hybrid_plan *plan = run->plan;
@@ -136,7 +136,8 @@ static void measure(hybrid_run *run, const prediction *of, const double *d, hybr
     /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
     noise = HYBRID_ROUNDED * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
-    if (found->ratio >= HYBRID_TRUST_REGION_ACCEPT || !hybrid_may_be_noise(run, rise, at->f)) return;
+    if (found->ratio >= HYBRID_TRUST_REGION_ACCEPT) return;
+    if (!hybrid_may_be_noise(run, rise, at->f)) return;
     off = rise - 0.5 * (hybrid_dot(plan->n, at->gradient, d) +
                         hybrid_dot(plan->n, trial->of.gradient, d));
     ratio = (actual + off + noise) / (of->predicted + noise);
