@@ -252,3 +252,56 @@ def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twic
 )  # fmt: skip
 def test_what_levels_off_or_is_held_back_far_out_is_not_unbounded(nlp: Any, call: Any) -> None:
     assert solved(nlp, **call).stats()["stop_reason"] != "UNBOUNDED"
+
+
+Y = ca.SX.sym("y", 3)
+LEAST = ca.sumsqr(ca.DM([[2, 1, 0], [0, 2, 1], [1, 0, 3]]) @ Y - ca.DM([1, 2, 3]))
+QUARTIC = LEAST + 0.1 * ca.sum1(Y**4)
+
+
+def shot() -> dict[str, ca.MX]:
+    """Single shooting by an integrator of default tolerances."""
+    u, s, v = ca.MX.sym("u", 3), ca.SX.sym("s", 2), ca.SX.sym("v")
+    ode = ca.vertcat((1 - s[1] ** 2) * s[0] - s[1] + v, s[0])
+    dae = {"x": s, "p": v, "ode": ode, "quad": ca.sumsqr(s) + v**2}
+    step = ca.integrator("step", "cvodes", dae, 0, 5 / 3)
+    state, cost = ca.DM([0, 1]), ca.MX(0)
+    for k in range(3):
+        ran = step(x0=state, p=u[k])
+        state, cost = ran["xf"], cost + ran["qf"]
+    return {"x": u, "f": cost + 5 * ca.sumsqr(state)}
+
+
+NOISY = {
+    "cancelled": {"x": Y, "f": QUARTIC + ((Y[0] + 1e5) ** 2 - 1e10 - 2e5 * Y[0])},
+    "far root": {"x": Y, "f": 2e7 * (ca.sqrt(1e14 + QUARTIC) - 1e7)},
+    "variance": {"x": Y, "f": QUARTIC + ca.sumsqr(Y + 1e5) / 3 - (ca.sum1(Y + 1e5) / 3) ** 2},
+    "steps": {"x": Y, "f": QUARTIC + 1e-3 * ca.sin(ca.floor(1e9 * ca.sum1(Y)))},
+    "integrator": shot(),
+}
+FREE, BOUNDED, EQUATION = {}, {"ubx": [0.2, INF, INF]}, {"lbg": 0.5, "ubg": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        *[("cancelled", FREE), ("cancelled", BOUNDED), ("variance", FREE), ("steps", BOUNDED)],
+        *[("far root", FREE), ("far root", BOUNDED), ("far root", EQUATION)],
+        ("integrator", EQUATION),
+    ],
+)
+def test_noise_in_f_delays_no_solution(name: str, call: Any) -> None:
+    nlp = NOISY[name]
+    if call is EQUATION:
+        nlp = {**nlp, "g": ca.sum1(nlp["x"])}
+    stats = solved(nlp, x0=[0.1, -0.2, 0.3], **call).stats()
+    assert stats["success"]
+    assert stats["iter_count"] <= 15
+    assert stats["n_call_nlp_f"] <= 60
+
+
+@pytest.mark.parametrize("height", [1e-3, 0.1, 5])
+def test_noise_excuses_no_jump_upwards(height: float) -> None:
+    """The point without slope lies beyond the jump, higher than the start."""
+    solver = solved({"x": x, "f": (x - 1) ** 2 * 1e-4 + height * (x > 0.5)}, x0=0.49)
+    assert solver.result.f <= 1e-4

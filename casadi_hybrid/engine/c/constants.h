@@ -36,7 +36,8 @@
 #define HYBRID_PROGRESS_ROUNDS 5
 /* What has fallen below this part has become smaller: theta, |c|_2 and the error in the progress
  * tests, theta by short steps, by a second-order correction, and by a restoration, kappa_resto [WB
- * 3.3, "required_infeasibility_reduction"] */
+ * 3.3, "required_infeasibility_reduction"], the error by a step accepted by slopes; f off its
+ * tangent that has not is noise */
 #define HYBRID_PROGRESS_LEFT 0.9
 /* How far constraints without multipliers are moved to have some, relative to max(1, |bound|):
  * about 500 u, and multiplier times distance is 1e-7 there [M] */
@@ -70,7 +71,8 @@
 #define HYBRID_FORM_TINY 1e-300
 /* Largest relative slope at which the violation counts as stationary [M] */
 #define HYBRID_CERTIFICATE_STATIONARY_VIOLATION 1e-5
-/* Largest violation that may be rounding, as where x is large [M] */
+/* Largest violation that may be rounding, as where x is large, and noise of f, relative to
+ * |f| or its change since the start [M] */
 #define HYBRID_ROUNDING_CAP 0.01
 /* Rounding of a sum, relative to the sizes of its terms: 100 u [M] */
 #define HYBRID_RESIDUALS_ROUNDING 2.220446049250313e-14
@@ -92,6 +94,8 @@
 /* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero; the same
  * of A'A for the squared norm of a column, and for the damping relative to that [u] */
 #define HYBRID_EIGENVALUE_ROUNDING 1e-14
+/* A step cut below this part of its length is short: the noise of f shows by such ones [M] */
+#define HYBRID_STEP_SHORT 0.05
 /* What is rounding of the error, theta, |c|, a violation or a singular value of A relative to
  * the largest, a pivot of the equilibrated K, a step relative to 1 + |w|, or a cosine, as between c
  * and a column of A: steps gain nothing more [M] */
@@ -229,8 +233,6 @@
 /* How often in a row zero fails before it is left out, and a third of the last sigma serves at once
  * before zero is tried again [M] */
 #define HYBRID_INERTIA_TURNS 2
-/* A step cut below this part of its length is short [M] */
-#define HYBRID_STEP_SHORT 0.05
 
 /* --- driver ----------------------------------------------------------------------------------- */
 

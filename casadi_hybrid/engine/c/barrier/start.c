@@ -84,6 +84,7 @@ int hybrid_first_iterate(hybrid_run *run) {
     it->nu = options->nu > 0.0 ? options->nu : HYBRID_ITERATE_NU_START;
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
+    run->f_start = run->at->of.f;
     it->t = options->t0;
     hybrid_equal_multipliers(&run->form, 1.0, it);
     if (run->dense)

@@ -8,7 +8,9 @@
  *
  *     |grad f + A'y - z_lower + z_upper|_2    at the new point
  *
- * (IPOPT's option alpha_for_y, "safer-min-dual-infeas"). */
+ * (IPOPT's option alpha_for_y, "safer-min-dual-infeas"). Where noise of f may hide its decrease,
+ * the slopes at both ends of the whole step decide (the approximate Wolfe conditions of Hager and
+ * Zhang, SIAM J. Optim. 16, 2005). */
 #include <math.h>
 #include <string.h>
 
@@ -124,11 +126,39 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     return HYBRID_SOLVED;
 }
 
+/* Test by slopes of a refused whole step that has raised phi by no more than noise: the filter
+ * takes the change of phi that the slopes at both ends predict, which noise may hide, and the error
+ * falls (as in IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
+static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double alpha, double rise,
+                              double slope) {
+    const hybrid_filter_pair *pair = &run->pair;
+    const hybrid_trial *trial = run->trial;
+    double size = hybrid_largest(run->plan->n, run->at->of.w), change = 0.0;
+    hybrid_error error;
+    int verdict;
+    if (!hybrid_may_be_noise(run, rise, pair->phi) || hybrid_complete(run, run->trial)) return 0;
+    hybrid_gradient_of_phi(&run->form, trial, it->nu, run->work);
+    for (int i = 0; i < run->plan->n; i++)
+        change += 0.5 * alpha * (pair->gradient[i] + run->work[i]) * run->direction.dw[i];
+    if (!hybrid_may_be_noise(run, rise - change, pair->phi)) return 0;
+    verdict = hybrid_filter_accepts(pair, it, size, trial->theta, pair->phi + change, alpha, slope);
+    if (!verdict) return 0;
+    move(run, it, alpha);
+    hybrid_kkt_error(&run->form, &trial->of, &run->next, run->work, &error);
+    if (hybrid_error_at(&error, it->nu) >
+        HYBRID_PROGRESS_LEFT * hybrid_error_at(&run->error, it->nu))
+        return 0;
+    return verdict;
+}
+
 /* The filter line search. Returns HYBRID_SOLVED with the new iterate, NONE, or a status. */
 static int search(hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
     const hybrid_filter_pair *pair = &run->pair;
+    const double whole = run->direction.alpha;
     double size = hybrid_largest(plan->n, run->at->of.w), slope = 0.0, least, alpha;
+    double risen = INFINITY;              /* phi, by the whole step */
+    double off[2] = {INFINITY, INFINITY}; /* f off its tangent, by the last two steps */
     int cut = it->cut, first = 1;
     if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_ROUNDED)
         return tiny_step(run, it);
@@ -142,18 +172,28 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
             return NONE;
         cut = 0;
     }
-    for (alpha = run->direction.alpha; alpha >= least; alpha *= 0.5, first = 0) {
+    for (alpha = whole; alpha >= least; alpha *= 0.5, first = 0) {
+        double phi;
         int verdict, end = hybrid_search_ends(run);
         if (end) return end;
         if (try_at(run, alpha, &run->direction, run->trial)) continue;
-        verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta,
-                                        hybrid_phi(&run->form, run->trial, it->nu), alpha, slope);
+        phi = hybrid_phi(&run->form, run->trial, it->nu);
+        if (alpha == whole) risen = phi - pair->phi;
+        verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta, phi, alpha, slope);
         if (!verdict && first && run->trial->theta >= pair->theta) {
             int word = corrected(run, it, slope);
             if (word != NONE) {
                 verdict = word;
                 alpha = run->direction.alpha;
             }
+        }
+        if (!verdict && !run->elastic.outer) {
+            const double before = off[0];
+            off[0] = off[1];
+            if (alpha == whole) verdict = accepted_by_slopes(run, it, alpha, risen, slope);
+            if (!verdict && hybrid_meets_noise(run, run->trial, alpha / whole, before, &off[1]) &&
+                risen <= run->noise)
+                alpha = 2.0 * whole; /* the whole step once more */
         }
         if (!verdict || hybrid_complete(run, run->trial)) continue;
         move(run, it, alpha);

@@ -57,6 +57,7 @@ int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *func
     hybrid_set(plan->n, run->work, run->at->of.w);
     if (hybrid_visit_problem(run, run->at)) return answer->status = HYBRID_UNDEFINED;
     run->now.theta_start = run->at->theta;
+    run->f_start = run->at->of.f;
     run->now.t = options->t0;
     begin(run);
     memset(run->now.z_lower, 0, (size_t)plan->n * sizeof(double));

@@ -73,16 +73,34 @@ double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu)
     return trial->of.f - nu * (trial->logs - HYBRID_LINE_SEARCH_DAMPING * trial->linear);
 }
 
-void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, double nu,
-                           hybrid_filter_pair *pair) {
+void hybrid_gradient_of_phi(const hybrid_form *form, const hybrid_trial *at, double nu,
+                            double *restrict slope) {
     const double *has_lower = form->has_lower, *has_upper = form->has_upper;
     const double *below = at->of.below, *above = at->of.above, *gradient = at->of.gradient;
-    double *restrict slope = pair->gradient;
-    pair->theta = at->theta;
-    pair->phi = hybrid_phi(form, at, nu);
     for (int i = 0; i < form->plan->n; i++) {
         double Aty = has_upper[i] / above[i] - has_lower[i] / below[i];
         double alone = HYBRID_LINE_SEARCH_DAMPING * nu * (has_lower[i] - has_upper[i]);
         slope[i] = gradient[i] + nu * Aty + alone;
     }
+}
+
+void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, double nu,
+                           hybrid_filter_pair *pair) {
+    pair->theta = at->theta;
+    pair->phi = hybrid_phi(form, at, nu);
+    hybrid_gradient_of_phi(form, at, nu, pair->gradient);
+}
+
+int hybrid_meets_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
+                       double *off) {
+    const hybrid_point *at = &run->at->of, *to = &trial->of;
+    const double range = hybrid_max(fabs(at->f), fabs(at->f - run->f_start));
+    double slope = 0.0;
+    int noise;
+    for (int i = 0; i < run->plan->n; i++) slope += at->gradient[i] * (to->w[i] - at->w[i]);
+    *off = fabs(to->f - at->f - slope);
+    noise = to->f == at->f || (part <= HYBRID_STEP_SHORT && *off > HYBRID_PROGRESS_LEFT * before);
+    if (!noise || !(*off > run->noise && *off <= HYBRID_ROUNDING_CAP * range)) return 0;
+    run->noise = 2.0 * *off; /* errors of both signs differ by so much */
+    return 1;
 }

@@ -20,9 +20,23 @@ int hybrid_search_ends(const hybrid_run *run);
 void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial);
 /* phi_nu, infinite outside the bounds. */
 double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu);
+/* The gradient of phi_nu. */
+void hybrid_gradient_of_phi(const hybrid_form *form, const hybrid_trial *at, double nu,
+                            double *restrict slope);
 /* theta, phi_nu and its gradient at an iterate. */
 void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, double nu,
                            hybrid_filter_pair *pair);
+/* Measures the noise of f at a refused trial point, a part of the whole step away: how far f is off
+ * its tangent, where that is as large as at four times the length, `before`, or where f has not
+ * changed at all. A kink leaves a quarter of `before`, a smooth function less. Returns whether
+ * run->noise has grown; *off: that distance. */
+int hybrid_meets_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
+                       double *off);
+/* Whether f, or phi, may be too large by so much from noise: the largest that was measured, or the
+ * tolerance relative to its size. */
+static inline int hybrid_may_be_noise(const hybrid_run *run, double excess, double size) {
+    return excess <= hybrid_max(run->noise, run->numbers->tol * fabs(size));
+}
 /* alpha_min: the shortest step of the line search (Waechter and Biegler 2006, section 2.3). */
 double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope);
 /* 'f' or 'h' for an accepted trial point, which has decreased phi or else theta or phi, 0 for a

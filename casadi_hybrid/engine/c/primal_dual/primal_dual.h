@@ -159,6 +159,7 @@ typedef struct hybrid_run {
     hybrid_direction direction, other;
     hybrid_filter_pair pair;             /* of the iterate whose step is due, */
     hybrid_error error;                  /* and its error */
+    double noise, f_start;               /* twice the largest noise of f measured; the first f */
     double *Aty;                         /* n: its A'y */
     double *W, *D, *force, *work;        /* work: as long as w, x or g */
     double *residual;                    /* m */

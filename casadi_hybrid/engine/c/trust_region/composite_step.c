@@ -120,20 +120,29 @@ static double undamped(hybrid_run *run, composed *step) {
     return normal > whole ? normal : whole;
 }
 
-/* The functions a step away. */
+/* The functions a step away. Where noise of f may hide a decrease, the slopes at both ends of a
+ * good step say what it is. */
 static void measure(hybrid_run *run, const prediction *of, const double *d, hybrid_trial *trial,
                     tried *found) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double size = hybrid_norm(plan->m, at->c), actual, noise;
+    double size = hybrid_norm(plan->m, at->c), rise, off, actual, noise, ratio;
     *found = (tried){0, d, -INFINITY};
     for (int i = 0; i < plan->n; i++) trial->of.w[i] = at->w[i] + d[i];
     if (hybrid_try_problem(run, trial)) return;
     found->trial = trial;
-    actual = at->f - trial->of.f + of->penalty * (size - hybrid_norm(plan->m, trial->of.c));
+    rise = trial->of.f - at->f;
+    actual = of->penalty * (size - hybrid_norm(plan->m, trial->of.c)) - rise;
     /* Near a solution both decreases are rounding; that is added to both, and the step is taken. */
     noise = HYBRID_ROUNDED * (fabs(at->f) + of->penalty * size);
     found->ratio = (actual + noise) / (of->predicted + noise);
+    if (found->ratio >= HYBRID_TRUST_REGION_ACCEPT) return;
+    if (!hybrid_may_be_noise(run, rise, at->f) || hybrid_complete_problem(run, trial)) return;
+    off = rise - 0.5 * (hybrid_dot(plan->n, at->gradient, d) +
+                        hybrid_dot(plan->n, trial->of.gradient, d));
+    ratio = (actual + off + noise) / (of->predicted + noise);
+    if (hybrid_may_be_noise(run, off, at->f) && ratio >= HYBRID_TRUST_REGION_GROW_ABOVE)
+        found->ratio = ratio;
 }
 
 /* --- a step that is accepted ------------------------------------------------------------------ */
@@ -163,6 +172,8 @@ int hybrid_composite_step(hybrid_run *run) {
     composed newton = {one->newton, 0.0, 0.0}, shorter = {one->step, 0.0, 0.0};
     prediction is = {of->penalty, 0.0};
     double radius = of->radius, whole = undamped(run, &newton);
+    double longest = 0.0, before = INFINITY, off = INFINITY; /* lengths of refused steps; f off its
+                                                              * tangent by the last */
     int beyond;
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
@@ -202,6 +213,12 @@ int hybrid_composite_step(hybrid_run *run) {
             of->penalty = is.penalty;
             hybrid_go_to(run, taken.trial);
             return HYBRID_SOLVED;
+        }
+        if (longest == 0.0) longest = length;
+        if (taken.trial && length <= 0.5 * before) {
+            if (hybrid_meets_noise(run, taken.trial, length / longest, off, &off))
+                radius = of->radius;
+            before = length;
         }
     }
     return HYBRID_NOT_NEARER;
