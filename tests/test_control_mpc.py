@@ -6,6 +6,7 @@ import gc
 import pickle
 import re
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import casadi as ca
@@ -381,13 +382,16 @@ def test_a_limit_that_is_soft_by_itself_is_no_reason_for_the_softened_problem(me
     assert step.plan["v"].min() < -1.0
 
 
-def test_a_problem_that_took_all_the_time_is_not_asked_again_before_the_softened_one():
+def test_only_a_proof_has_the_softened_problem_asked_first():
     mpc = MPC(cart(wall=1.0), deadline=60.0)
     mpc.step([0.9, 0.0])
     hard = mpc._answers.search.run
-    late = Found(reason="the deadline came", report={"warm": True, "iterations": 0})
+    late = Found(unfinished=True, report={"warm": True, "iterations": 0})
     mpc._answers.search.run = lambda *_, **__: late
-    assert mpc.step([1.2, 0.0]).status == "last plan"
+    assert [mpc.step([1.2, 0.0]).status for _ in range(3)] == 3 * ["last plan"]
+    mpc._answers.search.run = hard
+    assert mpc.step([1.2, 0.0]).status == "softened"
+    mpc._answers.search.run = lambda *_, **__: late
     assert mpc.step([1.2, 0.0]).status == "softened"
     step = mpc.step([0.9, 0.0])
     assert (step.status, step.violated) == ("softened", {})
@@ -401,10 +405,15 @@ def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_near
     plan = mpc._plan
 
     def unfinished(left):
-        report = {"feasibility": left, "stationarity": 0.0, "complementarity": 0.0}
+        report = {
+            "feasibility": left,
+            "stationarity": 0.0,
+            "complementarity": 0.0,
+            "iterations": 20,
+        }
         return Found(dataclasses.replace(plan, x=plan.x + left), lasting=True, report=report)
 
-    course = (1e18, True), (2.0, True), (1.99, True), (3.0, True), (1.9, False), (np.nan, False)
+    course = (1e18, True), (2.0, True), (1.99, True), (3.0, True), (1.85, False), (np.nan, False)
     for left, lasts in course:
         found = unfinished(left)
         mpc._keep(found)
@@ -412,6 +421,36 @@ def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_near
     mpc._keep(unfinished(1e18))
     assert mpc.step([1.0, 0.0]).status == "solved"
     assert mpc._plan is mpc._latest
+
+
+@pytest.mark.parametrize("most", [9, 12])
+def test_a_swing_up_that_no_step_has_time_for_is_found_over_some(most):
+    """Solves that are cut after so many iterations as time would cut them, of over 14."""
+    model = Model("pole")
+    place, angle = model.state("place", lower=-2, upper=2), model.state("angle")
+    speed, rate = model.state("speed", lower=-5, upper=5), model.state("rate")
+    force = model.control("force", lower=-20, upper=20)
+    sin, cos = ca.sin(angle), ca.cos(angle)
+    push = (force + 0.15 * rate**2 * sin - 2.943 * sin * cos) / (1.3 - 0.3 * cos**2)
+    model.rates(place=speed, angle=rate, speed=push, rate=2 * (9.81 * sin - push * cos))
+    ocp = OptimalControl(model, duration=2.0, intervals=20)
+    ocp.initial()
+    away = 10 * (place**2 + angle**2)
+    ocp.minimize("away", integral=away + 0.1 * (speed**2 + rate**2) + 0.01 * force**2, end=away)
+    mpc = MPC(ocp, default=0.0)
+    for search in (mpc._answers.search, mpc._answers.aid):
+        search._solver = SimpleNamespace(within=partial(cut, search._solver.within, most))
+    simulate(Plant(model, 0.1), mpc, steps=20, x0=[0.1, 3.0, 0.0, 0.0])
+    statuses = [record.status for record in mpc.records]
+    assert statuses.count("default") <= 6
+    assert set(statuses[-12:]) == {"solved"}
+
+
+def cut(within, most, *_, **given):
+    """A solve that seems to be ended by time after so many iterations."""
+    found = within(np.inf, most, **given)
+    late = found.stop is StopReason.ITERATION_LIMIT
+    return altered(found, stop=StopReason.TIME_LIMIT) if late else found
 
 
 @pytest.mark.parametrize("late", [True, False])

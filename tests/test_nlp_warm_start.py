@@ -262,24 +262,56 @@ def test_far_from_a_solution_the_barrier_begins_wide() -> None:
     assert max(barrier(1, 0.1)) == 0.1
 
 
-@pytest.mark.parametrize("bound", [False, True])
-def test_of_a_start_that_no_step_has_bettered_all_is_kept(bound: bool) -> None:
-    """Near a saddle point with its multipliers, and a little outside: where f bends downwards no
-    active set is tried, and the first iterates of the barrier method are further off."""
-    x = ca.SX.sym("x", 3)
-    nlp = {"x": x, "f": x[0] ** 4 - x[0] ** 2 + x[1] ** 2, "g": x[1:]}
-    solver = nlpsol("s", "hybrid", nlp, {"max_iter": 3})
-    start = np.array([1e-4, 1.0, -1e-5] if bound else [1e-4, 1 - 1e-5, 0.0])
-    lam_x, lam_g = ([0, -2 * bound, 0], [-2 * (not bound), 0])
-    least = [-9, 1, -9] if bound else -9
-    solver(x0=start, lam_x0=lam_x, lam_g0=lam_g, lbx=least, lbg=[1 - bound, 0], ubg=[3, 0])
-    assert solver.result.iterations == 3
-    assert not solver.result.success
-    np.testing.assert_array_equal(solver.result.x, start)
-    np.testing.assert_array_equal(solver.result.lam_x, lam_x)
-    np.testing.assert_array_equal(solver.result.lam_g, lam_g)
-    slope = 2 * np.abs(2 * start[0] ** 3 - start[0])
-    assert solver.result.residuals.stationarity == pytest.approx(slope, rel=1e-9)
+def test_a_feasible_start_goes_before_iterates_that_are_not() -> None:
+    """Where f bends downwards no active set is tried, and each step leaves the curve x₁ = x₀²."""
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.cos(x[0]) - x[1] ** 2, "g": x[1] - x[0] ** 2}
+    solver = nlpsol("s", "hybrid", nlp, {"max_iter": 2})
+    solver(x0=[1, 1], lam_x0=[0.3, 0], lam_g0=2, lbx=-2, ubx=2, lbg=0, ubg=0)
+    found = solver.result
+    assert (found.iterations, found.success) == (2, False)
+    np.testing.assert_array_equal(found.x, [1, 1])
+    assert found.residuals.feasibility == 0.0
+    assert abs(found.last["x0"][1] - found.last["x0"][0] ** 2) > 1e-6
+
+
+def swing_up(intervals: int) -> tuple[dict[str, ca.SX], dict[str, np.ndarray]]:
+    """A pole on a cart from hanging to standing, by the midpoint rule; at x0 ∇f is 0."""
+    state, force = ca.SX.sym("state", 4, intervals + 1), ca.SX.sym("force", 1, intervals)
+    rows = [state[:, 0], state[:, -1] - ca.DM([0, np.pi, 0, 0])]
+    for k in range(intervals):
+        _, angle, speed, rate = ca.vertsplit((state[:, k] + state[:, k + 1]) / 2)
+        sin, cos = ca.sin(angle), ca.cos(angle)
+        push = (force[k] + 0.3 * sin * (0.5 * rate**2 + 9.81 * cos)) / (1 + 0.3 * sin**2)
+        slope = ca.vertcat(speed, rate, push, -2 * (push * cos + 9.81 * sin))
+        rows.append(state[:, k + 1] - state[:, k] - 2.0 / intervals * slope)
+    x = ca.veccat(state, force)
+    most = np.r_[np.tile([2.0, np.inf, np.inf, np.inf], intervals + 1), np.full(intervals, 20.0)]
+    nlp = {"x": x, "f": ca.sumsqr(force) / intervals, "g": ca.veccat(*rows)}
+    return nlp, {"x0": np.zeros(x.numel()), "lbx": -most, "ubx": most, "lbg": 0.0, "ubg": 0.0}
+
+
+@pytest.mark.parametrize("door", ["numbers", "last", "warm_start"])
+@pytest.mark.parametrize(("intervals", "few"), [(20, 6), (30, 4)])
+def test_short_calls_come_to_what_a_long_one_does(intervals: int, few: int, door: str) -> None:
+    nlp, given = swing_up(intervals)
+    solver, short = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp, {"max_iter": few})
+    long, spent = solver.within(**given), 0
+    assert long.success
+    numbers = {"x0": given.pop("x0")}
+    before = None
+    while spent <= 1.5 * long.iterations:
+        found = short(**given, **({"warm_start": before} if before else numbers))
+        result, spent = short.result, spent + short.result.iterations
+        if result.success:
+            break
+        assert result.residuals.feasibility < 3.0  # at x0, where ∇f is 0, it is π
+        numbers = short.stats()["last"]
+        if door == "numbers":
+            numbers = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+        before = result if door == "warm_start" else None
+    assert result.success
+    assert spent <= 1.5 * long.iterations
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

@@ -24,6 +24,7 @@ from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result
+from casadi_hybrid.session.start import start_values
 
 Warm = Sequence[Result | None]
 
@@ -165,8 +166,10 @@ def _start(
             continue
         rows = list(alike)
         _checked(runner, {}, rows[0], warm)
-        for name, place in starts.items():
-            numbers[rows, place] = getattr(known, name[:-1])
+        values = start_values(known, runner.problem, None, None, None)
+        for name, value in zip(STARTS, values, strict=True):
+            if name in starts:
+                numbers[rows, starts[name]] = value
         if known.success:
             there[rows] = 1
             sides[rows] = np.concatenate((known.working_set.x, known.working_set.g))

@@ -74,7 +74,7 @@ class Run(Solved):
         """The statistics, a fresh dictionary under the keys of CasADi's ``stats()``.
 
         ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate,
-        with one entry more than that.
+        with one entry more than that. ``last`` has ``x0, lam_x0, lam_g0`` of the last iterate.
 
         f, ∇f, g and J_g come from one fused call. Its seconds stand under ``nlp_jac_g``: the other
         three come with it. Where derivatives are finite differences, trial points are evaluated
@@ -108,6 +108,7 @@ class Run(Solved):
             "kernel": end.kernel,
             "iter_count": end.iterations,
             "iterations": self.watch.lists,
+            "last": sessions.last_of(self),
             **{f"n_call_{name}": count for name, count in calls.items()},
             **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
             **{f"t_proc_{name}": seconds for name, seconds in wall.items()},

@@ -45,9 +45,9 @@ INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 STARTS = ("x0", "lam_x0", "lam_g0")
 """A solution does not depend on them while they lead to it."""
-MORE = ("gradient", "J", "gradient0", "J0", "x_start", "step", "x_undefined")
-"""What the core says beside CasADi's outputs: first derivatives at x and at the start, the start,
-the last step, and a point where a function was not defined."""
+MORE = ("gradient", "J", "gradient0", "J0", "x_start", "step", "x_undefined", "last")
+"""Answers of the core beside CasADi's outputs: first derivatives at x and at the start, the start,
+the last step, a point where a function was not defined, and the last iterate at a limit."""
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
 """How a solve ends that was not begun."""
 ELSE, MATRIX = object(), object()
@@ -109,7 +109,7 @@ class Core:
         self._kept: list[Any] = []
         n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
         sizes_in, sizes_out = (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
-        sizes = (*sizes_in, *sizes_out, n, J, n, J, n, n, n)
+        sizes = (*sizes_in, *sizes_out, n, J, n, J, n, n, n, 2 * n + m)
         ends = starmap(slice, pairwise([0, *accumulate(sizes)]))
         self.places = dict(zip(INPUTS + OUTPUTS + MORE, ends, strict=True))
         self.numbers = np.zeros(sum(sizes))

@@ -59,6 +59,9 @@ class Answer(Ending):
     Attributes:
         x, f, g: the point, the objective and all rows of the constraints there, equations first.
         lam_x, lam_g: multipliers of the bounds on x and of g; the residuals use them.
+        last: ``x0, lam_x0, lam_g0`` of the last iterate, from which ``solve(**result.last)`` and
+            ``warm_start=result`` go on. Where no limit has ended the solve it is x; empty for
+            methods of Python.
         residuals: first-order residuals of (x, multipliers), unscaled.
         tolerances: what the residuals were held against.
         bounds: those of the solve; rows with lbg = ubg are the equations.
@@ -110,6 +113,7 @@ class Answer(Ending):
     g: Vector
     lam_x: Vector
     lam_g: Vector
+    last: Mapping[str, Vector] = field(default_factory=dict, repr=False)
     residuals: Residuals
     remarks: tuple[str, ...] = ()
     tolerances: Tolerances

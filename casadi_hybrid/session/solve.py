@@ -35,7 +35,7 @@ from casadi_hybrid.basics.errors import (
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.engine.core import engine_of
+from casadi_hybrid.engine.core import STARTS, engine_of
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.iterations.law import State
@@ -72,10 +72,8 @@ CAUSES = {
     C.HYBRID_NO_GAIN: "no step decreases the penalty function any more",
 }
 """Why no step led on: ``hybrid_answer.cause``."""
-_PLAIN = {
-    StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER,
-    StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT,
-}  # fmt: skip
+_LIMITS = {StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT}
+_PLAIN = {StopReason.CONVERGED, StopReason.UNBOUNDED} | _LIMITS
 BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
 """What a result calls its method."""
 
@@ -202,6 +200,7 @@ def result_of(run: Solved) -> Result:
         f = ending.error.objective
     return Result(
         **found,
+        last=last_of(run),
         f=f,
         residuals=Residuals(said.end.feasibility, said.end.stationarity, said.end.complementarity),
         certificate=None if np.isnan(said.certificate) else said.certificate,
@@ -213,6 +212,17 @@ def result_of(run: Solved) -> Result:
         remarks=(*_remarks(run.problem), *_kinks(run, ending)),
         **context_of(run.problem, run.numbers, run.limits),
     )
+
+
+def last_of(run: Solved) -> dict[str, Any]:
+    """Where who goes on begins: the last iterate at a limit, else x."""
+    n, point = run.problem.n, POINTS[run.said.point]
+    known = point in (PointStatus.KKT_POINT, PointStatus.UNDEFINED)
+    if STOPS[run.said.stop] in _LIMITS and not known:
+        parts: Any = np.split(run.array("last"), (n, 2 * n))
+    else:
+        parts = map(run.array, ("x", "lam_x", "lam_g"))
+    return dict(zip(STARTS, parts, strict=True))
 
 
 def _undefined(run: Solved) -> EvaluationError | None:

@@ -34,7 +34,8 @@ def start_values(
             f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
             f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
         )
-    pairs = (x0, warm.x), (lam_x0, warm.lam_x), (lam_g0, warm.lam_g)
+    last = warm.last.values() if warm.last else (warm.x, warm.lam_x, warm.lam_g)
+    pairs = zip((x0, lam_x0, lam_g0), last, strict=True)
     return tuple(known if given is None else given for given, known in pairs)
 
 

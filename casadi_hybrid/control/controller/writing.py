@@ -229,7 +229,7 @@ def _memory(
         memories.append(relaxed.memory)
         rows.append(("of the softened one", relaxed.input + relaxed.output))
         numbers += words["violations"] + 1
-        integers += 2
+        integers += 3
     if law.ahead is not None:
         places = sum(words[f"ahead_{kind}"] for kind in ("arg", "res", "w"))
         memories.append(8 * (places + (words["ahead_iw"] + 1) // 2))

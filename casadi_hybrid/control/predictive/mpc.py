@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
-_NEARER, _WAITING = 0.9, 2
+_NEARER, _WAITING = 0.9, 50
+"""Part of the residuals that is progress, and iterations without: those of the core, for a run."""
 
 
 class MPC:
@@ -384,10 +385,10 @@ class MPC:
             self._plan = self._latest = found.plan
             self._left, self._waited = np.inf, 0
         elif found.lasting and found.plan is not None:
-            # The residuals of an interior-point method also rise. Where some unfinished solves in
-            # a row come no nearer, the next begins elsewhere.
-            nearer = found.left < _NEARER * self._left
-            self._waited = 0 if nearer else self._waited + 1
+            # The residuals of an interior-point method also rise. Where unfinished solves come no
+            # nearer for long, the next begins elsewhere, and by the other problem.
+            nearer, steps = found.left < _NEARER * self._left, found.report["iterations"]
+            self._waited = 0 if nearer else self._waited + max(steps, 1)
             self._left = found.left if nearer else self._left
             self._latest, stats = found.plan, found.plan.stats
             if self._waited and stats["iter_count"] == 0 and not stats["success"]:
@@ -396,6 +397,7 @@ class MPC:
                 self._latest = replace(found.plan, lam_x=none[0], lam_g=none[1])
             if self._waited > _WAITING or np.isnan(found.left):
                 self._latest, self._left, self._waited = self._plan, np.inf, 0
+                self._answers.turn()
 
     def _margin(self, after: float, late: float) -> float:
         """Seconds that the next solve leaves for what comes after it."""

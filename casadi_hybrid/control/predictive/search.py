@@ -68,6 +68,7 @@ class Found:
         solved: whether it is a solution too.
         infeasible: whether the solver says that there is no feasible point.
         lasting: whether the next solve should begin there.
+        unfinished: whether time or iterations ran out, which says nothing of the problem.
         reason: what is wrong with it, in words.
         report: fields of the record.
         status, violated: of the step that it is the answer to, see :class:`Step`; else empty.
@@ -78,6 +79,7 @@ class Found:
     solved: bool = False
     infeasible: bool = False
     lasting: bool = False
+    unfinished: bool = False
     reason: str = ""
     report: Mapping[str, Any] = field(default_factory=dict)
     status: str = ""
@@ -132,11 +134,13 @@ class Search:
             if left <= 0.0:
                 slow = ", ".join(name for name, v in asked.parameters.items() if callable(v))
                 what = f"; a step asks {slow} at every grid point" if slow else ""
-                return Found(reason=f"no time was left for the solver{what}", report=report)
+                reason = f"no time was left for the solver{what}"
+                return Found(unfinished=True, reason=reason, report=report)
             arguments = {**asked.program.arguments, **start}
             result = self._solver.within(left, asked.iterations if warm else None, **arguments)
         except SolveError:
-            return Found(reason="the deadline came before there was a point", report=report)
+            reason = "the deadline came before there was a point"
+            return Found(unfinished=True, reason=reason, report=report)
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
             return Found(reason=_failure(error), report=report)
         return self._judged(asked, result, report)
@@ -180,9 +184,13 @@ class Search:
                 reasons.append(f"its point violates the problem by {report['violation']:.1e}")
         else:
             reasons.append("no time was left to check its point")
-        lasting = usable or result.success or result.stop in _WORDS
+        unfinished = result.stop in _WORDS
+        if unfinished and not usable:
+            x, lam_x, lam_g = map(np.array, result.last.values())
+            plan = replace(plan, x=x, lam_x=lam_x, lam_g=lam_g)
+        lasting = usable or result.success or unfinished
         return Found(plan, usable, usable and result.success, result.infeasible, lasting,
-                     "; ".join(reasons), report)  # fmt: skip
+                     unfinished, "; ".join(reasons), report)  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
         """The largest violation in scaled units (NaN for NaN), and which limits are active."""
@@ -201,8 +209,9 @@ class Answers:
     """Solves a problem, and the softened one where limits cannot be kept.
 
     The softened one is first where the state is outside its limits, or where limits could not be
-    kept a step before, for to find that out again may take all the time there is. What exceeds no
-    limit there is where the solve of the problem itself begins.
+    kept a step before, for to find that out again may take all the time there is. That a solve was
+    cut says nothing of the limits: it goes on in the next step. What exceeds no limit in the
+    softened problem is where the solve of the problem itself begins.
     """
 
     def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
@@ -222,6 +231,10 @@ class Answers:
             return None
         other = softened(self.search.problem, self._soft)
         return Search(other, self.search.tolerance, self.limits)
+
+    def turn(self) -> None:
+        """Have the other problem be first in the next step: solves of this one come no nearer."""
+        self._strained = not self._strained
 
     def to(self, question: Question) -> list[Found]:
         """What the solves of a step come to; the last one's is the answer to its question."""
@@ -250,9 +263,9 @@ class Answers:
             self._strained = False
             status = words.SOLVED if found.solved else words.FEASIBLE
             return [*relaxed, replace(found, status=status)]
-        # A few iterations say nothing. Where neither problem has come to a plan they take turns.
-        in_vain = bool(relaxed) and not softly
-        self._strained = not in_vain and (found.infeasible or question.iterations is None)
+        # Where neither problem has come to a plan they take turns.
+        going = softly or any(one.unfinished for one in relaxed)
+        self._strained = going or not (relaxed or found.unfinished)
         if given_up and not relaxed:
             relaxed = [self._softened(question, found.reason)]
         if any(one.status for one in relaxed):

@@ -76,6 +76,8 @@
 #define HYBRID_ROUNDING_CAP 0.01
 /* Rounding of a sum, relative to the sizes of its terms: 100 u [M] */
 #define HYBRID_RESIDUALS_ROUNDING 2.220446049250313e-14
+/* nu that goes with the multipliers of a solution: see engine/plan.py [M] */
+#define HYBRID_WARM_NU 1e-6
 /* nu of a start from x0 alone ["mu_init"] */
 #define HYBRID_ITERATE_NU_START 0.1
 /* delta_w^0: the first sigma [WB 3.1, "first_hessian_perturbation"] */

@@ -261,7 +261,7 @@ typedef struct {
 
 /* The answer of a solve; its arrays are the caller's. Of a run, or of hybrid_sqp, what belongs to a
  * whole solve is left as it was: stop, point, method, runs, cause, stepped, step, x_undefined,
- * certificate, undefined, ended and rows. */
+ * last, certificate, undefined, ended and rows. */
 typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
@@ -271,6 +271,8 @@ typedef struct {
     double *step;                  /* n_x: the last step to x that was not zero; NULL: unwanted */
     double *x_undefined;           /* n_x: the last trial point where a function was not defined,
                                     * NaN for none; NULL: unwanted */
+    double *last;                  /* 2 n_x + n_g: x, lam_x and lam_g of the last iterate where
+                                    * `stop` is a limit; NULL: unwanted */
     hybrid_residuals start, end;   /* at the start, and at x */
     int status;                    /* what is returned */
     int steps;                     /* Newton steps */

@@ -309,16 +309,20 @@ static void take_eased(@NAME@_controller *controller) {
     controller->left = 0.0;
 }
 
-/* Lets a softened solve that a limit has ended go on in the next step, if it comes nearer. */
+/* Lets a softened solve that a limit has ended go on in the next step, unless 50 steps in a row
+ * have come no nearer. */
 static void keep_unfinished(@NAME@_controller *controller) {
     const @NAME@_softened_out *found = &controller->softened_out;
     const double left = fmax(found->feasibility, fmax(found->stationarity, found->complementarity));
-    const int nearer = controller->left == 0.0 || left < 0.9 * controller->left;
+    const double least = controller->left;
+    const int nearer = least == 0.0 || left < 0.9 * least;
+    const int waited = nearer ? 0 : controller->waited + (found->steps > 1 ? found->steps : 1);
     controller->left = 0.0;
-    if (!nearer || !CUT_SHORT(found, @UPPER@_SOFTENED)) return;
+    if (waited > 50 || !CUT_SHORT(found, @UPPER@_SOFTENED)) return;
     take_eased(controller);
     controller->begun = 2; /* the point is a start for both problems */
-    controller->left = left;
+    controller->left = nearer ? left : least;
+    controller->waited = waited;
 }
 
 /* Whether limits are exceeded that were none of the soft ones, and with `beyond` of the measured
@@ -382,7 +386,10 @@ static int plan(@NAME@_controller *controller, int far) {
     usable = out->status == @UPPER@_SOLVED || out->feasibility <= controller->tolerance;
 @if softened@
     in->of_solution = given;
-    controller->strained = !usable && (!tried || relaxed);
+    /* That a limit has ended a solve says nothing of the problem: it goes on in the next step. */
+    controller->strained =
+        !usable && (relaxed || (tried ? CUT_SHORT(&controller->softened_out, @UPPER@_SOFTENED)
+                                      : !CUT_SHORT(out, @UPPER@)));
     if (!usable && !tried && !CUT_SHORT(out, @UPPER@)) {
 @if clock@
         in->max_time = left(in, began, most);

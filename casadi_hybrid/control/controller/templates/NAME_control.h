@@ -114,7 +114,8 @@ typedef struct {
     int age, begun; /* intervals since the plan; -1 where there is none */
 @if softened@
     int strained, relaxed; /* limits could not be kept the step before; the last plan exceeds them */
-    double left; /* the largest residual of a softened solve that goes on, or 0 */
+    int waited;            /* steps of a softened solve that goes on without coming nearer, */
+    double left;           /* and its least residual, or 0 */
 @end@
 } @NAME@_controller;
 

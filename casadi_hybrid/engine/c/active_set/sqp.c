@@ -12,9 +12,6 @@
 #error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
 #endif
 
-/* The barrier parameter that goes with given multipliers. */
-#define HYBRID_WARM_NU 1e-6
-
 /* What the method works on. */
 typedef struct {
     hybrid_form form;
@@ -77,27 +74,6 @@ static void guess(sqp *h) {
         if (h->held.z_upper[i] > hybrid_distance(w, upper, room)) sides[i] = 2;
         if (h->held.z_lower[i] > hybrid_distance(lower, w, room)) sides[i] = 1;
     }
-}
-
-/* Whether, where time is limited, the start is a point of an interior-point method that was ended
- * before its solution: it is away from most bounds, and these have multipliers. They say no working
- * set, and a quadratic program from all of these bounds may take longer than there is. */
-static int is_unfinished(const sqp *h) {
-    const hybrid_form *form = &h->form;
-    int away = 0, bounded = 0;
-    if (!(form->numbers->max_time > 0.0)) return 0;
-    for (int i = 0; i < form->plan->n; i++)
-        bounded += isfinite(form->lower[i]) || isfinite(form->upper[i]);
-    for (int k = 0; k < h->held.count; k++) {
-        const int i = h->held.at[k];
-        const double w = h->at->w[i], lower = form->lower[i], upper = form->upper[i];
-        const double room = hybrid_room(lower, upper);
-        const double product = h->held.z_lower[i] > 0.0
-                                   ? h->held.z_lower[i] * hybrid_distance(lower, w, room)
-                                   : h->held.z_upper[i] * hybrid_distance(w, upper, room);
-        away += product > HYBRID_WARM_NU;
-    }
-    return 2 * away > bounded;
 }
 
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
@@ -186,9 +162,10 @@ static int chord_step(sqp *h, hybrid_residuals *residuals) {
     return HYBRID_NOT_NEARER;
 }
 
-/* Steps until the point is a solution. `before`: the error there. Where equations are perturbed
- * many may be needed: next to a double root each halves the distance. Returns a status. */
-static int follow(sqp *h, double before, hybrid_residuals *residuals) {
+/* Steps until the point is a solution. `before`: the error there. From an unfinished point each has
+ * to halve it. Where equations are perturbed many may be needed: next to a double root each halves
+ * the distance. Returns a status. */
+static int follow(sqp *h, double before, int unfinished, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
     const int steps = numbers->perturbed ? numbers->perturbed : HYBRID_SQP_STEPS;
@@ -207,6 +184,7 @@ static int follow(sqp *h, double before, hybrid_residuals *residuals) {
         if (status != HYBRID_NOT_NEARER) return status;
         if (numbers->perturbed && now <= HYBRID_EXACT) break;
         if (numbers->perturbed) continue;
+        if (unfinished && !(now <= 0.5 * before)) return HYBRID_NOT_NEARER;
         if (answer->steps == numbers->max_iter) return HYBRID_LIMIT;
         if (violation > HYBRID_ROUNDING_CAP && h->sizes.c > HYBRID_PROGRESS_LEFT * violation)
             return HYBRID_NOT_NEARER;
@@ -291,7 +269,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     sqp h;
     hybrid_ray ray = {INFINITY, INFINITY, 0};
     double error;
-    int status, proof;
+    int status, proof, unfinished;
     place(plan, &arena, &h);
     h.start = hybrid_time(functions);
     h.form.functions = functions;
@@ -329,13 +307,17 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->end = answer->start;
     show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
     proof = ray_test(&h, &ray);
+    unfinished =
+        !numbers->side_x &&
+        hybrid_unfinished_nu(&h.form, h.at->w, h.held.z_lower, h.held.z_upper) > 0.0;
     if (numbers->least) {
         status = lessen(&h, &answer->end);
-    } else if (!proof && status == HYBRID_NOT_NEARER && !numbers->side_x && is_unfinished(&h)) {
-        status = HYBRID_NO_SET;
+    } else if (!proof && status == HYBRID_NOT_NEARER && unfinished &&
+               numbers->max_iter <= HYBRID_SQP_STEPS) {
+        status = HYBRID_NO_SET; /* there is no step to spare for a set that may be none */
     } else if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);
-        status = follow(&h, error, &answer->end);
+        status = follow(&h, error, unfinished, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
     status = deliver(&h, proof ? proof : status);

@@ -15,9 +15,25 @@
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 
+/* Where run->work is a point of the method itself it stays as far from bounds as it is, and what is
+ * not inside is moved no farther than nu / z, as on the central path. */
+static void stay(hybrid_run *run, double nu) {
+    const hybrid_form *form = &run->form;
+    double *w = run->at->of.w;
+    for (int i = 0; i < run->plan->n; i++) {
+        const int low = run->now.z_lower[i] > 0.0;
+        const double z = low ? run->now.z_lower[i] : run->now.z_upper[i], to = nu / z;
+        const double bound = low ? form->lower[i] : form->upper[i];
+        const double distance = low ? run->work[i] - bound : bound - run->work[i];
+        if (!(z > 0.0) || !(fabs(w[i] - bound) > distance)) continue;
+        if (distance > (1.0 - HYBRID_BARRIER_TAU_LEAST) * to) w[i] = run->work[i];
+        else if (fabs(w[i] - bound) > to) w[i] = low ? bound + to : bound - to;
+    }
+}
+
 /* The first point, inside the bounds; less far where a function is not defined there. Returns a
  * status. */
-static int first_point(hybrid_run *run) {
+static int first_point(hybrid_run *run, double unfinished) {
     static const double shares[] = HYBRID_BARRIER_SHARES;
     double *known = run->answer->x; /* where the functions are known: at the start */
     hybrid_set(run->plan->n_x, run->trial->of.x, known);
@@ -25,9 +41,26 @@ static int first_point(hybrid_run *run) {
     for (int k = 0; k < HYBRID_COUNT(shares); k++) {
         hybrid_set(run->plan->n, run->work, run->at->of.w);
         hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
+        if (unfinished > 0.0) stay(run, unfinished);
         if (!hybrid_visit_known(run, run->at, k ? 0 : known)) return HYBRID_SOLVED;
     }
     return HYBRID_UNDEFINED;
+}
+
+/* The multipliers of such a point: of two bounds, whose net multiplier is known, the farther one has
+ * that of the central path. */
+static void go_on(hybrid_run *run) {
+    const hybrid_form *form = &run->form;
+    const hybrid_point *at = &run->at->of;
+    hybrid_iterate *it = &run->now;
+    for (int i = 0; i < run->plan->n; i++) {
+        const int low = form->has_lower[i] > 0.0, high = form->has_upper[i] > 0.0;
+        const double far = low && high ? it->nu / hybrid_max(at->below[i], at->above[i]) : 0.0;
+        if (low) it->z_lower[i] += far;
+        if (high) it->z_upper[i] += far;
+        if (low && it->z_lower[i] == 0.0) it->z_lower[i] = it->nu / at->below[i];
+        if (high && it->z_upper[i] == 0.0) it->z_upper[i] = it->nu / at->above[i];
+    }
 }
 
 /* The given multipliers, those of bounds at least on the central path of nu, and with a small nu
@@ -37,7 +70,6 @@ static void nearby(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     hybrid_iterate *it = &run->now;
     hybrid_error error;
-    hybrid_multipliers_in(form, it->y, it->z_lower, it->z_upper, 0);
     hybrid_kkt_error(form, at, it, run->work, &error);
     if (hybrid_error_at(&error, 0.0) > 1.0 && it->nu < HYBRID_BARRIER_NU_FAR_OFF)
         it->nu = HYBRID_BARRIER_NU_FAR_OFF;
@@ -80,16 +112,27 @@ int hybrid_first_iterate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_run_options *options = run->options;
     hybrid_iterate *it = &run->now;
-    if (first_point(run)) return HYBRID_UNDEFINED;
+    double unfinished = 0.0;
+    if (options->near) {
+        hybrid_multipliers_in(&run->form, it->y, it->z_lower, it->z_upper, 0);
+        unfinished = hybrid_unfinished_nu(&run->form, run->work, it->z_lower, it->z_upper);
+    }
+    if (first_point(run, unfinished)) return HYBRID_UNDEFINED;
     it->nu = options->nu > 0.0 ? options->nu : HYBRID_ITERATE_NU_START;
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
     run->f_start = run->at->of.f;
     it->t = options->t0;
-    hybrid_equal_multipliers(&run->form, 1.0, it);
+    if (!options->near) hybrid_equal_multipliers(&run->form, 1.0, it);
     if (run->dense)
         run->state->rows_dependent =
             hybrid_rows_are_dependent(plan, run->at->of.A, run->dense, run->sides);
+    if (unfinished > 0.0) {
+        it->nu = unfinished;
+        run->history.goes_on = 1;
+        go_on(run);
+        return HYBRID_SOLVED;
+    }
     if (options->near) {
         nearby(run);
         return HYBRID_SOLVED;

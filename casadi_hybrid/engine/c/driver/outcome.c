@@ -1,8 +1,13 @@
 /* The outcome of a run: its best point, what that is, and whether it is the best of all runs.
  *
- * The point of a run is its iterate with the least residuals, each in units of its tolerance; of a
- * proof of infeasibility that is contradicted by a feasible iterate, the feasible one with the
- * least f. A feasible point is degenerate (Fritz John) where |lam|_2 > 1e3 and
+ * The point of a run that a limit of the whole solve has cut is its last iterate, unless an earlier
+ * one is feasible and the last is not, by the residuals below or else by f. The filter
+ * takes no step to a point that is worse than an earlier one in theta and in phi, but the residuals
+ * rise on the way to a solution, and are least at an x0 where f is stationary. Of any other run it
+ * is the iterate with the least residuals, each in units of its tolerance; of a proof of
+ * infeasibility that is contradicted by a feasible iterate, the feasible one with the least f.
+ *
+ * A feasible point is degenerate (Fritz John) where |lam|_2 > 1e3 and
  * |J'lam_g + lam_x|_2 <= 1e-2 |lam|_2. */
 #include <math.h>
 #include <string.h>
@@ -113,6 +118,26 @@ static int recall_best(hybrid_solver *solver, hybrid_trial *trial) {
     return hybrid_visit_known(solver->memory, trial, found->x);
 }
 
+/* The last iterate of a run that a limit has ended, by steps or by SQP alone, into answer->last:
+ * what goes on from there takes the next step. */
+static void keep_last(hybrid_solver *solver, int status, int by_steps) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_run *run = solver->memory;
+    const hybrid_answer *found = &solver->found;
+    double *x = solver->answer->last, *lam_x, *lam_g;
+    if (!x || (status != HYBRID_LIMIT && status != HYBRID_LATE && status != HYBRID_STOPPED)) return;
+    lam_x = x + plan->n_x;
+    lam_g = lam_x + plan->n_x;
+    hybrid_set(plan->n_x, by_steps ? run->at->of.x : found->x, x);
+    if (by_steps) {
+        hybrid_multipliers_out(&run->form, &run->at->of, run->now.y, run->now.z_lower,
+                               run->now.z_upper, lam_x, lam_g);
+    } else {
+        hybrid_set(plan->n_x, found->lam_x, lam_x);
+        hybrid_set(plan->n_g, found->lam_g, lam_g);
+    }
+}
+
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     memset(outcome, 0, sizeof *outcome);
     outcome->stop = stop_of(status);
@@ -122,20 +147,27 @@ void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outco
         nothing_known(solver, outcome);
         return;
     }
+    keep_last(solver, status, 0);
     outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
     outcome->violation = violation_of(solver);
 }
 
 /* Whether, in a run from given multipliers, the start with these has smaller residuals than the
- * best iterate: then they are in *first, and its w in the trial. */
-static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_trial *trial) {
+ * best iterate or, of a run that was cut, is feasible where no iterate is: then they are in *first,
+ * and its w in the trial. Who goes on from an unfinished point has it. */
+static int is_start_best(hybrid_solver *solver, int cut, hybrid_iterate *first,
+                         hybrid_trial *trial) {
     hybrid_form *form = &solver->memory->form;
     const hybrid_plan *plan = solver->plan;
     const hybrid_state *state = &solver->state;
-    const double merit = hybrid_merit(solver->given, &solver->found.start);
-    if (solver->run.method != HYBRID_ACTIVE_SET) return 0;
-    if (state->best.t >= 0 && !(merit <= hybrid_merit(solver->given, &state->of_best))) return 0;
+    const hybrid_residuals *start = &solver->found.start;
+    const double merit = hybrid_merit(solver->given, start);
+    const int nearer =
+        cut ? !solver->memory->history.goes_on && state->feasible.t < 0 &&
+                  start->feasibility <= solver->given->feasibility
+            : state->best.t < 0 || merit <= hybrid_merit(solver->given, &state->of_best);
+    if (solver->run.method != HYBRID_ACTIVE_SET || !nearer) return 0;
     hybrid_set(plan->n_x, form->clipped, trial->of.x);
     if (hybrid_first_at(form, &trial->of)) return 0;
     hybrid_first_w(form, &trial->of);
@@ -143,6 +175,26 @@ static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_tr
     hybrid_multipliers_in(form, first->y, first->z_lower, first->z_upper, 0);
     hybrid_set(plan->n, trial->of.w, first->w);
     return 1;
+}
+
+/* Whether a limit of the whole solve has ended the run, not one of the run alone. */
+static int is_cut(const hybrid_solver *solver, int status) {
+    return status == HYBRID_LATE || status == HYBRID_STOPPED ||
+           (status == HYBRID_LIMIT && solver->answer->steps >= solver->given->max_iter);
+}
+
+/* The point of a run that was cut: its last iterate, unless an earlier one is feasible and this is
+ * not. That with the least residuals needs no evaluation, for which there may be no time. */
+static const hybrid_iterate *point_of_cut(hybrid_solver *solver, int status) {
+    hybrid_run *run = solver->memory;
+    const hybrid_state *state = &solver->state;
+    const double within = solver->given->feasibility;
+    const int first = run->history.goes_on ? run->options->t0 : -1; /* known to who goes on */
+    hybrid_residuals last;
+    hybrid_iterate_residuals(run, &run->at->of, &run->now, &last);
+    if (last.feasibility <= within) return &run->now;
+    if (state->best.t > first && state->of_best.feasibility <= within) return &state->best;
+    return status != HYBRID_LATE && state->feasible.t > first ? &state->feasible : &run->now;
 }
 
 /* The slope of the violation, of |c|_1 where a run has ended at a proof that it is stationary. */
@@ -169,21 +221,26 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     if (status == HYBRID_STALLED && state->ray.beyond && state->feasible.t < 0)
         status = HYBRID_DIVERGED; /* the iterates have run away, until rounding ended that */
     outcome->stop = stop_of(status);
+    outcome->cut = is_cut(solver, status);
     outcome->steps = found->steps - solver->run.how.t0;
     found->certificate = NAN;
     if (status == HYBRID_SOLVED) {
         outcome->point = HYBRID_KKT_POINT;
         return;
     }
+    keep_last(solver, status, 1);
     if (is_last && outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
         best = &state->feasible; /* the constraints can be met: no proof that they cannot */
         outcome->stop = HYBRID_STOP_STALLED;
     }
-    if (!is_last && is_start_best(solver, &solver->state.now, trial))
+    if (!is_last && is_start_best(solver, outcome->cut, &solver->state.now, trial))
         best = &solver->state.now;
-    if (best->t >= 0) hybrid_set(solver->plan->n, best->w, trial->of.w);
-    if (best->t < 0 || (best == &state->best ? recall_best(solver, trial)
-                                             : hybrid_visit_problem(run, trial))) {
+    else if (outcome->cut)
+        best = point_of_cut(solver, status);
+    if (best == &run->now) trial = run->at;
+    else if (best->t >= 0) hybrid_set(solver->plan->n, best->w, trial->of.w);
+    if (best->t < 0 || (best == &state->best   ? recall_best(solver, trial)
+                        : best != &run->now && hybrid_visit_problem(run, trial))) {
         nothing_known(solver, outcome);
         return;
     }
@@ -204,7 +261,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
 
 static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_residuals *r = &solver->found.end;
-    hybrid_rank rank = {.kind = 4};
+    hybrid_rank rank = {.kind = 4, .violation = r->feasibility};
     double merit = hybrid_merit(solver->given, r);
     if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_STOP_UNBOUNDED) {
         rank.kind = outcome->point == HYBRID_KKT_POINT ? 0 : 1;
@@ -213,7 +270,7 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
     rank.value = isnan(merit) ? INFINITY : merit;
     if (r->feasibility <= solver->given->feasibility) {
         rank.kind = 2;
-        rank.f = r->f, rank.violation = r->feasibility;
+        rank.f = r->f;
     } else if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE) {
         rank.kind = 3;
         rank.value = outcome->violation;
@@ -235,8 +292,9 @@ static int is_better(const hybrid_rank *one, const hybrid_rank *other) {
 }
 
 void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome) {
-    const hybrid_rank rank = rank_of(solver, outcome);
-    if (!is_better(&rank, &solver->rank)) return;
+    const hybrid_rank rank = rank_of(solver, outcome), *other = &solver->rank;
+    const int by_violation = outcome->cut && rank.kind == 4 && other->kind == 4;
+    if (by_violation ? rank.violation >= other->violation : !is_better(&rank, other)) return;
     solver->rank = rank;
     solver->answer->stop = outcome->stop;
     hybrid_accept_found(solver, outcome);

@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
     int stop, point;
     int steps;
+    int cut;          /* whether a limit of the whole solve has ended it */
     int near;         /* whether there is a start for perturbed equations next to its point */
     double violation; /* of g, in the two-norm */
 } hybrid_outcome;

@@ -160,11 +160,14 @@ static int is_in_vain(int status) {
            status == HYBRID_NOT_NEARER;
 }
 
-/* Where SQP has led to a feasible point at least, that is a candidate for the answer: a limit may
- * end the solve before the interior-point method finds one. */
+/* Where SQP has led to a feasible point at least, that is better than the start, it is a candidate
+ * for the answer: a limit may end the solve before the interior-point method finds one. */
 static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    const hybrid_answer *found = &solver->found;
     if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
-    if (!(solver->found.end.feasibility <= solver->given->feasibility)) return;
+    if (!(found->end.feasibility <= solver->given->feasibility)) return;
+    if (!(hybrid_merit(solver->given, &found->end) < hybrid_merit(solver->given, &found->start)))
+        return;
     solver->stepped = 0;
     hybrid_conclude_at(solver, status, outcome);
     hybrid_keep_best(solver, outcome);

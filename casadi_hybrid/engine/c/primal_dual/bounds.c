@@ -27,6 +27,32 @@ void hybrid_push_inside(const hybrid_form *form, double push, double *w) {
     }
 }
 
+/* Such a point is away from most bounds, and these have multipliers: they say no working set. On
+ * the central path z_upper - z_lower is nu (1/above - 1/below), so that nu is the sum of
+ * |z_upper - z_lower| near over that of 1 - near / far, the distances to its bounds. */
+double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const double *z_lower,
+                            const double *z_upper) {
+    double products = 0.0, shares = 0.0;
+    int away = 0, bounded = 0;
+    for (int i = 0; i < form->plan->n; i++) {
+        const double lower = form->lower[i], upper = form->upper[i];
+        const int low = lower > -INFINITY, high = upper < INFINITY;
+        const double room = hybrid_room(lower, upper);
+        const double below = hybrid_distance(lower, w[i], room);
+        const double above = hybrid_distance(w[i], upper, room);
+        const double product = z_lower[i] * below + z_upper[i] * above; /* of one of them */
+        if (!low && !high) continue;
+        bounded++;
+        if (product <= HYBRID_WARM_NU) continue;
+        away++;
+        products += product;
+        shares += low && high ? 1.0 - hybrid_min(below, above) / hybrid_max(below, above) : 1.0;
+    }
+    return 2 * away > bounded && shares > 0.0
+               ? hybrid_between(products / shares, HYBRID_WARM_NU, HYBRID_ITERATE_NU_START)
+               : 0.0;
+}
+
 /* Where there is no bound, `has` and z are 0 and the distance is 1: with these factors passes over
  * all entries need no branches. */
 static void keep_near(int count, const double *has, const double *distance, double nu,

@@ -111,6 +111,7 @@ typedef struct {
     double *x_before, *x_now, *w_now; /* n_x, n_x, n: _now, of the iterate whose step is due */
     hybrid_iterate before;      /* that iterate */
     int inspected;              /* iterates that were inspected */
+    int goes_on;                /* whether the first is one of an earlier call */
     int outward, outward_limit; /* steps of iterates that run away; when their ray is followed */
 } hybrid_history;
 
@@ -195,6 +196,9 @@ static inline int hybrid_no_way_on(hybrid_run *run, int status, int cause) {
     return status;
 }
 
+/* nu of a point of the method that was ended before its solution, 0.0 where (w, z) is none. */
+double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const double *z_lower,
+                            const double *z_upper);
 /* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval, and
  * half of it. */
 void hybrid_push_inside(const hybrid_form *form, double push, double *w);
