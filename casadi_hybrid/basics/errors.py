@@ -165,6 +165,10 @@ class CompilerWarning(UserWarning):
     """Compiled functions or the core in C cannot be had, and slower code gives the same results."""
 
 
+class ScaleWarning(UserWarning):
+    """The objective is so small that its gradient is within the tolerance far from a minimum."""
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
     import difflib  # noqa: PLC0415 - for a wrong word alone

@@ -245,6 +245,49 @@ static int lessen(sqp *h, hybrid_residuals *residuals) {
     return status ? status : judge(h, error_at(h), residuals);
 }
 
+/* The second-order conditions that the last model shows: none where a bound of its set has hardly
+ * a multiplier, since a direction may leave that. */
+static int order_of(const sqp *h) {
+    const hybrid_kkt *kkt = &h->model.kkt;
+    if (!h->form.answer->steps || h->model.shift > 0.0 || h->form.functions->secants)
+        return HYBRID_FIRST_ORDER;
+    for (int k = 0; k < kkt->n_pins; k++) {
+        const int i = kkt->pins[k];
+        if (!(h->held.z_lower[i] + h->held.z_upper[i] > h->form.numbers->tol))
+            return HYBRID_FIRST_ORDER;
+    }
+    return HYBRID_SUFFICIENT;
+}
+
+/* The second-order conditions at h->at. Where it has a direction of negative curvature along which
+ * L falls as its quadratic model says, by a quarter at least, h->at goes there, moved into the
+ * bounds. Returns HYBRID_PAUSED then, else HYBRID_SOLVED. */
+static int descend(sqp *h) {
+    const hybrid_form *form = &h->form;
+    const hybrid_plan *plan = form->plan;
+    const double *d = h->model.dw, value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);
+    double curvature, length;
+    guess(h);
+    h->form.answer->order =
+        hybrid_second_order(&h->model, &h->form, h->at, h->y, &curvature);
+    length = hybrid_max(hybrid_largest(plan->n, h->at->w), 1.0) / hybrid_largest(plan->n, d);
+    for (; -curvature * length * length > HYBRID_EXACT * fabs(value); length *= 0.5)
+        for (int side = 0; side < 2; side++) {
+            const double by = side ? -form->numbers->curved * length : form->numbers->curved * length;
+            double gain;
+            for (int i = 0; i < plan->n; i++)
+                h->trial->w[i] = hybrid_between(h->at->w[i] + by * d[i], form->lower[i], form->upper[i]);
+            if (hybrid_evaluate(&h->form, h->trial, 0)) continue;
+            gain = value - h->trial->f - hybrid_dot(plan->m, h->y, h->trial->c);
+            if (!(gain >= HYBRID_TRUST_REGION_SHRINK_BELOW * -0.5 * curvature * length * length))
+                continue;
+            exchange(h);
+            hybrid_set(plan->m, h->y_before, h->y);
+            return HYBRID_PAUSED;
+        }
+    return HYBRID_SOLVED;
+}
+
 /* Shows h->at to the observer, after the steps of the answer. */
 static void show(sqp *h, const hybrid_residuals *at, double nu, double moved) {
     const hybrid_answer *answer = h->form.answer;
@@ -305,7 +348,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     if (functions->secants) functions->secants->count = 0;
     /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
     h.model.kkt.precise = numbers->perturbed > 0;
-    if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
+    if (!numbers->side_x && !numbers->curved && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
         return answer->status = HYBRID_NO_GUESS;
     status = hybrid_make_form(&h.form, h.at);
@@ -321,6 +364,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
+    if (numbers->curved) return deliver(&h, descend(&h));
     show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
     proof = ray_test(&h, &ray);
     if (numbers->least) {
@@ -332,6 +376,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
         status = follow(&h, error, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
+    if (status == HYBRID_SOLVED && !numbers->least) answer->order = order_of(&h);
     status = deliver(&h, proof ? proof : status);
     if (answer->steps && (status == HYBRID_SOLVED || status == HYBRID_LARGE))
         show(&h, &answer->end, 0.0, answer->moved);

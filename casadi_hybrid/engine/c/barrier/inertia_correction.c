@@ -44,6 +44,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
             it->indefinite = shift > least && !singular ? it->indefinite + 1 : 0;
             it->served = shift == first ? it->served + 1 : 0;
             if (shift > 0.0) it->shift = shift;
+            if (least == 0.0) it->curved = shift == 0.0 && !run->identity;
             return HYBRID_SOLVED;
         }
         singular |= found == 2 && shift == least;
