@@ -259,32 +259,45 @@ static int order_of(const sqp *h) {
     return HYBRID_SUFFICIENT;
 }
 
-/* The second-order conditions at h->at. Where it has a direction of negative curvature along which
- * L falls as its quadratic model says, by a quarter at least, h->at goes there, moved into the
- * bounds. Returns HYBRID_PAUSED then, else HYBRID_SOLVED. */
-static int descend(sqp *h) {
+/* h->trial becomes the point at a distance along model->dw, moved into the bounds. Returns by how
+ * much L, which is `value` at h->at, is less there. */
+static double gain_at(sqp *h, double distance, double value) {
     const hybrid_form *form = &h->form;
-    const hybrid_plan *plan = form->plan;
-    const double *d = h->model.dw, value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);
-    double curvature, length;
+    hybrid_point *to = h->trial;
+    for (int i = 0; i < form->plan->n; i++)
+        to->w[i] = hybrid_between(h->at->w[i] + distance * h->model.dw[i], form->lower[i],
+                                  form->upper[i]);
+    if (hybrid_evaluate(&h->form, to, 0)) return -INFINITY;
+    return value - to->f - hybrid_dot(form->plan->m, h->y, to->c);
+}
+
+/* The second-order conditions at h->at. Where it has a direction of negative curvature, it goes to
+ * the farthest point along this, to one side or the other, where L is less by a quarter at least of
+ * what the curvature says. Where there is none the curvature is rounding, or a bound is in the way.
+ * Returns HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
+static int descend(sqp *h) {
+    const hybrid_plan *plan = h->form.plan;
+    const double value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);
+    const double most = hybrid_max(hybrid_largest(plan->n, h->at->w), 1.0);
+    int *order = &h->form.answer->order, side = h->form.numbers->curved;
+    double curvature;
     guess(h);
-    h->form.answer->order =
-        hybrid_second_order(&h->model, &h->form, h->at, h->y, &curvature);
-    length = hybrid_max(hybrid_largest(plan->n, h->at->w), 1.0) / hybrid_largest(plan->n, d);
-    for (; -curvature * length * length > HYBRID_EXACT * fabs(value); length *= 0.5)
-        for (int side = 0; side < 2; side++) {
-            const double by = side ? -form->numbers->curved * length : form->numbers->curved * length;
-            double gain;
-            for (int i = 0; i < plan->n; i++)
-                h->trial->w[i] = hybrid_between(h->at->w[i] + by * d[i], form->lower[i], form->upper[i]);
-            if (hybrid_evaluate(&h->form, h->trial, 0)) continue;
-            gain = value - h->trial->f - hybrid_dot(plan->m, h->y, h->trial->c);
-            if (!(gain >= HYBRID_TRUST_REGION_SHRINK_BELOW * -0.5 * curvature * length * length))
+    *order = hybrid_second_order(&h->model, &h->form, h->at, h->y, &curvature);
+    if (*order != HYBRID_NEGATIVE) return HYBRID_SOLVED;
+    for (double size = most; size > sqrt(HYBRID_EXACT) * most; size *= 0.25)
+        for (int k = 0; k < 2; k++, side = -side) {
+            const double length = size / hybrid_largest(plan->n, h->model.dw);
+            const double said = -0.5 * curvature * length * length;
+            if (!(said > HYBRID_EXACT * fabs(value))) continue;
+            if (!(gain_at(h, side * length, value) >= HYBRID_TRUST_REGION_SHRINK_BELOW * said))
                 continue;
             exchange(h);
             hybrid_set(plan->m, h->y_before, h->y);
             return HYBRID_PAUSED;
         }
+    *order = -curvature <= sqrt(HYBRID_FLAT) * hybrid_largest(plan->nnz_W, h->model.W)
+                 ? HYBRID_NECESSARY
+                 : HYBRID_FIRST_ORDER;
     return HYBRID_SOLVED;
 }
 
