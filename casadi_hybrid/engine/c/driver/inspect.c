@@ -4,6 +4,9 @@
 
 #include "driver/driver.h"
 
+/* Most steps that a run takes for a smaller gap alone. */
+#define GAP_STEPS 2
+
 /* Shows an iterate to the observer. Returns whether the solve is to end. */
 static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     const hybrid_iterate *it = &run->now;
@@ -74,7 +77,9 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     error = hybrid_error_at(&run->error, 0.0);
     seen->rounded = plain > 1.0 && seen->merit <= 1.0 && error <= numbers->tol;
     seen->leaves = 0;
-    seen->settled = seen->merit > 1.0 || run->now.tiny > 0 || error <= numbers->tol;
+    seen->wide = error <= numbers->tol && run->history.met < GAP_STEPS && hybrid_gap(run) > 1.0;
+    seen->settled =
+        seen->merit > 1.0 || run->now.tiny > 0 || (error <= numbers->tol && !seen->wide);
     if (hybrid_all_finite(run->plan->n_x, run->at->of.x) &&
         hybrid_all_finite(run->plan->m, run->now.y))
         return HYBRID_SOLVED;
@@ -118,6 +123,7 @@ int hybrid_after_step(hybrid_run *run, const hybrid_inspection *seen, int status
     if (status) return hybrid_end_run(run, status);
     hybrid_set(run->plan->n_x, run->history.x_now, run->history.x_before);
     run->history.merit_before = seen->merit;
+    run->history.met += seen->wide;
     run->history.inspected++;
     return HYBRID_PAUSED;
 }
