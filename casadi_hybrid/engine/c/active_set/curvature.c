@@ -19,10 +19,11 @@ static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at
                                 &model->kkt);
 }
 
-/* Factors with a shift between the least one that serves and twice that. Returns whether one does. */
-static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    const double largest = hybrid_largest(form->plan->nnz_W, model->W);
-    double low = DBL_EPSILON * largest, high = largest;
+/* Factors with a shift between the least one above `low` that serves and twice that. Returns
+ * whether one does. */
+static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                          double low) {
+    double high = hybrid_max(hybrid_largest(form->plan->nnz_W, model->W), low);
     while (factor(model, form, at, high)) {
         high *= HYBRID_INERTIA_FIRST_GROWTH;
         if (!(high <= HYBRID_INERTIA_LARGEST)) return 0;
@@ -36,10 +37,11 @@ static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_p
 }
 
 /* A unit direction of negative curvature into model->dw. Returns its curvature, or 0. */
-static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
+static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                      double flat) {
     const hybrid_plan *plan = form->plan;
     double *d = model->dw;
-    if (!factor_shifted(model, form, at)) return 0.0;
+    if (!factor_shifted(model, form, at, flat)) return 0.0;
     memset(model->left, 0, (size_t)plan->m * sizeof(double));
     memset(model->kkt.move, 0, (size_t)plan->n * sizeof(double));
     for (int i = 0; i < plan->n; i++) d[i] = 1.0 / (i + sqrt(2.0));
@@ -58,22 +60,24 @@ static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point
 }
 
 int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
-                        const double *y, double *curvature) {
+                        const double *y, double flat, double *curvature) {
     const int n = form->plan->n;
-    double flat;
+    double largest;
     int status;
     *curvature = 0.0;
     if (hybrid_hessian(form, at, y, 1.0, model->W)) return HYBRID_FIRST_ORDER;
     hybrid_slope_of_L(form->plan, at, y, model->force);
     model->regularization = 0;
     status = hybrid_regularized_solution(model, form, at);
-    flat = HYBRID_FLAT * hybrid_max(hybrid_largest(form->plan->nnz_W, model->W), 1.0);
-    if (status == HYBRID_SOLVED && model->shift <= flat) {
+    largest = hybrid_largest(form->plan->nnz_W, model->W);
+    if (status == HYBRID_SOLVED && model->shift <= HYBRID_FLAT * hybrid_max(largest, 1.0)) {
         form->answer->newton =
             hybrid_largest(n, model->dw) / hybrid_max(hybrid_largest(n, at->w), 1.0);
         return model->shift > 0.0 ? HYBRID_NECESSARY : HYBRID_SUFFICIENT;
     }
     if (status && status != HYBRID_NO_SET) return HYBRID_FIRST_ORDER;
-    *curvature = descend(model, form, at);
+    flat = hybrid_max(flat, DBL_EPSILON * largest);
+    if (!factor(model, form, at, flat)) return HYBRID_NECESSARY;
+    *curvature = descend(model, form, at, flat);
     return *curvature < 0.0 ? HYBRID_NEGATIVE : HYBRID_FIRST_ORDER;
 }

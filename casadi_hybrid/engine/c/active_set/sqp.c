@@ -259,6 +259,20 @@ static int order_of(const sqp *h) {
     return HYBRID_SUFFICIENT;
 }
 
+/* The active bounds of a solution, in units of f and of w, whose largest entry is `size`. */
+static void active(sqp *h, double size) {
+    const hybrid_form *form = &h->form;
+    const double slope = hybrid_max(hybrid_largest(form->plan->n, h->at->gradient),
+                                    sqrt(form->numbers->tol));
+    memset(h->model.sides, 0, (size_t)form->plan->n * sizeof(int));
+    for (int k = 0; k < h->held.count; k++) {
+        const int i = h->held.at[k];
+        const double w = h->at->w[i], lower = form->lower[i], upper = form->upper[i];
+        if (h->held.z_upper[i] * size > (upper - w) * slope) h->model.sides[i] = 2;
+        if (h->held.z_lower[i] * size > (w - lower) * slope) h->model.sides[i] = 1;
+    }
+}
+
 /* h->trial becomes the point at a distance along model->dw, moved into the bounds. Returns by how
  * much L, which is `value` at h->at, is less there. */
 static double gain_at(sqp *h, double distance, double value) {
@@ -273,31 +287,32 @@ static double gain_at(sqp *h, double distance, double value) {
 
 /* The second-order conditions at h->at. Where it has a direction of negative curvature, it goes to
  * the farthest point along this, to one side or the other, where L is less by a quarter at least of
- * what the curvature says. Where there is none the curvature is rounding, or a bound is in the way.
- * Returns HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
+ * what the curvature says. Where there is none a bound is in the way, or L is not known so exactly.
+ * Curvature is none that changes L by less than the tolerance over the size of w. Returns
+ * HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
 static int descend(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
     const double value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);
     const double most = hybrid_max(hybrid_largest(plan->n, h->at->w), 1.0);
     int *order = &h->form.answer->order, side = h->form.numbers->curved;
+    const double least = h->form.numbers->tol * hybrid_max(fabs(value), 1.0);
+    const double flat = 2.0 * least / (most * most * hybrid_max(plan->n, 1.0));
     double curvature;
-    guess(h);
-    *order = hybrid_second_order(&h->model, &h->form, h->at, h->y, &curvature);
+    active(h, most);
+    *order = hybrid_second_order(&h->model, &h->form, h->at, h->y, flat, &curvature);
     if (*order != HYBRID_NEGATIVE) return HYBRID_SOLVED;
     for (double size = most; size > sqrt(HYBRID_EXACT) * most; size *= 0.25)
         for (int k = 0; k < 2; k++, side = -side) {
             const double length = size / hybrid_largest(plan->n, h->model.dw);
             const double said = -0.5 * curvature * length * length;
-            if (!(said > HYBRID_EXACT * fabs(value))) continue;
+            if (!(said > least)) continue;
             if (!(gain_at(h, side * length, value) >= HYBRID_TRUST_REGION_SHRINK_BELOW * said))
                 continue;
             exchange(h);
             hybrid_set(plan->m, h->y_before, h->y);
             return HYBRID_PAUSED;
         }
-    *order = -curvature <= sqrt(HYBRID_FLAT) * hybrid_largest(plan->nnz_W, h->model.W)
-                 ? HYBRID_NECESSARY
-                 : HYBRID_FIRST_ORDER;
+    *order = HYBRID_FIRST_ORDER;
     return HYBRID_SOLVED;
 }
 
