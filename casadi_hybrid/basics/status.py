@@ -29,7 +29,9 @@ class Conditions(Enum):
     """Second-order conditions that the solve has seen at a KKT point."""
 
     UNKNOWN = "second-order conditions were not examined"
-    NECESSARY = "second-order necessary conditions hold: the reduced Hessian has no negative direction"
+    NECESSARY = (
+        "second-order necessary conditions hold: the reduced Hessian has no negative direction"
+    )
     SUFFICIENT = "second-order sufficient conditions hold: the reduced Hessian is positive definite"
     NEGATIVE = "the reduced Hessian has a negative direction, and no lower KKT point was found"
 

@@ -177,7 +177,8 @@ def end_of(run: Solved) -> Ending:
         detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
     composite = said.method == C.HYBRID_COMPOSITE_STEP
     return Ending(
-        stop=stop, point=point, conditions=CONDITIONS[said.order], detail=detail, error=error, iterations=said.steps,
+        stop=stop, point=point, conditions=CONDITIONS[said.order], detail=detail,
+        error=error, iterations=said.steps,
         evaluations={"first": said.firsts, "second": said.seconds, "undefined": said.undefined},
         elapsed=said.elapsed, seconds={"first": said.in_firsts, "second": said.in_seconds},
         method=COMPOSITE_STEP if composite else BARRIER, hessian=run.problem.functions.hessian,
