@@ -42,13 +42,13 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
     int held;
     off_saddle(run, it);
     nu = it->nu;
-    /* Where the scaled error is met and the unscaled residuals are not, the floor falls. */
+    /* Where the scaled error is met and the unscaled residuals or the gap are not, the floor
+     * falls. */
     if (hybrid_error_at(error, 0.0) <= run->numbers->tol) {
-        if (!run->elastic.outer && hybrid_gap(run) > 1.0)
-            it->nu_min = hybrid_min(it->nu_min, nu / (HYBRID_BARRIER_KAPPA_EPSILON * hybrid_gap(run)));
-        else if (nu <= it->nu_min)
-            it->nu_min /= HYBRID_BARRIER_KAPPA_EPSILON;
-        it->nu_min = hybrid_max(it->nu_min, HYBRID_ROUNDED);
+        const double gap = run->elastic.outer ? 0.0 : hybrid_gap(run);
+        double floor = nu <= it->nu_min ? it->nu_min / HYBRID_BARRIER_KAPPA_EPSILON : it->nu_min;
+        if (gap > 1.0) floor = hybrid_min(floor, nu / (HYBRID_BARRIER_KAPPA_EPSILON * gap));
+        it->nu_min = hybrid_max(floor, HYBRID_ROUNDED);
     }
     of_nu = hybrid_error_at(error, nu);
     /* Where the Hessian is still indefinite a small error is that of a saddle point. */

@@ -320,8 +320,8 @@ static void leave_saddles(hybrid_solver *solver) {
     const double slope = warm ? 0.0 : hybrid_largest(solver->plan->n_x, answer->gradient0);
     const int faint = slope > 0.0 && slope * HYBRID_PROGRESS_F <= solver->given->tol;
     if (!solver->plan->nnz_W) answer->order = HYBRID_NECESSARY;
-    if (solver->options->first.feasibility || solver->functions->secants || (warm && !answer->steps))
-        return;
+    if (solver->options->first.feasibility || solver->functions->secants) return;
+    if (warm && !answer->steps) return;
     for (int left = 0; left < HYBRID_RUNS && (faint || !answer->order); left++)
         for (int sign = 1; !descend(solver, sign); sign = -1) {
             if (!faint) answer->newton = NAN;
