@@ -44,12 +44,11 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
     nu = it->nu;
     /* Where the scaled error is met and the unscaled residuals or the gap are not, the floor
      * falls. */
-    if (hybrid_error_at(error, 0.0) <= run->numbers->tol) {
-        const double gap = run->elastic.outer ? 0.0 : hybrid_gap(run);
-        double floor = nu <= it->nu_min ? it->nu_min / HYBRID_BARRIER_KAPPA_EPSILON : it->nu_min;
-        if (gap > 1.0) floor = hybrid_min(floor, nu / (HYBRID_BARRIER_KAPPA_EPSILON * gap));
-        it->nu_min = hybrid_max(floor, HYBRID_ROUNDED);
-    }
+    if (run->history.wide > 1.0)
+        it->nu_min = hybrid_min(it->nu_min, nu / (HYBRID_BARRIER_KAPPA_EPSILON * run->history.wide));
+    else if (hybrid_error_at(error, 0.0) <= run->numbers->tol && nu <= it->nu_min)
+        it->nu_min /= HYBRID_BARRIER_KAPPA_EPSILON;
+    it->nu_min = hybrid_max(it->nu_min, HYBRID_ROUNDED);
     of_nu = hybrid_error_at(error, nu);
     /* Where the Hessian is still indefinite a small error is that of a saddle point. */
     held = it->indefinite && HYBRID_BARRIER_KAPPA_EPSILON * of_nu > nu;

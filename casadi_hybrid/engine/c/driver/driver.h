@@ -10,7 +10,6 @@ typedef struct {
     hybrid_residuals of;
     double merit; /* the largest residual in units of its tolerance */
     int settled;  /* whether it is a solution if its residuals are small enough */
-    int wide;     /* whether it would be one but for the gap, and steps are left for that */
     int rounded;  /* whether they are only without what rounding explains */
     int leaves;   /* whether steps lead away from it all the same: from a saddle point */
 } hybrid_inspection;
