@@ -73,7 +73,8 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
     if (status == HYBRID_SOLVED && model->shift <= HYBRID_FLAT * hybrid_max(largest, 1.0)) {
         form->answer->newton =
             hybrid_largest(n, model->dw) / hybrid_max(hybrid_largest(n, at->w), 1.0);
-        return model->shift > 0.0 ? HYBRID_NECESSARY : HYBRID_SUFFICIENT;
+        return factor(model, form, at, -HYBRID_FLAT * largest) ? HYBRID_NECESSARY
+                                                               : HYBRID_SUFFICIENT;
     }
     if (status && status != HYBRID_NO_SET) return HYBRID_FIRST_ORDER;
     flat = hybrid_max(flat, DBL_EPSILON * largest);

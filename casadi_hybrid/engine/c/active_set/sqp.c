@@ -256,7 +256,7 @@ static int order_of(const sqp *h) {
         if (!(h->held.z_lower[i] + h->held.z_upper[i] > h->form.numbers->tol))
             return HYBRID_FIRST_ORDER;
     }
-    return HYBRID_SUFFICIENT;
+    return HYBRID_NECESSARY;
 }
 
 /* The active bounds of a solution, in units of f and of w, whose largest entry is `size`. */

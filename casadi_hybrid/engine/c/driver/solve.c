@@ -287,6 +287,7 @@ static void lessen_multipliers(hybrid_solver *solver) {
  * has led to a lower KKT point, which is the answer then. */
 static int descend(hybrid_solver *solver, int sign) {
     hybrid_answer *answer = solver->answer;
+    const double f = answer->end.f;
     hybrid_outcome outcome;
     memset(&solver->run, 0, sizeof solver->run);
     solver->run.method = HYBRID_CURVATURE;
@@ -304,7 +305,7 @@ static int descend(hybrid_solver *solver, int sign) {
     make_run(solver, &outcome);
     answer->runs++;
     if (outcome.stop != HYBRID_STOP_CONVERGED ||
-        !(solver->found.end.f < answer->end.f - HYBRID_EXACT * fabs(answer->end.f)))
+        !(solver->found.end.f < f - solver->given->tol * hybrid_max(fabs(f), 1.0)))
         return 0;
     hybrid_accept_found(solver, &outcome);
     return 1;
@@ -319,9 +320,9 @@ static void leave_saddles(hybrid_solver *solver) {
     const int warm = answer->method == HYBRID_ACTIVE_SET;
     const double slope = warm ? 0.0 : hybrid_largest(solver->plan->n_x, answer->gradient0);
     const int faint = slope > 0.0 && slope * HYBRID_PROGRESS_F <= solver->given->tol;
-    if (!solver->plan->nnz_W) answer->order = HYBRID_NECESSARY;
-    if (solver->options->first.feasibility || solver->functions->secants) return;
-    if (warm && !answer->steps) return;
+    if (!solver->plan->nnz_W) answer->order = HYBRID_NECESSARY; /* all is linear */
+    if (!solver->plan->nnz_W || solver->options->first.feasibility) return;
+    if (solver->functions->secants || (warm && !answer->steps)) return;
     for (int left = 0; left < HYBRID_RUNS && (faint || !answer->order); left++)
         for (int sign = 1; !descend(solver, sign); sign = -1) {
             if (!faint) answer->newton = NAN;
