@@ -45,8 +45,7 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
     nu = it->nu;
     /* Where the scaled error is met and the unscaled residuals or the gap are not, the floor
      * falls. */
-    if (wide > 1.0)
-        it->nu_min = hybrid_min(it->nu_min, nu / (HYBRID_BARRIER_KAPPA_EPSILON * wide));
+    if (wide > 1.0) it->nu_min = hybrid_min(it->nu_min, nu / wide);
     else if (hybrid_error_at(error, 0.0) <= run->numbers->tol && nu <= it->nu_min)
         it->nu_min /= HYBRID_BARRIER_KAPPA_EPSILON;
     it->nu_min = hybrid_max(it->nu_min, HYBRID_ROUNDED);

@@ -4,9 +4,6 @@
 
 #include "driver/driver.h"
 
-/* Most steps that a run takes for a smaller gap alone. */
-#define GAP_STEPS 2
-
 /* Shows an iterate to the observer. Returns whether the solve is to end. */
 static int write_row(hybrid_run *run, const hybrid_residuals *r) {
     const hybrid_iterate *it = &run->now;
@@ -69,7 +66,7 @@ int hybrid_end_run(hybrid_run *run, int status) {
 int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     const hybrid_numbers *numbers = run->numbers;
     double plain = hybrid_iterate_residuals(run, &run->at->of, &run->now, &seen->of), error;
-    int solved, narrows; /* but for the gap; whether that can become smaller */
+    int solved, narrows; /* but for the gap; whether the run may go on for that, once */
     run->history.before = run->now;
     hybrid_set(run->plan->n, run->at->of.w, run->history.w_now);
     run->history.elapsed = hybrid_time(run->form.functions) - run->history.began;
@@ -79,7 +76,7 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     seen->rounded = plain > 1.0 && seen->merit <= 1.0 && error <= numbers->tol;
     seen->leaves = 0;
     solved = seen->merit <= 1.0 && error <= numbers->tol;
-    narrows = run->now.nu > HYBRID_ROUNDED && run->history.met < GAP_STEPS;
+    narrows = run->now.nu > HYBRID_ROUNDED && !run->history.widened;
     run->history.wide = solved && narrows ? hybrid_gap(run) : 0.0;
     seen->settled = seen->merit > 1.0 || run->now.tiny > 0 ||
                     (error <= numbers->tol && !(run->history.wide > 1.0));
@@ -126,7 +123,7 @@ int hybrid_after_step(hybrid_run *run, const hybrid_inspection *seen, int status
     if (status) return hybrid_end_run(run, status);
     hybrid_set(run->plan->n_x, run->history.x_now, run->history.x_before);
     run->history.merit_before = seen->merit;
-    run->history.met += run->history.wide > 1.0;
+    run->history.widened |= run->history.wide > 1.0;
     run->history.inspected++;
     return HYBRID_PAUSED;
 }

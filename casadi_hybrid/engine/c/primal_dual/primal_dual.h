@@ -112,8 +112,8 @@ typedef struct {
     double *x_before, *x_now, *w_now; /* n_x, n_x, n: _now, of the iterate whose step is due */
     hybrid_iterate before;      /* that iterate */
     int inspected;              /* iterates that were inspected */
-    int met;                    /* of them those that were solutions but for the gap, */
-    double wide;                /* and the gap of the last one, while steps are left for that */
+    int widened;                /* whether one was a solution but for the gap, */
+    double wide;                /* which is this, where it is the iterate whose step is due */
     int outward, outward_limit; /* steps of iterates that run away; when their ray is followed */
 } hybrid_history;
 
