@@ -12,7 +12,8 @@ import pytest
 from engine_cases import CASES, assert_kkt, solved, warm
 
 from casadi_hybrid import Problem, Solver, StopReason, nlpsol
-from casadi_hybrid.basics.errors import Interrupted
+from casadi_hybrid.basics.errors import Interrupted, ScaleWarning
+from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.engine.core import engine_of
 
 CASE = CASES["hs071"]()
@@ -225,3 +226,82 @@ def test_where_only_rounding_leaves_the_start_a_minimizer_is_found(seed: int) ->
     solver, found = solved(made)
     assert solver.stats()["success"]
     assert_kkt(made, found)
+
+
+Y = ca.SX.sym("y", 2)
+WELLS = sum((Y[i] ** 2 - 1) ** 2 for i in range(2)) + 0.1 * (Y[0] - Y[1]) ** 2
+SADDLES = {
+    "disc": ({"f": Y[0] * Y[1], "g": ca.sumsqr(Y)}, [0, 0], {"ubg": 1}, -0.5),
+    "quartic": ({"f": Y[0] ** 2 - Y[1] ** 2 + Y[1] ** 4}, [0, 0], {}, -0.25),
+    "beside": ({"f": Y[0] ** 2 - Y[1] ** 2 + Y[1] ** 4}, [1, 0], {}, -0.25),
+    "maximum": ({"f": ca.cos(Y[0]) + ca.cos(Y[1])}, [0, 0], {}, -2.0),
+    "wells": ({"f": WELLS}, [0, 0], {}, 0.0),
+    "small": ({"f": 1e-3 * WELLS}, [0, 0], {}, 0.0),
+    "box": ({"f": Y[0] * Y[1] - 0.1 * Y[0] ** 2}, [0, 0], {"lbx": -1, "ubx": 1}, -1.1),
+    "sphere": (
+        {"f": Y[0] ** 2 + 3 * Y[1] ** 2, "g": ca.sumsqr(Y)},
+        [0, 1],
+        {"lbg": 1, "ubg": 1, "lbx": -2},
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("label", SADDLES)
+def test_saddles_are_left_for_minima(label: str) -> None:
+    nlp, x0, bounds, f = SADDLES[label]
+    solver = nlpsol("s", "hybrid", {"x": Y, **nlp})
+    assert float(solver(x0=x0, **bounds)["f"]) == pytest.approx(f, abs=1e-6)
+    assert solver.stats()["success"]
+    assert solver.stats()["conditions"] in ("NECESSARY", "SUFFICIENT")
+
+
+def test_hanging_pendulum_swings_up() -> None:
+    model = Model("pendulum")
+    angle, rate = model.state("angle"), model.state("rate")
+    torque = model.control("torque", lower=-6, upper=6)
+    model.rates(angle=rate, rate=torque - 9.81 * ca.sin(angle))
+    ocp = OptimalControl(model, duration=2.5, intervals=15)
+    ocp.initial(angle=0, rate=0)
+    ocp.minimize("up", integral=1 + ca.cos(angle) + 0.01 * torque**2, end=10 * (1 + ca.cos(angle)))
+    found = ocp.solve()
+    assert found.success
+    assert abs(found["angle"][-1]) == pytest.approx(np.pi, abs=0.1)
+
+
+def test_unbounded_saddle_stays_and_says_so() -> None:
+    found = Solver({"x": Y, "f": Y[0] ** 2 - Y[1] ** 2}).solve([0, 0])
+    assert (found.success, found.f, found.conditions.name) == (True, 0.0, "NEGATIVE")
+    assert "no lower KKT point was found" in found.explain()
+
+
+def test_minimum_at_start_is_sufficient() -> None:
+    solver = nlpsol("s", "hybrid", {"x": Y, "f": ca.sumsqr(Y - 1)})
+    solver(x0=1)
+    assert (solver.stats()["iter_count"], solver.stats()["conditions"]) == (0, "SUFFICIENT")
+    secant = nlpsol(
+        "s", "hybrid", {"x": Y, "f": ca.sumsqr(Y)}, {"hessian_approximation": "limited-memory"}
+    )
+    secant(x0=[1, 2])
+    assert secant.stats()["conditions"] == "UNKNOWN"
+
+
+def test_gap_of_many_bounds_is_small() -> None:
+    """Each product of a multiplier and its distance is below 1e-8 anyway."""
+    n = 3000
+    x, goal = ca.SX.sym("x", n), np.sin(np.arange(n))
+    f = 0.5e-3 * ca.sumsqr(x[1:] - x[:-1]) + 1e-3 * ca.dot(goal, x)
+    found = Solver({"x": x, "f": f}).solve(np.zeros(n), lbx=-1, ubx=1)
+    distance = np.where(found.lam_x < 0, found.x + 1, 1 - found.x)
+    assert found.success
+    assert np.abs(found.lam_x) @ distance <= 1e-6 * max(1.0, abs(found.f))
+
+
+def test_small_objective_warns_where_inaccurate() -> None:
+    solver = nlpsol("s", "hybrid", {"x": Y, "f": 1e-10 * ca.sumsqr(Y - 3)})
+    with pytest.warns(ScaleWarning, match=r"gradient of f at the start was 6.0e-10"):
+        solver(x0=0)
+    assert "state f in smaller units" in solver.result.explain()
+    for right in (3, 3 + 1e-12):
+        assert "smaller units" not in Solver({"x": Y, "f": ca.sumsqr(Y - 3)}).solve(right).explain()
+        solver(x0=right)  # without a warning

@@ -167,6 +167,10 @@ class CompilerWarning(UserWarning):
     """Compiled functions or the core in C cannot be had, and slower code gives the same results."""
 
 
+class ScaleWarning(UserWarning):
+    """The objective is so small that its gradient is within the tolerance far from a minimum."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known name that is closest to a word; empty where none is close."""
     import difflib  # noqa: PLC0415 - for a wrong word alone

@@ -1,4 +1,4 @@
-"""Two statuses of a result: why the solve stopped, and what the point is.
+"""The statuses of a result: why the solve stopped, what the point is, and its second order.
 
 The value of each member is the sentence a person reads; the name is for programs.
 """
@@ -23,6 +23,17 @@ class StopReason(Enum):
     NO_MULTIPLIERS = "the multipliers grew without bound: no constraint qualification holds here"
     STALLED = "no further progress"
     TARGET_REACHED = "the target of a stopping test was reached"
+
+
+class Conditions(Enum):
+    """Second-order conditions that the solve has seen at a KKT point."""
+
+    UNKNOWN = "second-order conditions were not examined"
+    NECESSARY = (
+        "second-order necessary conditions hold: the reduced Hessian has no negative direction"
+    )
+    SUFFICIENT = "second-order sufficient conditions hold: the reduced Hessian is positive definite"
+    NEGATIVE = "the reduced Hessian has a negative direction, and no lower KKT point was found"
 
 
 class PointStatus(Enum):

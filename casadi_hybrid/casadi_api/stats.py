@@ -100,6 +100,7 @@ class Run(Solved):
             "unified_return_status": unified_status(end),
             "stop_reason": end.stop.name,
             "point_status": end.point.name,
+            "conditions": end.conditions.name,
             "detail": end.detail,
             "hessian": end.hessian,
             "engine": end.engine,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from casadi_hybrid.basics.errors import EvaluationError
+import numpy as np
+
+from casadi_hybrid.basics.errors import EvaluationError, ScaleWarning, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.core import INPUTS, Core
 from casadi_hybrid.engine.header import C
@@ -19,6 +21,8 @@ from casadi_hybrid.problem.problem import Problem
 if TYPE_CHECKING:
     from casadi_hybrid.result.record import Watch
 
+FAR = 1e-3
+"""Newton step from a solution, relative to max(1, |x|), from which that is not accurate."""
 _copied = C.hybrid_answer.from_buffer_copy  # looked up once, since every solve calls it
 
 
@@ -51,11 +55,27 @@ class Solved:
     def of(cls, core: Core, problem: Problem, limits: Limits) -> Self:
         """Of the solve that a core has ended."""
         python = core.python
-        return cls(
+        made = cls(
             problem, limits, core.numbers.copy(), core.places, _copied(core.answer),
             core.rows[: core.observer.count].copy(), core.called, core.raised,
             None if python is None else python.undefined,
         )  # fmt: skip
+        if made.said.newton > FAR:
+            warn(f"solution of {problem.name}: {made.faint}", ScaleWarning)
+        return made
+
+    @property
+    def faint(self) -> str:
+        """Sentence on a gradient of f within the tolerance far from a minimum; empty for none."""
+        if not self.said.newton > FAR:  # (false for NaN as well)
+            return ""
+        slope = float(np.abs(self.array("gradient0")).max(initial=0.0))
+        return (
+            f"the gradient of f at the start was {slope:.1e}, at a tolerance of "
+            f"{self.limits.scaled_tol:g}, but a Newton step from the solution moves x by "
+            f"{self.said.newton:.1e} of max(1, |x|): state f in smaller units, so that its "
+            "values are larger, or lower the tolerance"
+        )
 
     def array(self, name: str) -> Vector:
         """The numbers of this name, which cannot be written to."""

@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.basics.status import Conditions, PointStatus, StopReason
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
@@ -32,6 +32,7 @@ class Ending:
 
     stop: StopReason
     point: PointStatus
+    conditions: Conditions = Conditions.UNKNOWN
     detail: str = ""
     error: EvaluationError | None = None
     iterations: int
@@ -67,6 +68,8 @@ class Answer(Ending):
         bounds: those of the solve; rows with lbg = ubg are the equations.
         stop: why the solve stopped.
         point: what x is.
+        conditions: second-order conditions seen at x, where it is a KKT point. ``UNKNOWN`` without
+            second derivatives or an objective, and where a warm start is a solution already.
         detail: a sentence with the particulars of a failure, or empty.
         error: where the solve failed, the last value of a function of the problem that was not
             finite: which function, which entry, at which x. None where all were.

@@ -36,7 +36,7 @@ class Result(Answer):
         ]
         head = [
             f"Stopped after {self.iterations} iterations: {self.stop.value}.",
-            f"The point: {self.point.value}.",
+            f"The point: {self.point.value}{self.success * f'; {self.conditions.value}'}.",
         ]
         value = f": f(x) = {self.f:.10g}" if np.isfinite(self.f) else " is not known there"
         lines = [f"The objective{value}.", f"Residuals: {', '.join(kinds)}."]

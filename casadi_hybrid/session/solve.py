@@ -34,7 +34,7 @@ from casadi_hybrid.basics.errors import (
 )
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import Sparse
-from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.basics.status import Conditions, PointStatus, StopReason
 from casadi_hybrid.engine.core import STARTS, engine_of
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.solved import Solved
@@ -58,6 +58,8 @@ STOPS = tuple(one for one in StopReason if hasattr(C, f"HYBRID_STOP_{one.name}")
 """Of ``hybrid_answer.stop``."""
 POINTS = tuple(PointStatus)
 """Of ``hybrid_answer.point``."""
+CONDITIONS = tuple(Conditions)
+"""Of ``hybrid_answer.order``."""
 CAUSES = {
     C.HYBRID_TINY_STEPS: "the steps have become tiny",
     C.HYBRID_WRONG_INERTIA: "no shift of the Hessian gives the KKT matrix the inertia of a minimum",
@@ -173,7 +175,8 @@ def end_of(run: Solved) -> Ending:
         detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
     composite = said.method == C.HYBRID_COMPOSITE_STEP
     return Ending(
-        stop=stop, point=point, detail=detail, error=error, iterations=said.steps,
+        stop=stop, point=point, conditions=CONDITIONS[said.order], detail=detail,
+        error=error, iterations=said.steps,
         evaluations={
             "first": said.firsts, "values": said.values, "second": said.seconds,
             "undefined": said.undefined,
@@ -209,7 +212,7 @@ def result_of(run: Solved) -> Result:
         step=run.array("step") if said.step and said.stepped else None,
         history=run.watch.course(),
         **vars(ending),
-        remarks=(*_remarks(run.problem), *_kinks(run, ending)),
+        remarks=(*_remarks(run.problem), *_kinks(run, ending), *filter(None, [run.faint])),
         **context_of(run.problem, run.numbers, run.limits),
     )
 

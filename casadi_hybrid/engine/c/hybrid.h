@@ -181,6 +181,9 @@ typedef struct {
     int perturbed; /* of hybrid_sqp: steps of a search for a KKT point where equations keep the
                     * values that they have at x0; 0, as for hybrid_solve: they do not */
     int least;     /* of hybrid_sqp: whether smaller multipliers of x0 are looked for, no steps */
+    int curved;    /* of hybrid_sqp: 1 or -1 where second-order conditions at x0 are looked for, no
+                    * steps; it returns HYBRID_PAUSED with a lower point along negative curvature,
+                    * with this sign first */
 } hybrid_numbers;
 
 /* --- The answer ------------------------------------------------------------------------------- */
@@ -244,13 +247,22 @@ enum {
     HYBRID_UNDEFINED_POINT = 6 /* a function is not defined there */
 };
 
+/* Which second-order conditions were seen at a KKT point. */
+enum {
+    HYBRID_FIRST_ORDER = 0, /* they were not looked at, or that was in vain */
+    HYBRID_NECESSARY = 1,   /* the reduced Hessian has no negative direction */
+    HYBRID_SUFFICIENT = 2,  /* nor a flat one */
+    HYBRID_NEGATIVE = 3     /* it has a negative direction, and no lower KKT point was found */
+};
+
 /* The method of a run. */
 enum {
     HYBRID_INTERIOR = 0,          /* the interior-point method */
     HYBRID_ACTIVE_SET = 1,        /* SQP from given multipliers, then that method from them */
     HYBRID_COMPOSITE_STEP = 2,    /* composite steps in a trust region */
     HYBRID_LEAST_MULTIPLIERS = 3, /* the least ones on the active set of a solution */
-    HYBRID_PERTURBED = 4          /* SQP for equations that keep their values at the start */
+    HYBRID_PERTURBED = 4,         /* SQP for equations that keep their values at the start */
+    HYBRID_CURVATURE = 5          /* second-order conditions at a solution: no steps */
 };
 
 /* f, and the largest violation of bounds and rows, |grad f + J'lam_g + lam_x|, and product of a
@@ -291,6 +303,9 @@ typedef struct {
     int point;                     /* HYBRID_KKT_POINT, ...: what x is */
     int method;                    /* HYBRID_INTERIOR, ...: what has found it */
     int runs;                      /* that were made */
+    int order;                     /* HYBRID_FIRST_ORDER, ...: which conditions were seen at x */
+    double newton;                 /* |Newton step from x| relative to max(1, |x|), where the
+                                    * gradient of f at the start hardly exceeded tol; else NaN */
     int cause;                     /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
     int stepped;                   /* whether `step` is one */
     double certificate;            /* the slope of the violation at x, between 0 (stationary) and
@@ -382,6 +397,7 @@ typedef struct {
     int entries;          /* of the filter */
     int indefinite;       /* steps in a row with a shift for too many negative eigenvalues */
     int served;           /* shifts in a row that were the first one tried */
+    int curved;           /* whether the last step had the right inertia without a shift */
     int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
     int stepped;          /* whether a Newton step has led here */
     int t;                /* steps so far */

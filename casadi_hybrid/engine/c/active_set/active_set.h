@@ -61,6 +61,12 @@ int hybrid_outside(hybrid_model *model, const hybrid_form *form, const hybrid_po
 int hybrid_least_multipliers(hybrid_model *model, const hybrid_form *form, const hybrid_point *at,
                              const double *y0, double *y, double *z_lower, double *z_upper);
 
+/* Which second-order conditions hold at a KKT point with model->sides pinned, HYBRID_SUFFICIENT,
+ * ..., where curvature down to -flat is none; of HYBRID_NEGATIVE model->dw is a unit direction with
+ * that *curvature. */
+int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                        const double *y, double flat, double *curvature);
+
 /* Goes on from a solution of whose residuals rounding explains a part, by a step or two on its
  * active set as long as these leave less to explain. */
 void hybrid_refine_solution(hybrid_run *run);

@@ -228,6 +228,77 @@ static int lessen(sqp *h, hybrid_residuals *residuals) {
     return status ? status : judge(h, error_at(h), residuals);
 }
 
+/* The second-order conditions that the last model shows: none where a bound of its set has hardly
+ * a multiplier, since a direction may leave that. */
+static int order_of(const sqp *h) {
+    const hybrid_kkt *kkt = &h->model.kkt;
+    if (!h->form.answer->steps || h->model.shift > 0.0 || h->form.functions->secants)
+        return HYBRID_FIRST_ORDER;
+    for (int k = 0; k < kkt->n_pins; k++) {
+        const int i = kkt->pins[k];
+        if (!(h->held.z_lower[i] + h->held.z_upper[i] > h->form.numbers->tol))
+            return HYBRID_FIRST_ORDER;
+    }
+    return HYBRID_NECESSARY;
+}
+
+/* The active bounds of a solution, in units of f and of w, whose largest entry is `size`. */
+static void active(sqp *h, double size) {
+    const hybrid_form *form = &h->form;
+    const double slope = hybrid_max(hybrid_largest(form->plan->n, h->at->gradient),
+                                    sqrt(form->numbers->tol));
+    memset(h->model.sides, 0, (size_t)form->plan->n * sizeof(int));
+    for (int k = 0; k < h->held.count; k++) {
+        const int i = h->held.at[k];
+        const double w = h->at->w[i], lower = form->lower[i], upper = form->upper[i];
+        if (h->held.z_upper[i] * size > (upper - w) * slope) h->model.sides[i] = 2;
+        if (h->held.z_lower[i] * size > (w - lower) * slope) h->model.sides[i] = 1;
+    }
+}
+
+/* h->trial becomes the point at a distance along model->dw, moved into the bounds. Returns by how
+ * much L, which is `value` at h->at, is less there. */
+static double gain_at(sqp *h, double distance, double value) {
+    const hybrid_form *form = &h->form;
+    hybrid_point *to = h->trial;
+    for (int i = 0; i < form->plan->n; i++)
+        to->w[i] = hybrid_between(h->at->w[i] + distance * h->model.dw[i], form->lower[i],
+                                  form->upper[i]);
+    if (hybrid_evaluate(&h->form, to, 0)) return -INFINITY;
+    return value - to->f - hybrid_dot(form->plan->m, h->y, to->c);
+}
+
+/* The second-order conditions at h->at. Where it has a direction of negative curvature, it goes to
+ * the farthest point along this, to one side or the other, where L is less by a quarter at least of
+ * what the curvature says. Where there is none a bound is in the way, or L is not known so exactly.
+ * Curvature is none that changes L by less than the tolerance over the size of w. Returns
+ * HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
+static int descend(sqp *h) {
+    const hybrid_plan *plan = h->form.plan;
+    const double value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);
+    const double most = hybrid_max(hybrid_largest(plan->n, h->at->w), 1.0);
+    int *order = &h->form.answer->order, side = h->form.numbers->curved;
+    const double least = h->form.numbers->tol * hybrid_max(fabs(value), 1.0);
+    const double flat = 2.0 * least / (most * most * hybrid_max(plan->n, 1.0));
+    double curvature;
+    active(h, most);
+    *order = hybrid_second_order(&h->model, &h->form, h->at, h->y, flat, &curvature);
+    if (*order != HYBRID_NEGATIVE) return HYBRID_SOLVED;
+    for (double size = most; size > sqrt(HYBRID_EXACT) * most; size *= 0.25)
+        for (int k = 0; k < 2; k++, side = -side) {
+            const double length = size / hybrid_largest(plan->n, h->model.dw);
+            const double said = -0.5 * curvature * length * length;
+            if (!(said > least)) continue;
+            if (!(gain_at(h, side * length, value) >= HYBRID_TRUST_REGION_SHRINK_BELOW * said))
+                continue;
+            exchange(h);
+            hybrid_set(plan->m, h->y_before, h->y);
+            return HYBRID_PAUSED;
+        }
+    *order = HYBRID_FIRST_ORDER;
+    return HYBRID_SOLVED;
+}
+
 /* Shows h->at to the observer, after the steps of the answer. */
 static void show(sqp *h, const hybrid_residuals *at, double nu, double moved) {
     const hybrid_answer *answer = h->form.answer;
@@ -288,7 +359,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     if (functions->secants) functions->secants->count = 0;
     /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
     h.model.kkt.precise = numbers->perturbed > 0;
-    if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
+    if (!numbers->side_x && !numbers->curved && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
         return answer->status = HYBRID_NO_GUESS;
     status = hybrid_make_form(&h.form, h.at);
@@ -305,6 +376,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
+    if (numbers->curved) return deliver(&h, descend(&h));
     show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
     proof = ray_test(&h, &ray);
     unfinished =
@@ -320,6 +392,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
         status = follow(&h, error, unfinished, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
+    if (status == HYBRID_SOLVED && !numbers->least) answer->order = order_of(&h);
     status = deliver(&h, proof ? proof : status);
     if (answer->steps && (status == HYBRID_SOLVED || status == HYBRID_LARGE))
         show(&h, &answer->end, 0.0, answer->moved);

@@ -3,6 +3,8 @@
  * times as much each time, and epsilon = 1e-8 where rows are dependent (Waechter and Biegler, Math.
  * Program. 106, 2006, section 3.1). Where zero has not served twice in a row, the third comes
  * first, until it has served at once twice in a row. */
+#include <math.h>
+
 #include "barrier/barrier.h"
 
 /* The shift to try after one that did not serve. */
@@ -11,6 +13,19 @@ static double larger(const hybrid_iterate *it, double shift, double least) {
     if (shift != least)
         return shift * (it->shift == 0.0 ? HYBRID_INERTIA_FIRST_GROWTH : HYBRID_INERTIA_GROWTH);
     return next > least ? next : HYBRID_INERTIA_GROWTH * least;
+}
+
+/* Whether K without a shift shows the curvature of the problem: the barrier hardly adds to that of
+ * entries whose bounds are not active, as it does far from a solution. */
+static int shows_curvature(const hybrid_run *run) {
+    const hybrid_iterate *it = &run->now;
+    const hybrid_point *at = &run->at->of;
+    double added = 0.0;
+    if (run->identity || run->error.most > sqrt(run->numbers->tol)) return 0;
+    for (int i = 0; i < run->plan->n; i++)
+        if (it->z_lower[i] <= at->below[i] && it->z_upper[i] <= at->above[i])
+            added = hybrid_max(added, run->D[i]);
+    return added <= sqrt(HYBRID_FLAT) * hybrid_largest(run->plan->nnz_W, run->W);
 }
 
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d) {
@@ -45,6 +60,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
             it->served = shift == first ? it->served + 1 : 0;
             if (shift > 0.0) it->shift = shift;
             run->damped = shift > 0.0 || run->identity || run->elastic.outer;
+            if (least == 0.0) it->curved = shift == 0.0 && shows_curvature(run);
             return HYBRID_SOLVED;
         }
         singular |= found == 2 && shift == least;

@@ -38,13 +38,17 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
 
 void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_error *error = &run->error;
+    const double wide = run->history.wide;
     double nu, of_nu;
     int held;
     off_saddle(run, it);
     nu = it->nu;
-    /* Where the scaled error is met and the unscaled residuals are not, the floor falls. */
-    if (hybrid_error_at(error, 0.0) <= run->numbers->tol && nu <= it->nu_min)
-        it->nu_min = hybrid_max(it->nu_min / HYBRID_BARRIER_KAPPA_EPSILON, HYBRID_ROUNDED);
+    /* Where the scaled error is met and the unscaled residuals or the gap are not, the floor
+     * falls. */
+    if (wide > 1.0) it->nu_min = hybrid_min(it->nu_min, nu / wide);
+    else if (hybrid_error_at(error, 0.0) <= run->numbers->tol && nu <= it->nu_min)
+        it->nu_min /= HYBRID_BARRIER_KAPPA_EPSILON;
+    it->nu_min = hybrid_max(it->nu_min, HYBRID_ROUNDED);
     of_nu = hybrid_error_at(error, nu);
     /* Where the Hessian is still indefinite a small error is that of a saddle point. */
     held = it->indefinite && HYBRID_BARRIER_KAPPA_EPSILON * of_nu > nu;

@@ -170,7 +170,7 @@ int hybrid_restore(hybrid_run *run) {
     }
     if (status == HYBRID_BLOCKED) status = squares_step(run, t);
     if (status) return status;
-    run->now.stepped = 0;
+    run->now.stepped = run->now.curved = 0;
     run->now.t = t;
     return HYBRID_SOLVED;
 }

@@ -63,5 +63,6 @@ int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *func
     memset(run->now.z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(run->now.z_upper, 0, (size_t)plan->n * sizeof(double));
     while ((status = advance(run)) == HYBRID_PAUSED) {}
+    if (status == HYBRID_SOLVED && !functions->secants) answer->order = HYBRID_NECESSARY;
     return hybrid_finish_run(run, status);
 }

@@ -66,6 +66,7 @@ int hybrid_end_run(hybrid_run *run, int status) {
 int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     const hybrid_numbers *numbers = run->numbers;
     double plain = hybrid_iterate_residuals(run, &run->at->of, &run->now, &seen->of), error;
+    int solved, narrows; /* but for the gap; whether the run may go on for that, once */
     run->history.before = run->now;
     hybrid_set(run->plan->n, run->at->of.w, run->history.w_now);
     run->history.elapsed = hybrid_time(run->form.functions) - run->history.began;
@@ -74,7 +75,11 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     error = hybrid_error_at(&run->error, 0.0);
     seen->rounded = plain > 1.0 && seen->merit <= 1.0 && error <= numbers->tol;
     seen->leaves = 0;
-    seen->settled = seen->merit > 1.0 || run->now.tiny > 0 || error <= numbers->tol;
+    solved = seen->merit <= 1.0 && error <= numbers->tol;
+    narrows = run->now.nu > HYBRID_ROUNDED && !run->history.widened;
+    run->history.wide = solved && narrows ? hybrid_gap(run) : 0.0;
+    seen->settled = seen->merit > 1.0 || run->now.tiny > 0 ||
+                    (error <= numbers->tol && !(run->history.wide > 1.0));
     /* A settled point of a larger nu is not that of the problem. */
     if (plain > 1.0 && run->at->of.inner > 0.0 && run->form.bounds)
         seen->settled &= run->now.nu <= run->now.nu_min;
@@ -122,6 +127,7 @@ int hybrid_after_step(hybrid_run *run, const hybrid_inspection *seen, int status
     if (status) return hybrid_end_run(run, status);
     hybrid_set(run->plan->n_x, run->history.x_now, run->history.x_before);
     run->history.merit_before = seen->merit;
+    run->history.widened |= run->history.wide > 1.0;
     run->history.inspected++;
     return HYBRID_PAUSED;
 }

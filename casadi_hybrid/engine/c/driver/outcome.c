@@ -320,6 +320,8 @@ void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     to->certificate = from->certificate;
     to->largest_lam = from->largest_lam;
     to->huge = from->huge;
+    to->order = from->order;
+    to->newton = from->newton;
     to->ended = to->steps;
     to->moved = from->moved;
     to->cause = solver->stepped ? solver->state.cause : 0;

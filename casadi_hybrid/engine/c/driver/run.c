@@ -83,5 +83,6 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}
+    if (((hybrid_run *)bytes)->now.curved && !functions->secants) answer->order = HYBRID_NECESSARY;
     return hybrid_finish_run(bytes, status);
 }

@@ -29,6 +29,7 @@ typedef struct {
     int at_x0;   /* whether it begins at the caller's x0 */
     int escapes; /* starts away from a local minimum of the violation, this one counted */
     int last;    /* whether it only goes on from the best point */
+    int sign;    /* of a direction of negative curvature: the one that is tried first */
 } hybrid_run_start;
 
 /* The outcome of a run, as far as the choice of the next one needs it. */
@@ -78,6 +79,7 @@ typedef struct {
     double *near_x, *near_lam_x, *near_lam_g; /* n_x, n_x, n_g: the start for perturbed equations */
     int equations, free; /* rows that are equations, and variables that are not fixed */
     int opening;         /* whether the run is one */
+    int sloped;          /* whether there was a lower point along negative curvature */
     int stepped;         /* whether the state is that of the run: it was not by SQP alone */
     double began;        /* the clock when the solve began */
 } hybrid_solver;

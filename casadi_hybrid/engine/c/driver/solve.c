@@ -94,6 +94,12 @@ static double seconds_left(const hybrid_solver *solver) {
     return solver->given->max_time - (hybrid_time(solver->functions) - solver->began);
 }
 
+/* Whether there are no steps, or no time, left. */
+static int is_spent(const hybrid_solver *solver) {
+    return solver->answer->steps >= solver->given->max_iter || !(seconds_left(solver) > 0.0) ||
+           hybrid_is_over(solver);
+}
+
 /* SQP by active sets from solver->start. Returns a status. */
 static int by_active_set(hybrid_solver *solver) {
     int status = hybrid_sqp(solver->plan, solver->functions, &solver->numbers, solver->doubles,
@@ -137,7 +143,8 @@ static void prepare(hybrid_solver *solver) {
     if (solver->given->max_time > 0.0) /* zero would be no limit */
         numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
     numbers->least = method == HYBRID_LEAST_MULTIPLIERS;
-    if (numbers->least) {
+    numbers->curved = method == HYBRID_CURVATURE ? solver->run.sign : 0;
+    if (numbers->least || numbers->curved) {
         numbers->lam_x0 = solver->answer->lam_x;
         numbers->lam_g0 = solver->answer->lam_g;
     }
@@ -281,17 +288,64 @@ static void lessen_multipliers(hybrid_solver *solver) {
         hybrid_accept_found(solver, &outcome);
 }
 
+/* A run from a lower point along negative curvature, by its own sign first. Returns whether that
+ * has led to a lower KKT point, which is the answer then. */
+static int descend(hybrid_solver *solver, int sign) {
+    hybrid_answer *answer = solver->answer;
+    const double f = answer->end.f;
+    hybrid_outcome outcome;
+    memset(&solver->run, 0, sizeof solver->run);
+    solver->run.method = HYBRID_CURVATURE;
+    solver->run.sign = sign;
+    hybrid_set(solver->plan->n_x, answer->x, solver->start);
+    solver->sloped = make_run(solver, &outcome) == HYBRID_PAUSED;
+    if (sign > 0) {
+        answer->order = solver->found.order;
+        answer->newton = solver->found.newton;
+    }
+    if (!solver->sloped) return 0;
+    hybrid_set(solver->plan->n_x, solver->found.x, solver->start);
+    solver->run = hybrid_first_run(solver);
+    solver->run.how.patience = HYBRID_PATIENCE;
+    make_run(solver, &outcome);
+    answer->runs++;
+    if (outcome.stop != HYBRID_STOP_CONVERGED ||
+        !(solver->found.end.f < f - solver->given->tol * hybrid_max(fabs(f), 1.0)))
+        return 0;
+    hybrid_accept_found(solver, &outcome);
+    return 1;
+}
+
+/* Leaves saddle points and maxima, one after another, as long as that leads to lower ones. The
+ * inertia is looked at where no factorization of the run has shown it, or where the gradient of f
+ * at the start hardly exceeded the tolerance, which many points meet then; not where given
+ * multipliers are those of a solution. */
+static void leave_saddles(hybrid_solver *solver) {
+    hybrid_answer *answer = solver->answer;
+    const int warm = answer->method == HYBRID_ACTIVE_SET;
+    const double slope = warm ? 0.0 : hybrid_largest(solver->plan->n_x, answer->gradient0);
+    const int faint = slope > 0.0 && slope * HYBRID_PROGRESS_F <= solver->given->tol;
+    if (!solver->plan->nnz_W) answer->order = HYBRID_NECESSARY; /* all is linear */
+    if (!solver->plan->nnz_W || solver->options->first.feasibility) return;
+    if (solver->functions->secants || (warm && !answer->steps)) return;
+    for (int left = 0; left < HYBRID_RUNS && (faint || !answer->order); left++)
+        for (int sign = 1; !descend(solver, sign); sign = -1) {
+            if (!faint) answer->newton = NAN;
+            if (sign < 0 || !solver->sloped || is_spent(solver)) return;
+        }
+}
+
 /* Completes the answer after the last run, whose outcome is `last`. */
 static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
     hybrid_answer *answer = solver->answer;
     const hybrid_numbers *given = solver->given;
-    const int spent = answer->steps >= given->max_iter || !(seconds_left(solver) > 0.0);
     if (answer->point == HYBRID_KKT_POINT) {
-        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent && !hybrid_is_over(solver))
-            lessen_multipliers(solver);
+        if (answer->method == HYBRID_PERTURBED || is_spent(solver)) return;
+        if (answer->huge) lessen_multipliers(solver);
+        else leave_saddles(solver);
         return;
     }
-    if (spent &&
+    if (is_spent(solver) &&
         (last->stop == HYBRID_STOP_ITERATION_LIMIT || last->stop == HYBRID_STOP_TIME_LIMIT))
         answer->stop = last->stop;
     else if (answer->stop == HYBRID_STOP_ITERATION_LIMIT && answer->steps < given->max_iter)

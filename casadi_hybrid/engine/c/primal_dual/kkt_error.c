@@ -8,7 +8,7 @@
 
 #include "primal_dual/primal_dual.h"
 
-/* Widens [least, most] by z*(distance) where there is a bound. */
+/* Widens [least, most] by z*(distance) where there is a bound, and adds to the sum. */
 static void widen(int count, const double *has, const double *distance, const double *z,
                   hybrid_error *found) {
     double products[HYBRID_BLOCK];
@@ -18,6 +18,7 @@ static void widen(int count, const double *has, const double *distance, const do
         for (int i = 0; i < size; i++) {
             double product = distance[from + i] * z[from + i];
             products[i] = has[from + i] > 0.0 ? product : NAN; /* passed over */
+            found->sum += has[from + i] * product;
         }
         least = hybrid_least(size, products);
         most = hybrid_most(size, products);
@@ -32,6 +33,7 @@ void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hyb
     double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
     double of_c, most = 0.0;
     found->least = INFINITY;
+    found->sum = 0.0;
     found->most = form->bounds ? 0.0 : -INFINITY;
     widen(plan->n, form->has_lower, at->below, it->z_lower, found);
     widen(plan->n, form->has_upper, at->above, it->z_upper, found);
@@ -47,6 +49,11 @@ void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hyb
     of_c = hybrid_largest(plan->m, at->c);
     if (!(of_c <= found->rest)) found->rest = of_c;
     found->scale = hybrid_excess_mean(sum_z, form->bounds);
+}
+
+double hybrid_gap(const hybrid_run *run) {
+    const double size = hybrid_max(run->form.scale_f, fabs(run->at->of.f));
+    return run->error.sum / (run->numbers->complementarity * size);
 }
 
 double hybrid_error_at(const hybrid_error *error, double nu) {

@@ -95,9 +95,10 @@ typedef struct {
 } hybrid_filter_pair;
 
 /* The optimality error E_nu for any nu: the least and the largest product of a multiplier and its
- * distance, and what these are scaled by; the larger of the other two parts. */
+ * distance, and what these are scaled by; the larger of the other two parts. And the sum of the
+ * products, the duality gap. */
 typedef struct {
-    double least, most, rest, scale;
+    double least, most, rest, scale, sum;
 } hybrid_error;
 
 /* Points of a run at one time. */
@@ -112,6 +113,8 @@ typedef struct {
     hybrid_iterate before;      /* that iterate */
     int inspected;              /* iterates that were inspected */
     int goes_on;                /* whether the first is one of an earlier call */
+    int widened;                /* whether one was a solution but for the gap, */
+    double wide;                /* which is this, where it is the iterate whose step is due */
     int outward, outward_limit; /* steps of iterates that run away; when their ray is followed */
 } hybrid_history;
 
@@ -221,6 +224,9 @@ double hybrid_fraction_to_zero(int count, const double *v, const double *dv, dou
 /* The error of an iterate; leaves A'y in Aty, n numbers. */
 void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
                       double *Aty, hybrid_error *found);
+/* The gap of run->error in units of what a solution may leave: the tolerance of one product,
+ * relative to max(1, |f|). */
+double hybrid_gap(const hybrid_run *run);
 /* E_nu. */
 double hybrid_error_at(const hybrid_error *error, double nu);
 /* nu becomes another one, for which the filter is empty. */

@@ -44,6 +44,8 @@ void hybrid_clear_counts(hybrid_answer *answer) {
     answer->steps = answer->firsts = answer->seconds = answer->values = 0;
     answer->factors = answer->chosen = answer->doubts = 0;
     answer->in_firsts = answer->in_seconds = answer->in_values = 0.0;
+    answer->order = HYBRID_FIRST_ORDER;
+    answer->newton = NAN;
 }
 
 double hybrid_time(const hybrid_functions *functions) {

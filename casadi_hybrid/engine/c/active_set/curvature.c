@@ -1,0 +1,84 @@
+/* Second-order conditions at a KKT point, by the inertia of the KKT matrix with the active bounds
+ * pinned (Nocedal and Wright, Numerical Optimization, 2nd ed., theorem 16.3), and a direction of
+ * negative curvature: inverse iteration on that matrix, by the least shift, to a factor of two,
+ * with which its inertia is that of a minimum. The iteration begins with a fixed vector, which
+ * picks the direction where several have one eigenvalue, and its sign. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "active_set/active_set.h"
+
+/* Steps of the inverse iteration: each at least halves the part of directions of positive
+ * curvature. */
+#define STEPS 10
+
+static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at, double shift) {
+    form->answer->factors++;
+    return hybrid_factor_pinned(form->plan, model->W, at->A, shift, HYBRID_INERTIA_EPSILON,
+                                &model->kkt);
+}
+
+/* Factors with a shift between the least one above `low` that serves and twice that. Returns
+ * whether one does. */
+static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                          double low) {
+    double high = hybrid_max(hybrid_largest(form->plan->nnz_W, model->W), low);
+    while (factor(model, form, at, high)) {
+        high *= HYBRID_INERTIA_FIRST_GROWTH;
+        if (!(high <= HYBRID_INERTIA_LARGEST)) return 0;
+    }
+    while (high > 2.0 * low) {
+        const double middle = sqrt(low) * sqrt(high);
+        if (factor(model, form, at, middle)) low = middle;
+        else high = middle;
+    }
+    return !factor(model, form, at, high);
+}
+
+/* A unit direction of negative curvature into model->dw. Returns its curvature, or 0. */
+static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                      double flat) {
+    const hybrid_plan *plan = form->plan;
+    double *d = model->dw;
+    if (!factor_shifted(model, form, at, flat)) return 0.0;
+    memset(model->left, 0, (size_t)plan->m * sizeof(double));
+    memset(model->kkt.move, 0, (size_t)plan->n * sizeof(double));
+    for (int i = 0; i < plan->n; i++) d[i] = 1.0 / (i + sqrt(2.0));
+    for (int k = 0; k < STEPS; k++) {
+        double size;
+        for (int i = 0; i < plan->n; i++) model->force[i] = -d[i];
+        if (hybrid_solve_pinned(plan, model->W, at->A, model->force, model->left, &model->kkt, d,
+                                model->dy))
+            return 0.0;
+        size = hybrid_norm(plan->n, d);
+        if (!(size > 0.0 && size < INFINITY)) return 0.0;
+        for (int i = 0; i < plan->n; i++) d[i] /= size;
+    }
+    hybrid_times_W(plan, model->W, d, model->z);
+    return hybrid_min(hybrid_dot(plan->n, d, model->z), 0.0);
+}
+
+int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                        const double *y, double flat, double *curvature) {
+    const int n = form->plan->n;
+    double largest;
+    int status;
+    *curvature = 0.0;
+    if (hybrid_hessian(form, at, y, 1.0, model->W)) return HYBRID_FIRST_ORDER;
+    hybrid_slope_of_L(form->plan, at, y, model->force);
+    model->regularization = 0;
+    status = hybrid_regularized_solution(model, form, at);
+    largest = hybrid_largest(form->plan->nnz_W, model->W);
+    if (status == HYBRID_SOLVED && model->shift <= HYBRID_FLAT * hybrid_max(largest, 1.0)) {
+        form->answer->newton =
+            hybrid_largest(n, model->dw) / hybrid_max(hybrid_largest(n, at->w), 1.0);
+        return factor(model, form, at, -HYBRID_FLAT * largest) ? HYBRID_NECESSARY
+                                                               : HYBRID_SUFFICIENT;
+    }
+    if (status && status != HYBRID_NO_SET) return HYBRID_FIRST_ORDER;
+    flat = hybrid_max(flat, DBL_EPSILON * largest);
+    if (!factor(model, form, at, flat)) return HYBRID_NECESSARY;
+    *curvature = descend(model, form, at, flat);
+    return *curvature < 0.0 ? HYBRID_NEGATIVE : HYBRID_FIRST_ORDER;
+}
