@@ -164,8 +164,7 @@
 #define HYBRID_RESTORATION_DAMPING 1e-3
 /* Gauss-Newton steps go on while |c|_2^2 falls below this part [FX] */
 #define HYBRID_RESTORATION_FAST 0.8
-/* Steps of a run from multipliers, or with a first nu below 0.1 found at x0, after which it is given
- * up where it restores feasibility [M] */
+/* Steps of a run from multipliers after which it is given up where it restores feasibility [M] */
 #define HYBRID_RESTORATION_NEAR 100
 
 /* --- active_set ------------------------------------------------------------------------------- */

@@ -144,9 +144,9 @@ static int with_ordinary_nu(hybrid_solver *solver, int most) {
 }
 
 /* The last run after a local minimum of the violation of a large problem, which may have feasible
- * points or none: another first barrier parameter, for at most half of the steps so far. */
+ * points or none: another first barrier parameter, for at most a third of the steps so far. */
 static int doubt(hybrid_solver *solver) {
-    const int most = solver->answer->steps / 2;
+    const int most = solver->answer->steps / 3;
     if (solver->count > 1) return 0;
     if (solver->memory->small_nu) with_ordinary_nu(solver, most);
     else begin_at_x0(solver, widened(solver, most));
