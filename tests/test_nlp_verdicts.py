@@ -246,3 +246,21 @@ def test_a_small_variable_is_not_on_its_bound(max_iter: int) -> None:
         solver = nlpsol("solver", "hybrid", nlp)
         solver(x0=x0, **bounds)
         assert solver.result.success
+
+
+@pytest.mark.parametrize(("weight", "force"), [(0.1, 0.0), (1e-3, 0.5)])
+def test_a_way_between_discs_is_found(weight: float, force: float) -> None:
+    """A stationary violation on the way proves nothing where other barrier parameters lead on."""
+    discs = ((2.0, 0.23, 0.31), (1.5, -0.47, 0.51), (1.2, -0.16, 0.46), (1.55, -0.29, 0.48))
+    steps, h = 30, 3.4 / 30
+    x, u = ca.SX.sym("x", 4, steps + 1), ca.SX.sym("u", 2, steps)
+    moved = ca.vertcat(x[:2, :-1] + h * x[2:, :-1] + h * h / 2 * u, x[2:, :-1] + h * u)
+    away = ca.veccat(*((x[0, 1:] - a) ** 2 + (x[1, 1:] - b) ** 2 - r**2 for a, b, r in discs))
+    g = ca.veccat(x[:, 1:] - moved, x[:, 0], x[:, -1] - ca.DM([4.7, 0, 0, 0]), away)
+    nlp = {"x": ca.veccat(x, u), "f": weight * ca.sumsqr(u), "g": g}
+    box = np.r_[np.tile([np.inf, 1.5, np.inf, np.inf], steps + 1), np.full(2 * steps, 3.2)]
+    straight = np.outer(np.linspace(0, 4.7, steps + 1), [1, 0, 0, 0]).ravel()
+    bounds = {"lbx": -box, "ubx": box, "lbg": 0, "ubg": np.r_[np.zeros(128), np.full(120, np.inf)]}
+    start = np.r_[straight, np.full(2 * steps, force)]
+    _, stats, _ = solved(Case(nlp, {"x0": start, **bounds}))
+    assert stats["success"]

@@ -104,6 +104,7 @@ static void fit(hybrid_run *run) {
     hybrid_equal_multipliers(&run->form, 0.0, it);
     hybrid_least_squares(run, at, it->z_lower, it->z_upper, it->y);
     it->nu = fitting_nu(run);
+    run->small_nu = it->nu < HYBRID_ITERATE_NU_START;
     hybrid_equal_multipliers(&run->form, it->nu / HYBRID_ITERATE_NU_START, it);
     hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, it->y);
 }
@@ -117,6 +118,7 @@ int hybrid_first_iterate(hybrid_run *run) {
         hybrid_multipliers_in(&run->form, it->y, it->z_lower, it->z_upper, 0);
         unfinished = hybrid_unfinished_nu(&run->form, run->work, it->z_lower, it->z_upper);
     }
+    run->small_nu = 0;
     if (first_point(run, unfinished)) return HYBRID_UNDEFINED;
     it->nu = options->nu > 0.0 ? options->nu : HYBRID_ITERATE_NU_START;
     it->nu_min = options->nu_min;

@@ -173,6 +173,7 @@ typedef struct hybrid_run {
     int identity;                        /* whether the identity is to be added to W */
     int damped;                          /* whether the direction is by more than W */
     int without;                         /* steps without a second derivative */
+    int small_nu;                        /* whether the first nu, found at x0, is below 0.1 */
     int restoring;                       /* 0, or which kind of restoration is under way */
     hybrid_history history;
     hybrid_elastic elastic;
