@@ -35,7 +35,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 23
+#define HYBRID_INTERFACE_VERSION 24
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
