@@ -194,7 +194,8 @@ static const hybrid_iterate *point_of_cut(hybrid_solver *solver, int status) {
     hybrid_iterate_residuals(run, &run->at->of, &run->now, &last);
     if (last.feasibility <= within) return &run->now;
     if (state->best.t > first && state->of_best.feasibility <= within) return &state->best;
-    return status != HYBRID_LATE && state->feasible.t > first ? &state->feasible : &run->now;
+    /* This needs an evaluation, which only a limit of steps allows. */
+    return status == HYBRID_LIMIT && state->feasible.t > first ? &state->feasible : &run->now;
 }
 
 /* The slope of the violation, of |c|_1 where a run has ended at a proof that it is stationary. */
