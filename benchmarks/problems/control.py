@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from problems.chains import chain_disc, chain_ground
 from problems.control_base import SIZES, Family
-from problems.control_dae import cart_pendulum, distillation, pendulum
+from problems.control_dae import cart_pendulum, cart_swing, distillation, pendulum
 from problems.control_pde import elliptic
 from problems.control_shooting import scenarios, van_der_pol
 from problems.control_singular import catalyst, goddard
@@ -26,6 +26,7 @@ FAMILIES: dict[str, Family] = {
         Family(
             "cart_pendulum", cart_pendulum, (10, 12, 14, 16), (18, 20, 22, 25, 28), (32, 36, 40, 50)
         ),
+        Family("cart_swing", cart_swing, (9, 11, 13), (17, 19, 23, 26), (31, 34, 37, 41)),
         Family("chain_ground", chain_ground, *LINKS),
         Family("chain_disc", chain_disc, *LINKS),
         Family("distillation", distillation, (4,), (8,), (16,), (3, 5, 6, 10, 12)),

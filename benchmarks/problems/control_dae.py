@@ -56,7 +56,9 @@ def pendulum(N: int) -> dict[str, Any]:
     return program.build()
 
 
-def cart_pendulum(N: int) -> dict[str, Any]:
+def cart_pendulum(
+    N: int, duration: float = 2.0, force: float = 10.0, track: float = 1.5, upright: bool = False
+) -> dict[str, Any]:
     """Swing-up of a pendulum on a cart, its bob in Cartesian coordinates, the rod's pull algebraic.
 
     Cart s, bob (x, y), rod (x − s)² + y² = l² twice differentiated as in :func:`pendulum` (Hairer &
@@ -64,10 +66,10 @@ def cart_pendulum(N: int) -> dict[str, Any]:
     at most 10 N constant on each of N intervals of two seconds together, a track of ± 1.5 m.
     Least: the distance of the bob from its highest place over the cart's middle, weighted with
     speeds and force at all points of the collocation of degree 3. Start: half a turn at a constant
-    rate, the cart at rest, no pull.
+    rate, the cart at rest, no pull. Where it is to be ``upright`` it ends at rest there, and the
+    force starts at 1 N.
     """
-    cart, bob, length, gravity, force, track = 1.0, 0.2, 0.6, 9.81, 10.0, 1.5
-    duration, degree = 2.0, 3
+    cart, bob, length, gravity, degree = 1.0, 0.2, 0.6, 9.81, 3
     h, C = duration / N, radau(degree)[0]
     points = ca.collocation_points(degree, "radau")
     t = np.concatenate([[0.0], *(k * h + h * np.array(points) for k in range(N))])
@@ -79,7 +81,7 @@ def cart_pendulum(N: int) -> dict[str, Any]:
         lower=[-track, *[-inf] * 5], upper=[track, *[inf] * 5],
     )  # fmt: skip
     Z = program.variable("pull", 1, degree * N)
-    U = program.variable("u", 1, N, lower=-force, upper=force)
+    U = program.variable("u", 1, N, lower=-force, upper=force, start=float(upright))
     for k in range(N):
         piece = X[:, degree * k : degree * (k + 1) + 1]
         slopes = piece @ C
@@ -93,7 +95,16 @@ def cart_pendulum(N: int) -> dict[str, Any]:
             program.cost(h / degree * away)
         program.cost(1e-3 * h * U[k] ** 2)
     program.rows(X[:, 0] - ca.DM([0.0, 0.0, 0.0, -length, 0.0, 0.0]))
+    if upright:
+        program.rows(ca.vertcat(X[0, -1], X[1, -1], X[2, -1], X[4, -1]))
+        program.rows(X[3, -1], 0.0, inf)
     return program.build()
+
+
+def cart_swing(N: int) -> dict[str, Any]:
+    """:func:`cart_pendulum` that ends upright; duration, force and track differ with N."""
+    duration, force, track = 1.8 + N % 5 / 5, 10.0 + N % 7, 1.1 + N % 4 / 5
+    return cart_pendulum(N, duration, force, track, upright=True)
 
 
 def column(x: Any, y: Any, reflux: Any) -> Any:

@@ -93,10 +93,8 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
 static int limit_test(const hybrid_run *run, double merit) {
     const int t = run->history.before.t;
     const int converging = merit < 0.5 * run->history.merit_before; /* it is not given up then */
-    /* Far from a feasible point multipliers of another problem lead to none sooner than x0 does, nor
-     * a small first nu, where the elastic problem led no further, sooner than the ordinary one. */
-    const int vain = (run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR) ||
-                     (run->small_nu && run->search.begun);
+    /* Far from a feasible point multipliers of another problem lead to none sooner than x0 does. */
+    const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
     return vain || (t >= run->options->patience && !converging) ? HYBRID_LIMIT : HYBRID_SOLVED;

@@ -7,13 +7,13 @@
  *   of the constraints first; by short steps, which stay in the basin of the start;
  * - a local minimum of the violation: least squares from other starts, up to three times, until one
  *   minimum is found twice, and then from x0. Where g is affine there is no other minimum; with an
- *   objective only small problems have these runs, by short steps, and large ones one run with
- *   another first barrier parameter;
- * - no end with a first barrier parameter that was found at x0 and is small: the ordinary one;
+ *   objective only small problems have these runs, by short steps;
  * - diverged along infeasible points: least squares first;
  * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
  *   first barrier parameter;
- * - at last: on from the best point, with the bounds as they are and scales taken there. */
+ * - on from the best point, with the bounds as they are and scales taken there;
+ * - at last, where a large problem has no feasible point yet: other first barrier parameters, which
+ *   share half of the steps so far, as there may be none. */
 #include <math.h>
 #include <string.h>
 
@@ -93,14 +93,15 @@ static void move_away(const double *x, int number, int n, double *out) {
 }
 
 /* A root from another start. */
-static int escape(hybrid_solver *solver) {
+static int escape(hybrid_solver *solver, int candidates) {
     const hybrid_run_start *before = &solver->before;
     const int number = before->escapes;
     hybrid_run_start run = root_of(solver);
     run.how.cautious = !any_root_will_do(solver);
     run.how.unscaled = before->how.unscaled;
     run.escapes = number + 1;
-    if (number >= HYBRID_ESCAPES || (number && found_twice(solver))) {
+    if (number >= candidates || (number && found_twice(solver))) {
+        if (!candidates) return 0;
         for (int k = 0; k < solver->count; k++)
             if (solver->runs[k].how.root && solver->runs[k].at_x0) return 0;
         return begin_at_x0(solver, run);
@@ -128,29 +129,12 @@ static int after_root(hybrid_solver *solver) {
 }
 
 /* Wider bounds and a larger first barrier parameter. */
-static hybrid_run_start widened(const hybrid_solver *solver, int most) {
+static int widen(hybrid_solver *solver, int most) {
     hybrid_run_start run = run_of(solver, most);
     run.how.relaxation = HYBRID_RELAXATION;
     run.how.nu = HYBRID_RELAXED_NU;
     run.how.push = HYBRID_RELAXED_PUSH;
-    return run;
-}
-
-/* The ordinary first barrier parameter in the place of a smaller one. */
-static int with_ordinary_nu(hybrid_solver *solver, int most) {
-    hybrid_run_start run = run_of(solver, most);
-    run.how.nu = HYBRID_ITERATE_NU_START;
     return begin_at_x0(solver, run);
-}
-
-/* The last run after a local minimum of the violation of a large problem, which may have feasible
- * points or none: another first barrier parameter, for at most a third of the steps so far. */
-static int doubt(hybrid_solver *solver) {
-    const int most = solver->answer->steps / 3;
-    if (solver->count > 1) return 0;
-    if (solver->memory->small_nu) with_ordinary_nu(solver, most);
-    else begin_at_x0(solver, widened(solver, most));
-    return solver->run.last = 1;
 }
 
 /* On from the best point and its multipliers, with which SQP begins. */
@@ -163,7 +147,30 @@ static int go_on_from_best(hybrid_solver *solver) {
     return begin_at(solver, solver->answer->x, run);
 }
 
-int hybrid_next_run(hybrid_solver *solver) {
+/* Another first barrier parameter, where no point of a large problem is feasible: a local minimum of
+ * the violation proves nothing but where g is affine. */
+static int doubt(hybrid_solver *solver) {
+    const int steps = solver->answer->steps, relaxed = a_run_was(solver, 1);
+    hybrid_run_start run;
+    if (solver->options->linear || any_root_will_do(solver)) return 0;
+    if (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO || solver->count >= HYBRID_RUNS) return 0;
+    if (solver->answer->end.feasibility <= solver->given->feasibility) return 0;
+    if (relaxed && !solver->small_nu) return 0;
+    if (!solver->until) solver->until = steps + steps / 2;
+    if (steps >= solver->until) return 0;
+    if (relaxed) {
+        run = run_of(solver, solver->until - steps);
+        run.how.nu = HYBRID_ITERATE_NU_START;
+        solver->small_nu = 0;
+        begin_at_x0(solver, run);
+    } else {
+        widen(solver, solver->until - steps);
+    }
+    return solver->run.last = 1;
+}
+
+/* The next run but for doubt. Returns 0 for none. */
+static int next_run(hybrid_solver *solver) {
     const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
     const int stop = last->stop, any_root = any_root_will_do(solver);
     const int unfinished = stop == HYBRID_STOP_STALLED || stop == HYBRID_STOP_ITERATION_LIMIT ||
@@ -178,18 +185,20 @@ int hybrid_next_run(hybrid_solver *solver) {
     if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
     if (after_root(solver)) return 1;
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
-        if (solver->options->linear) return 0;
-        if (any_root || solver->plan->n_x <= HYBRID_ESCAPES_UP_TO) return escape(solver);
-        return doubt(solver);
+        int any = any_root ||
+                   (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO && !solver->options->linear);
+        return escape(solver, any ? HYBRID_ESCAPES : 0);
     }
-    if (unfinished && solver->memory->small_nu)
-        return with_ordinary_nu(solver, solver->options->first.patience);
     if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
         hybrid_run_start run = root_of(solver);
         run.how.unscaled = 0;
         return begin_at_x0(solver, run);
     }
     if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))
-        return begin_at_x0(solver, widened(solver, most));
+        return widen(solver, most);
     return unfinished ? go_on_from_best(solver) : 0;
+}
+
+int hybrid_next_run(hybrid_solver *solver) {
+    return next_run(solver) || doubt(solver);
 }

@@ -28,7 +28,7 @@ typedef struct {
     int method;
     int at_x0;   /* whether it begins at the caller's x0 */
     int escapes; /* starts away from a local minimum of the violation, this one counted */
-    int last;    /* whether it only goes on from the best point */
+    int last;    /* whether none but runs in doubt follow */
     int sign;    /* of a direction of negative curvature: the one that is tried first */
 } hybrid_run_start;
 
@@ -78,6 +78,8 @@ typedef struct {
     int tried_perturbed;                      /* at that point */
     double *near_x, *near_lam_x, *near_lam_g; /* n_x, n_x, n_g: the start for perturbed equations */
     int equations, free; /* rows that are equations, and variables that are not fixed */
+    int small_nu;        /* whether a run had a first nu below 0.1, found at x0 */
+    int until;           /* the steps after which runs in doubt end, 0 before the first of these */
     int opening;         /* whether the run is one */
     int sloped;          /* whether there was a lower point along negative curvature */
     int stepped;         /* whether the state is that of the run: it was not by SQP alone */

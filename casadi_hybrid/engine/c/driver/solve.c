@@ -249,6 +249,7 @@ static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
 static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
     solver->before = solver->runs[solver->count] = solver->run;
     solver->outcomes[solver->count++] = *outcome;
+    solver->small_nu |= solver->memory->small_nu;
     solver->tried_perturbed = 0;
     hybrid_set(solver->plan->n_x, solver->found.x, solver->x);
 }
