@@ -59,6 +59,14 @@ def test_start_is_where_its_gradient_was(x0, lbx, ubx, warm) -> None:
     np.testing.assert_allclose(start.J.scipy().toarray(), J, rtol=1e-14)
 
 
+def test_the_start_is_x0_after_a_saddle() -> None:
+    x = ca.SX.sym("x", 2)
+    result = solved({"x": x, "f": x[0] ** 2 - x[1] ** 2 + x[1] ** 4}, x0=[1, 0]).result
+    assert result.f == pytest.approx(-0.25)
+    assert result.start.x.tolist() == [1, 0]
+    assert result.start.gradient.tolist() == [2, 0]
+
+
 def test_the_table_of_either_result(mixed: Result) -> None:
     lines = str(mixed).splitlines()
     labels = [line.split()[0] for line in lines]

@@ -183,3 +183,18 @@ def test_limits_and_numbers_that_do_not_fit_are_refused(given, said):
     limits, numbers = given
     with pytest.raises(InputError, match=said):
         solver.within(*limits, **numbers)
+
+
+def test_a_limit_loses_no_solution_that_was_found():
+    """The step for the gap leads to a worse point first: 20² nodes of a twisted bar."""
+    n, h = 20, 1 / 21
+    u, U = ca.SX.sym("u", n * n), ca.SX.zeros(n + 2, n + 2)
+    U[1:-1, 1:-1] = ca.reshape(u, n, n)
+    wall = h * np.minimum(np.arange(1, n + 1), np.arange(n, 0, -1))
+    wall = np.minimum.outer(wall, wall).ravel()
+    f = (ca.sumsqr(ca.diff(U, 1, 0)) + ca.sumsqr(ca.diff(U, 1, 1))) / 2 - 5 * h**2 * ca.sum1(u)
+    solve, kept = nlpsol("s", "hybrid", {"x": u, "f": f}), []
+    for limit in range(5, 14):
+        kept.append(solve.within(iterations=limit, lbx=-wall, ubx=wall).success)
+    assert kept == sorted(kept)
+    assert kept[-1]

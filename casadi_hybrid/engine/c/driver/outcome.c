@@ -1,11 +1,11 @@
 /* The outcome of a run: its best point, what that is, and whether it is the best of all runs.
  *
  * The point of a run that a limit of the whole solve has cut is its last iterate, unless an earlier
- * one is feasible and the last is not, by the residuals below or else by f. The filter
- * takes no step to a point that is worse than an earlier one in theta and in phi, but the residuals
- * rise on the way to a solution, and are least at an x0 where f is stationary. Of any other run it
- * is the iterate with the least residuals, each in units of its tolerance; of a proof of
- * infeasibility that is contradicted by a feasible iterate, the feasible one with the least f.
+ * one is a solution, or feasible, and the last is not, by the residuals below or else by f. The
+ * filter takes no step to a point that is worse than an earlier one in theta and in phi, but the
+ * residuals rise on the way to a solution, and are least at an x0 where f is stationary. Of any
+ * other run it is the iterate with the least residuals, each in units of its tolerance; of a proof
+ * of infeasibility that is contradicted by a feasible iterate, the feasible one with the least f.
  *
  * A feasible point is degenerate (Fritz John) where |lam|_2 > 1e3 and
  * |J'lam_g + lam_x|_2 <= 1e-2 |lam|_2. */
@@ -183,8 +183,16 @@ static int is_cut(const hybrid_solver *solver, int status) {
            (status == HYBRID_LIMIT && solver->answer->steps >= solver->given->max_iter);
 }
 
-/* The point of a run that was cut: its last iterate, unless an earlier one is feasible and this is
- * not. That with the least residuals needs no evaluation, for which there may be no time. */
+/* Whether an iterate was a solution but for the gap, or for a smaller nu: it stays one where later
+ * steps lead no further. */
+static int was_solved(const hybrid_solver *solver) {
+    const hybrid_state *state = &solver->state;
+    return state->best.t >= 0 && hybrid_merit(solver->given, &state->of_best) <= 1.0;
+}
+
+/* The point of a run that was cut: its last iterate, unless an earlier one is a solution, or
+ * feasible, and this is not. That with the least residuals needs no evaluation, for which there may
+ * be no time. */
 static const hybrid_iterate *point_of_cut(hybrid_solver *solver, int status) {
     hybrid_run *run = solver->memory;
     const hybrid_state *state = &solver->state;
@@ -192,6 +200,7 @@ static const hybrid_iterate *point_of_cut(hybrid_solver *solver, int status) {
     const int first = run->history.goes_on ? run->options->t0 : -1; /* known to who goes on */
     hybrid_residuals last;
     hybrid_iterate_residuals(run, &run->at->of, &run->now, &last);
+    if (was_solved(solver) && !(hybrid_merit(solver->given, &last) <= 1.0)) return &state->best;
     if (last.feasibility <= within) return &run->now;
     if (state->best.t > first && state->of_best.feasibility <= within) return &state->best;
     /* This needs an evaluation, which only a limit of steps allows. */
@@ -246,6 +255,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         return;
     }
     hybrid_iterate_residuals(run, &trial->of, best, &found->end);
+    if (best == &state->best) found->end = state->of_best; /* by what is known of the step to it */
     hybrid_deliver(&run->form, &trial->of);
     outcome->violation = violation_of(solver);
     if (!(found->end.feasibility <= solver->given->feasibility))
@@ -311,10 +321,12 @@ void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     hybrid_set(plan->n_g, from->lam_g, to->lam_g);
     hybrid_set(plan->n_x, from->gradient, to->gradient);
     hybrid_set(plan->nnz_J, from->J, to->J);
-    hybrid_set(plan->n_x, from->gradient0, to->gradient0);
-    hybrid_set(plan->nnz_J, from->J0, to->J0);
-    if (to->x_start) hybrid_set(plan->n_x, from->x_start, to->x_start);
-    to->start = from->start;
+    if (!solver->run.last) { /* else the solve has begun elsewhere */
+        hybrid_set(plan->n_x, from->gradient0, to->gradient0);
+        hybrid_set(plan->nnz_J, from->J0, to->J0);
+        if (to->x_start) hybrid_set(plan->n_x, from->x_start, to->x_start);
+        to->start = from->start;
+    }
     to->end = from->end;
     to->status = from->status;
     to->point = outcome->point;

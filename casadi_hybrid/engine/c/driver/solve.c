@@ -283,6 +283,7 @@ static void lessen_multipliers(hybrid_solver *solver) {
     hybrid_outcome outcome;
     memset(&solver->run, 0, sizeof solver->run);
     solver->run.method = HYBRID_LEAST_MULTIPLIERS;
+    solver->run.last = 1;
     hybrid_set(solver->plan->n_x, answer->x, solver->start);
     make_run(solver, &outcome);
     if (outcome.stop == HYBRID_STOP_CONVERGED && solver->found.largest_lam < answer->largest_lam)
@@ -308,6 +309,7 @@ static int descend(hybrid_solver *solver, int sign) {
     hybrid_set(solver->plan->n_x, solver->found.x, solver->start);
     solver->run = hybrid_first_run(solver);
     solver->run.how.patience = HYBRID_PATIENCE;
+    solver->run.last = 1;
     make_run(solver, &outcome);
     answer->runs++;
     if (outcome.stop != HYBRID_STOP_CONVERGED ||

@@ -50,7 +50,7 @@ static int ray_ends(hybrid_form *form, const hybrid_point *at, double reach, hyb
         far->x[i] = hybrid_between(x[i] * factor, of->lbx[i], of->ubx[i]);
     }
     defined = !hybrid_first_at(form, far);
-    if (defined && !(far->raw_f < at->raw_f)) return 1;
+    if (defined ? !(far->raw_f < at->raw_f) : hybrid_is_ended(form->functions)) return 1;
     for (int i = 0; i < plan->n_g; i++) along[i] = steep[i] = 0.0;
     for (int k = 0; k < plan->nnz_J; k++) {
         const int i = plan->J_rows[k];
