@@ -140,6 +140,15 @@ def test_finite_differences() -> None:
     assert "finite differences" in solver.explain()
 
 
+def test_two_functions_may_have_one_name() -> None:
+    x = ca.MX.sym("x", 2)
+    f, g = PythonFunction(lambda v: ca.sumsqr(v - 1), 2), PythonFunction(ca.sum1, 2)
+    solve = nlpsol("s", "hybrid", {"x": x, "f": f(x), "g": g(x)})
+    found = solve(x0=[0.3, 0.1], ubg=1)
+    np.testing.assert_allclose(found["x"], [[0.5], [0.5]], atol=1e-5)
+    assert float(found["g"]) == pytest.approx(1.0)
+
+
 def test_trial_points_have_no_differences() -> None:
     """Iterates have: of three variables at four points each, and the value."""
     calls = []
