@@ -104,6 +104,8 @@ def solve_many(
     made: dict[int, Run] = {}
     for k in alone:
         found, made[k] = runner.run(given_of(k), warm[k])
+        if isinstance(raised := made[k].raised, KeyboardInterrupt):  # it ends more than this solve
+            raise raised
         success[k] = made[k].result.success
         for name in OUTPUTS:
             numbers[k, places[name]] = array_of(found[name]).ravel(order="F")
