@@ -228,11 +228,12 @@ class Functions:
             return self
         try:
             first = self.first.expand()
-            inside = [one.name() for one in first.find_functions()]
-            # Each difference once, for f and for h; CasADi takes functions of one name for one.
-            if self.differenced and len(set(inside)) == len(inside):
-                x, p = (ca.SX.sym(name, first.size1_in(i)) for i, name in enumerate("xp"))
-                first = first_of(x, p, *ca.cse(first.call([x, p], True, False)))
+            if self.differenced:
+                inside = [one.name() for one in first.find_functions()]
+                # Each difference once, for f and for h; CasADi takes functions of one name for one.
+                if len(set(inside)) == len(inside):
+                    x, p = (ca.SX.sym(name, first.size1_in(i)) for i, name in enumerate("xp"))
+                    first = first_of(x, p, *ca.cse(first.call([x, p], True, False)))
             curvature = None if self.curvature is None else self.curvature.expand()
         except RuntimeError:
             return self
