@@ -12,7 +12,7 @@ import pytest
 from nlp_judge import INF, Judge, numbers, side
 from nlp_problems import PROBLEMS, SOLVABLE, Case, labelled
 
-from casadi_hybrid import nlpsol
+from casadi_hybrid import nlpsol, verify
 from casadi_hybrid.basics.status import PointStatus, StopReason
 
 TOLERANCE = 1e-6
@@ -106,6 +106,23 @@ def test_a_bound_far_out_is_a_bound(form: str, bound: float) -> None:
     assert solver.stats()["stop_reason"] != "UNBOUNDED"
     assert solver.stats()["success"] or bound > 1e16  # x is not known to 1e-6 of a step there
     assert float(found["f"]) == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("shift", [0.3, 0.5, 0.9])
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_equations_that_depend_where_they_hold_prove_nothing(n: int, shift: float) -> None:
+    """h and h(1 + |x|²): |h| ~ 1e-8 and λ ~ 1e8 balance any ∇f, and trade |λh| ~ 1 of it."""
+    x = ca.SX.sym("x", n)
+    h = x[0] * x[1] + ca.sum1(x) - 1.7
+    f = ca.sumsqr(x - ca.DM([-2.2, -2.4, *[shift] * (n - 2)]))
+    alone, both = ({"x": x, "f": f, "g": g} for g in (h, ca.vertcat(h, h * (1 + ca.sumsqr(x)))))
+    solver, other = nlpsol("s", "hybrid", both), nlpsol("s", "hybrid", alone)
+    found = solver(x0=0.1, lbg=0, ubg=0)
+    from_there = other(x0=found["x"], lbg=0, ubg=0)
+    assert other.stats()["success"]
+    near = abs(float(found["f"] - from_there["f"])) < 1e-3
+    assert near or not solver.stats()["success"]
+    assert near or not verify(both, found, ipopt=False, lbg=0, ubg=0).accepted
 
 
 @pytest.mark.parametrize("bound", [1e10, 1e13])

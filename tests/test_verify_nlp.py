@@ -745,3 +745,9 @@ def test_a_valley_of_rounding_is_no_solution() -> None:
     found = solved(nlp, x0=[0, 1])
     assert found.stats()["success"]
     assert found.result.x == pytest.approx([5, 5], abs=1e-6)
+
+
+def test_an_objective_without_curvature_is_judged() -> None:
+    x = ca.SX.sym("x")
+    nlp = {"x": x, "f": 1e4 * ca.fabs(x - 0.3) + x}
+    assert not verify(nlp, [0.3 + 1e-9], ipopt=False).accepted

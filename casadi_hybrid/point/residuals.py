@@ -18,7 +18,7 @@ ROOM = 4.0 * float(np.finfo(float).eps)
 EXACT = 1e-11
 """What is rounding of a Newton step, relative to 1 + |x|: the core's HYBRID_EXACT."""
 _NEGLIGIBLE = 1e-9
-_PULL = 1000.0
+PULL = 1000.0
 _CONSTANT = 1e-2
 _FLAT = 1e-9  # a slope of ‖h‖ that is none, whatever the size of its Jacobian
 
@@ -63,7 +63,7 @@ def counted_slope(slope: Vector, gradient: Vector, pulls: Vector, inner: float =
             point: the Newton step on the active set is at most 1e-11·(1 + ‖x‖_∞), and in each entry
             the tolerance times 1 + |x_j|.
     """
-    limit = _PULL * float(np.abs(gradient).max(initial=0.0))
+    limit = PULL * float(np.abs(gradient).max(initial=0.0))
     found = counted(slope, np.minimum(np.abs(gradient) + pulls, limit) + inner)
     hidden = np.where(pulls <= limit, 0.0, ROOM * pulls)
     return np.where(np.abs(found) < hidden, hidden, found)
@@ -77,7 +77,7 @@ def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: V
             in its bounds makes no difference.
         pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
     """
-    limit = _PULL * float(np.abs(gradient).max(initial=0.0))
+    limit = PULL * float(np.abs(gradient).max(initial=0.0))
     return beyond_rounding(distance, np.where(pulls <= limit, sizes, 0.0), ROOM)
 
 
@@ -90,7 +90,8 @@ class Residuals:
     Attributes:
         feasibility: ‖h(x)‖_∞, in the units of h.
         stationarity: ‖∇f(x) + J_h(x)ᵀλ‖_∞, in units of f per unit of x.
-        complementarity: largest |λ_i|·(distance to its bound); zero without inequalities.
+        complementarity: largest |λ_i|·(distance to its bound); zero without inequalities, but for
+            multipliers of equations that exceed a thousand times ∇f: |λ_i h_i|.
     """
 
     feasibility: float

@@ -72,7 +72,8 @@ class Result(Answer):
     def _measured(self) -> Iterator[tuple[str, float, float, str]]:
         """Each residual that says something: value, tolerance, and where it is largest."""
         kinds = ("feasibility", "stationarity", "complementarity")
-        for kind in kinds if self.bounds.inequalities else kinds[:2]:
+        both = self.bounds.inequalities or self.residuals.complementarity > 0.0
+        for kind in kinds if both else kinds[:2]:
             place = self.worst() if kind == "feasibility" else ""
             yield kind, getattr(self.residuals, kind), getattr(self.tolerances, kind), place
 

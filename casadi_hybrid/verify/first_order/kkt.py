@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.factorization import SymmetricFactor
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.point.residuals import EXACT, counted_distance, counted_slope
+from casadi_hybrid.point.residuals import EXACT, PULL, counted_distance, counted_slope
 from casadi_hybrid.verify.first_order.active import find_active
 from casadi_hybrid.verify.first_order.face import DEPENDENT, Faces, OnFace
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
@@ -102,7 +102,8 @@ def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None)
         if judged is not None:
             of = _settled(faces, judged.residuals, judged.multipliers)
             judged = replace(judged, residuals=of)
-            if faces.instance.within(*of) and not faces.instance.within(*found):
+            better = faces.instance.within(*of) and not faces.instance.within(*found)
+            if better and plausible(rows, judged.multipliers):
                 found, multipliers = of, judged.multipliers  # a fit follows the rounding of ∇f
         return FirstOrder(found, multipliers, sides, judged)
 
@@ -131,7 +132,7 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float]:
         return step, 0.0
     try:
         H = view.hessian(view.x, view.pick(multipliers))
-        size = float(abs(H).max()) if H.nnz else 1.0
+        size = (float(abs(H).max()) if H.nnz else 0.0) or 1.0
         corner = sp.eye_array(k) * (0.0 if face.rank == k else -DEPENDENT)
         factor = SymmetricFactor(
             sp.block_array([[0.5 * (H + H.T) / size, face.scaled.T], [face.scaled, corner]])
@@ -218,6 +219,11 @@ def _slope(rows: Rows, multipliers: Vector, inner: float = 0.0) -> Vector:
     """∇f + Aᵀλ, as far as it counts."""
     slope = rows.gradient + rows.jacobian.T @ multipliers
     return counted_slope(slope, rows.gradient, _pulls(rows, multipliers), inner)
+
+
+def plausible(rows: Rows, multipliers: Vector) -> bool:
+    """Whether no multiplier term exceeds a thousand times ∇f: beyond it they hide the slope."""
+    return bool(_pulls(rows, multipliers).max() <= PULL * np.abs(rows.gradient).max())
 
 
 def _scale(rows: Rows, multipliers: Vector) -> float:

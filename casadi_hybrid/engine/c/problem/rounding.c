@@ -81,6 +81,19 @@ double hybrid_products(int count, const double *value, const double *lower, cons
     return found;
 }
 
+/* The largest product of a multiplier and the violation of its equation, of implausible ones: so much
+ * of f they trade for the violation, as where equations depend on each other at feasible points
+ * alone. `steep`: the largest entry of each row of J; NULL: of any multipliers. */
+static double of_equations(const hybrid_form *form, const hybrid_point *at, const double *lam_g,
+                           const double *steep, double limit) {
+    const hybrid_numbers *of = form->numbers;
+    double found = 0.0;
+    for (int i = 0; i < form->plan->n_g; i++)
+        if (of->lbg[i] == of->ubg[i] && (!steep || !(fabs(lam_g[i]) * steep[i] <= limit)))
+            widen(&found, fabs(lam_g[i] * (at->raw_g[i] - of->lbg[i])));
+    return found;
+}
+
 /* That for variables and rows, of plausible multipliers. */
 static double of_complementarity(const hybrid_form *form, const hybrid_point *at,
                                  const double *lam_x, const double *lam_g, double *steep,
@@ -96,6 +109,7 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
     hybrid_sizes_of_rows(plan, at, sizes);
     by_x = hybrid_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, limit);
     by_g = hybrid_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, steep, sizes, limit);
+    widen(&by_g, of_equations(form, at, lam_g, steep, limit));
     return by_x > by_g ? by_x : by_g;
 }
 
@@ -135,6 +149,8 @@ int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, cons
     int doubtful = 0;
     /* Terms of lam_x are no larger together where they balance these. */
     if (2.0 * HYBRID_FORM_ROOM * at->sum_J * of_lam > of->stationarity) doubtful |= SLOPE;
+    if (!products && of_equations(form, at, lam_g, 0, 0.0) > of->complementarity)
+        doubtful |= PRODUCTS;
     if (!rows && !slope && !products) return doubtful;
     of_x = hybrid_sum(plan->n_x, at->x);
     of_g = hybrid_sum(plan->n_g, at->raw_g);
