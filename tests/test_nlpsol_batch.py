@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -146,7 +147,7 @@ def test_threads_are_awaited_after_ctrl_c(monkeypatch: pytest.MonkeyPatch, times
 
 _PRESSED = """
 import os, signal, sys, threading, time
-sys.path.insert(0, "tests")
+sys.path[:0] = sys.argv[1:]
 from test_nlpsol_batch import np, prepared
 solver, arguments, p = prepared("van_der_pol", 400)
 many = np.tile(p, 250)
@@ -177,7 +178,8 @@ print(raised)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there os.kill ends the process")
 def test_ctrl_c_again_and_again_leaves_right_numbers() -> None:
-    command = [sys.executable, "-c", _PRESSED]
+    folder = Path(__file__).parent
+    command = [sys.executable, "-c", _PRESSED, str(folder), str(folder.with_name("benchmarks"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
 
