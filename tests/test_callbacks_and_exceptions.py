@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS, PEER, solved
-from watched import PythonFunction
+from watched import PythonFunction, interrupted_square
 
 from casadi_hybrid import SolveError, StopReason, nlpsol
 
@@ -179,15 +179,8 @@ def test_an_assertion_of_the_model_is_kept() -> None:
 
 
 def test_a_keyboard_interrupt_of_the_model(capfd: pytest.CaptureFixture[str]) -> None:
-    calls = []
-
-    def square(value: Any) -> Any:
-        calls.append(value)
-        if len(calls) == 60:
-            raise KeyboardInterrupt
-        return value**2
-
-    model, x = PythonFunction(square), ca.MX.sym("x")
+    calls: list[Any] = []
+    model, x = PythonFunction(interrupted_square(calls)), ca.MX.sym("x")
     solver = nlpsol("s", "hybrid", {"x": x, "f": (model(x) - 4) ** 2 + x**4})
     with pytest.raises(KeyboardInterrupt, match="in a function of the problem"):
         solver(x0=3)

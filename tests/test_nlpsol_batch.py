@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import CASES, OUTPUTS, bits, warm
-from watched import PythonFunction
+from watched import PythonFunction, interrupted_square
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.threads import share_out
@@ -335,15 +335,8 @@ def test_a_batch_outlives_its_solver_and_leaves_nothing_behind() -> None:
 
 
 def test_an_interrupt_inside_a_function_ends_the_batch():
-    calls = []
-
-    def square(value: Any) -> Any:
-        calls.append(value)
-        if len(calls) == 60:
-            raise KeyboardInterrupt
-        return value**2
-
-    model, x = PythonFunction(square), ca.MX.sym("x")
+    calls: list[Any] = []
+    model, x = PythonFunction(interrupted_square(calls)), ca.MX.sym("x")
     solver = nlpsol("s", "hybrid", {"x": x, "f": (model(x) - 4) ** 2 + x**4})
     with pytest.raises(KeyboardInterrupt):
         solver.batch(x0=[[3.0, 2.0, 1.0]])

@@ -46,6 +46,18 @@ class PythonFunction(ca.Callback):
         return [self.value(arguments[0])]
 
 
+def interrupted_square(calls):
+    """The square of a number, interrupted at the sixtieth call; all are listed."""
+
+    def square(value):
+        calls.append(value)
+        if len(calls) == 60:
+            raise KeyboardInterrupt
+        return value**2
+
+    return square
+
+
 class BufferedFunction(PythonFunction):
     """The same by CasADi's other way to call Python."""
 

@@ -103,7 +103,7 @@ def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None)
             of = _settled(faces, judged.residuals, judged.multipliers)
             judged = replace(judged, residuals=of)
             better = faces.instance.within(*of) and not faces.instance.within(*found)
-            if better and plausible(rows, judged.multipliers):
+            if better and _plausible(rows, judged.multipliers):
                 found, multipliers = of, judged.multipliers  # a fit follows the rounding of ∇f
         return FirstOrder(found, multipliers, sides, judged)
 
@@ -221,7 +221,7 @@ def _slope(rows: Rows, multipliers: Vector, inner: float = 0.0) -> Vector:
     return counted_slope(slope, rows.gradient, _pulls(rows, multipliers), inner)
 
 
-def plausible(rows: Rows, multipliers: Vector) -> bool:
+def _plausible(rows: Rows, multipliers: Vector) -> bool:
     """Whether no multiplier term exceeds a thousand times ∇f: beyond it they hide the slope."""
     return bool(_pulls(rows, multipliers).max() <= PULL * np.abs(rows.gradient).max())
 
