@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import FIGURES
 from casadi_hybrid.basics.inputs import one_of, positive
-from casadi_hybrid.result.history import Course
-from casadi_hybrid.result.result import Result
 
 Array = NDArray[np.float64]
 
@@ -177,7 +175,7 @@ def plot_curves(
 
 
 def plot_convergence(
-    runs: Mapping[str, Course | Result],
+    runs: Mapping[str, Any],
     *,
     tol: float | None = None,
     against: str = "iterations",
@@ -187,7 +185,8 @@ def plot_convergence(
     """Plot ‖h(x_t)‖_∞ and ‖∇f(x_t) + J_h(x_t)ᵀλ_t‖_∞ of several runs, on logarithmic axes.
 
     Args:
-        runs: a label and a history each, or the result that carries one.
+        runs: by label the :class:`~casadi_hybrid.result.history.Course` of a solve, or the result
+            that carries one.
         tol: tolerance, drawn as a line.
         against: ``"iterations"`` or ``"seconds"``, the horizontal axis.
         log_across: make the horizontal axis logarithmic too (iterations count from one then), for
@@ -206,7 +205,7 @@ def plot_convergence(
     feasible, stationary = axes[0]
     counted = f"iteration $t{' + 1' if log_across else ''}$"
     for i, (label, given) in enumerate(runs.items()):
-        run = given.history if isinstance(given, Result) else given
+        run = getattr(given, "history", given)
         if run is None:
             raise InputError(f"the run {label!r} has no history; solve with history=True")
         size = run.feasibility.size

@@ -117,16 +117,16 @@ def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
 
 
 @pytest.mark.parametrize(
-    ("script", "unwanted"),
+    "script",
     [
-        ("OPTIONS = None" + SOLVE + "solver.result.report({!r} + '.html')", "matplotlib"),
-        ("from casadi_hybrid import plotting as p\np.save(p.figure()[0], {!r} + '.png')",
-         "matplotlib.pyplot"),
+        "OPTIONS = None" + SOLVE + "solver.result.report({!r} + '.html')",
+        "from casadi_hybrid import plotting as p\np.save(p.figure()[0], {!r} + '.png')",
     ],
     ids=["page", "figure"],
-)  # fmt: skip
-def test_a_page_needs_no_figure_and_a_figure_no_window(script, unwanted, tmp_path):
-    assert unwanted not in loaded_after(script.replace("{!r}", repr(str(tmp_path / "shown"))))
+)
+def test_pages_and_figures_open_no_window(script, tmp_path):
+    loaded = loaded_after(script.replace("{!r}", repr(str(tmp_path / "shown"))))
+    assert "matplotlib.pyplot" not in loaded
     (made,) = tmp_path.iterdir()
     assert made.stat().st_size > 1000
 

@@ -1,4 +1,4 @@
-"""What all that can be saved or tabulated needs: the name of a file, and pandas where it is."""
+"""Names of files, and modules that are optional."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ def npz_path(path: str | Path) -> Path:
 
 
 def pandas() -> Any:
-    """Return the module, which is optional and slow to import.
+    """Return the module, which is optional and slow to import."""
+    return optional("pandas", "to_pandas", "pandas")
+
+
+def optional(module: str, user: str, extra: str) -> Any:
+    """Return a module that an extra of this package installs.
 
     Raises:
-        InputError: without it; the message says what to install.
+        InputError: without the module; the message names its user, and what to install.
     """
     try:
-        return import_module("pandas")
+        return import_module(module)
     except ImportError:
         raise InputError(
-            "to_pandas needs pandas, which is not installed; pip install 'casadi-hybrid[pandas]'"
+            f"{user} needs {module}, which is not installed; pip install 'casadi-hybrid[{extra}]'"
         ) from None

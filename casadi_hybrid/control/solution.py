@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.control.laying import Laid
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from casadi_hybrid.control.reading.sensing import Slopes
+    from casadi_hybrid.result.result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +101,37 @@ class Ended:
         from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
 
         return draw(getattr(self, "parts", {"": self}), names, label, tol, path)
+
+    def report(self, path: str | Path, result: Result | None = None) -> Path:
+        """Write one self-contained HTML page with the trajectories, and return its path.
+
+        Args:
+            path: file to write, ``.html``; an existing one is replaced.
+            result: of this solve, ``ocp.solver.result`` right after it; it adds the contents of
+                :meth:`Result.report`: residuals, multipliers by name, the course of the solve.
+
+        Raises:
+            InputError: before any work for a path that is none, for the result of another solve,
+                and without jinja2; the message says what to install.
+            OSError: where the file cannot be written.
+        """
+        from casadi_hybrid.result.report.page import write_page  # noqa: PLC0415 (matplotlib)
+
+        if result is not None and not np.array_equal(result.x, self.x):
+            raise InputError(
+                "result is of another solve than this solution; "
+                "pass ocp.solver.result right after ocp.solve()"
+            )
+
+        def explain() -> str:
+            lines = [*str(self).splitlines(), *(result.explain() if result else "").splitlines()]
+            return "\n".join(dict.fromkeys(lines))  # a failed solve has its explanation in both
+
+        ending = str(self.stats.get("return_status", ""))
+        return write_page(
+            result, explain, path, trajectories=self.plot, name=self.program.name,
+            ending=ending, success=self.success, objective=self.objective,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

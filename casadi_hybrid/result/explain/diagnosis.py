@@ -171,7 +171,7 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
     found = []
     for what, sizes, names, advice in kinds:
         seen = np.flatnonzero(sizes > 0.0)
-        if seen.size and sizes[seen].max() > _SPREAD * sizes[seen].min():
+        if seen.size and sizes[seen].max() / _SPREAD > sizes[seen].min():
             ends = (seen[pick(sizes[seen])] for pick in (np.argmin, np.argmax))
             low, high = ((names[i], float(sizes[i])) for i in ends)
             found.append(Spread(what, low, high, advice))

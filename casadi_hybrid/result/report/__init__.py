@@ -1,1 +1,1 @@
-"""One self-contained HTML page of a solve: no network, no script, figures as inline SVG."""
+"""One self-contained HTML page of a solve: a template, its values and figures as inline SVG."""
