@@ -253,7 +253,8 @@ def test_a_page_of_nlpsol_of_opti_and_of_a_pickle(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def ocp() -> OptimalControl:
     model = Model("cart")
-    place, speed = model.state("place", unit="m"), model.state("speed", upper=0.6)
+    model.state("place", unit="m")
+    speed = model.state("speed", upper=0.6)
     force = model.control("force", lower=-1, upper=1)
     model.rates(place=speed, speed=force)
     problem = OptimalControl(model, duration=2.5, intervals=8)

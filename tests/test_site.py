@@ -34,7 +34,7 @@ ELSEWHERE = {
 }  # fmt: skip
 WRITTEN = {
     "docs/control.md": ["swing.npz", "swing.pdf"],
-    "docs/report.md": ["course.svg", "nlpsol.html", "opti.html", "solve.html"],
+    "docs/report.md": ["cart.html", "course.svg", "nlpsol.html", "opti.html", "solve.html"],
     "docs/studies.md": ["bend"],
 }
 """What the Python of a page leaves in its folder."""

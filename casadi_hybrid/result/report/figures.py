@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style, plot_curves
@@ -29,8 +30,6 @@ ROWS = 40
 CELLS = 90
 """Largest number of cells a side in the figure of the KKT matrix."""
 _HIGHEST = 1e300
-_LONG = 2000
-"""Number of points beyond which a curve is an image in the SVG, which keeps the page small."""
 _FONT = ["DejaVu Sans"]
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
@@ -59,14 +58,10 @@ def course_figures(answer: Answer, course: Course) -> dict[str, Figure]:
     if inner is None or not (inner != 0.0).any():
         residuals.pop("complementarity")
     limits = {kind: float(getattr(answer.tolerances, kind)) for kind in residuals}
-    drawn = {
-        "Residuals of the iterates, unscaled, largest entry": _curves(course.t, residuals, limits)
-    }
+    drawn = {"Residuals of the iterates, unscaled": _curves(course.t, residuals, limits)}
     if course.nu is not None and course.shift is not None:
-        drawn[
-            "Barrier parameter ν of the scaled problem, and the last shift σ of its Hessian, "
-            "∇²L + σI, if one was needed"
-        ] = _curves(course.t, {"barrier parameter ν": course.nu, "shift σ": course.shift}, {})
+        scaled = {"barrier parameter ν": course.nu, "shift σ of the Hessian": course.shift}
+        drawn["Barrier parameter and shift, of the scaled problem"] = _curves(course.t, scaled, {})
     elif isinstance(course, History) and np.isfinite(course.design("alpha")).any():
         names = {"step η_x": "eta_x", "step η_d": "eta_d", "‖M‖₂": "norm_M"}
         designs = {label: course.design(name) for label, name in names.items()}
@@ -83,8 +78,7 @@ def _curves(
     for i, (label, values) in enumerate(curves.items()):
         shown = (values > 0) & (values < _HIGHEST)
         if shown.any():
-            style = {**line_style(i, t.size), "rasterized": t.size > _LONG}
-            drawn[label] = (t, np.where(shown, values, np.nan), style)
+            drawn[label] = (t, np.where(shown, values, np.nan), line_style(i, t.size))
             kinds.setdefault(limits.get(label, 0.0), []).append(label)
     if not drawn:
         return None
@@ -97,7 +91,7 @@ def _curves(
     fig = plot_curves({"": drawn}, height=3.2, columns=4, yscale="log", xlabel="steps taken")
     fig.axes[0].minorticks_off()
     fig.axes[0].yaxis.set_major_formatter("{x:g}")
-    fig.axes[0].xaxis.get_major_locator().set_params(integer=True)
+    fig.axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     return fig
 
 
@@ -145,7 +139,7 @@ def active_set(names: Sequence[str], sides: Sides, t: NDArray[np.intp]) -> Figur
     ax.set_yticks(lines + 0.5, labels, parse_math=False)  # a name may have a dollar sign
     ax.set_ylim(len(names), 0)
     ax.set_xlabel("steps taken")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_below(fig, ax)
     return fig
 

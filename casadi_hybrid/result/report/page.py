@@ -20,7 +20,7 @@ from casadi_hybrid.problem.derivatives import MEANING
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.history import History
 from casadi_hybrid.result.report import figures
-from casadi_hybrid.result.report import text
+from casadi_hybrid.result.report.text import counted, number, printable, seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,8 +58,8 @@ def write_page(
         loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    filters = (text.printable, text.number, text.seconds, text.counted)
-    environment.filters |= {function.__name__: function for function in filters}
+    filters = {"counted": counted, "number": number, "printable": printable, "seconds": seconds}
+    environment.filters |= filters
     shown = {
         "answer": answer,
         "explanation": explain(),
