@@ -1,1 +1,1 @@
-"""What a solve returns: the answer, its course, its explanation, its report."""
+"""The result of a solve, its history, its explanation, its report."""

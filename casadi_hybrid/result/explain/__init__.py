@@ -1,1 +1,1 @@
-"""What is said about a result: conflicts, dependence, scales, rays, in sentences."""
+"""The explanation of a result in sentences: conflicts, dependence, scales, rays."""

@@ -1,10 +1,10 @@
-"""Which constraints contradict each other at a point that no small step makes feasible.
+"""An irreducible set of contradicting constraints at an infeasible stationary point.
 
 Rows and bounds are linearized at the returned point. By Farkas' lemma they contradict each other
-where nonnegative weights add them up to 0 ≤ −1, and a vertex of the set of such weights names a
-set from which nothing can be left out (Gleeson & Ryan, 1990). One linear program finds a vertex, a
-second proves that the set is infeasible on its own; that nothing can be left out is proven by the
-rank of its gradients, or where moves are limited by leaving out one member after the other.
+if nonnegative weights add them up to 0 ≤ −1, and a vertex of the set of such weights names an
+irreducible set (Gleeson & Ryan, 1990). One linear program finds a vertex, a second proves that the
+set is infeasible on its own. The rank of its gradients proves it irreducible; if moves are
+limited, a deletion filter does, which leaves out one member after the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.result.answer import Answer
-from casadi_hybrid.result.explain.diagnosis import physical, runs
+from casadi_hybrid.result.explain.diagnosis import Index, physical, runs, stacked
 
 _LARGEST = 200_000  # entries of the linearization beyond which nothing is looked for
 # Simplex iterations times columns, for a linear program of the search and for the deletion filter:
@@ -40,8 +40,6 @@ _FAILURES = (
     ArithmeticError, ValueError, RuntimeError, TypeError, LookupError, MemoryError, Warning
 )  # fmt: skip
 _FAR = 1e8  # a bound that many largest violations away takes no part
-
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,42 +73,38 @@ class Conflict:
     irreducible: bool
 
     def sentences(self) -> list[str]:
-        """The set by names, equations that merely link variables in one line at the end."""
+        """Return the set by names; equations that merely link variables are one line at the end."""
         near = "" if np.isinf(self.reach) else f", for moves of x up to {self.reach:.3g}"
         near = f"linearized at the returned point{near}"
         links = _mere_links(self.members)
         named = [m for m in self.members if m not in links]
         if len(named) == 1 and not links:
             return [f"{_groups(named)[0]} cannot be met on its own ({near})."]
-        said = [f"These contradict each other ({near}):", *(f"  {one}" for one in _groups(named))]
+        lines = [f"These contradict each other ({near}):", *(f"  {one}" for one in _groups(named))]
         if links:
             names = runs([m.name for m in sorted(links, key=lambda m: m.index)])
-            said.append(f"  through {names} ({len(links)} equations that link variables)")
+            lines.append(f"  through {names} ({len(links)} equations that link variables)")
         if self.irreducible:
-            said.append("Without any one of them the others can hold: relax or correct one.")
+            lines.append("Without any one of them the others can hold: relax or correct one.")
         else:
-            said.append("Relax or correct one of them.")
+            lines.append("Relax or correct one of them.")
         if any(m.curved for m in self.members):
-            said.append("Nonlinear ones may hold together elsewhere: another start may help.")
-        return said
+            lines.append("Nonlinear ones may hold together elsewhere: another start may help.")
+        return lines
 
 
 def conflicting_set(result: Answer) -> Conflict | None:
-    """A small set of constraints whose linearizations at the returned point contradict each other.
+    """Return a small set of constraints that contradict each other, or None.
 
-    First for moves of any size, then for moves up to max(1, ‖x‖_∞), within which rows that are
-    almost flat cannot be met either.
-
-    Returns:
-        None where no set was found: the linearization is consistent, too large, or it defeats
-        the linear programs.
+    They are linearized at the returned point. Moves of any size are tried first, then moves up to
+    max(1, ‖x‖_∞), within which rows that are almost flat cannot be met either. None means that the
+    linearization is consistent, too large, or defeats the linear programs.
     """
     with suppress(*_FAILURES), np.errstate(all="ignore"):
         if (system := _System.of(result)) is not None:
             for reach in (np.inf, max(1.0, float(np.abs(result.x).max(initial=0.0)))):
-                if (found := system.search(reach)) is not None:
-                    chosen, irreducible = found
-                    return Conflict(tuple(system.members[i] for i in chosen), reach, irreducible)
+                if (conflict := system.search(reach)) is not None:
+                    return conflict
     return None
 
 
@@ -125,14 +119,15 @@ class _System:
 
     @classmethod
     def of(cls, result: Answer) -> _System | None:
-        """The system of a result; None without derivatives or a violation, or beyond the sizes."""
-        at, start, B = result.end, result.start, result.bounds
-        if at is None:
+        """Return the system of a result; None without derivatives or violation, or if too large."""
+        start = result.start
+        if result.end is None:
             return None
-        J = sp.csr_array(general(at.J))
-        curved = np.zeros(J.shape[0], dtype=bool)
-        if J.nnz + J.shape[1] > _LARGEST:
+        J = sp.csr_array(general(result.end.J))
+        m, n = J.shape
+        if J.nnz + n > _LARGEST:
             return None
+        curved = np.zeros(m, dtype=bool)
         size = norm(J, axis=1)
         if start is not None:
             J_start = sp.csr_array(general(start.J))
@@ -141,27 +136,24 @@ class _System:
         size = np.where(size > 0.0, size, 1.0)
         J = sp.csr_array(sp.diags_array(1.0 / size) @ J)
         touched = np.asarray((abs(J) > 1e-12).sum(axis=1)).ravel()
-        blocks = (
-            ("g", result.constraint_names, J, result.g, B.lbg, B.ubg, size, touched > 1, curved),
-            ("x", result.variable_names, sp.eye_array(result.x.size, format="csr"), result.x,
-             B.lbx, B.ubx, np.ones(result.x.size), np.zeros(result.x.size, dtype=bool),
-             np.zeros(result.x.size, dtype=bool)),
-        )  # fmt: skip
+        names, value, low, high = stacked(result)
+        A = sp.csr_array(sp.vstack((J, sp.eye_array(n))))
+        length, links = np.append(size, np.ones(n)), np.append(touched > 1, np.zeros(n, dtype=bool))
+        curved = np.append(curved, np.zeros(n, dtype=bool))
+        excess = np.abs(violations(value, low, high)) / length
         members: list[Member] = []
         parts, limits = [], []
-        for kind, names, rows, value, low, high, length, links, bent in blocks:
-            excess = np.abs(violations(value, low, high)) / length
+        for kind, first, end in (("g", 0, m), ("x", m, m + n)):
             for side, bound in ((0, low), (-1, low), (1, high)):
-                ask = (low == high) == (side == 0)
-                picked = np.flatnonzero(ask & np.isfinite(bound))
+                has_side = np.isfinite(bound) & ((low == high) == (side == 0))
+                rows = first + np.flatnonzero(has_side[first:end])
                 sign = side or 1
-                parts.append(sign * rows[picked])
-                limits.append(sign * (bound - value)[picked] / length[picked])
-                members += [
-                    Member(kind, i, names[i], side, float(bound[i]), bool(links[i] and side == 0),
-                           float(excess[i]), bool(bent[i]))
-                    for i in map(int, picked)
-                ]  # fmt: skip
+                parts.append(sign * A[rows])
+                limits.append(sign * (bound - value)[rows] / length[rows])
+                for i in rows.tolist():
+                    linking = bool(links[i] and side == 0)
+                    what = (kind, i - first, names[i], side, float(bound[i]), linking)
+                    members.append(Member(*what, float(excess[i]), bool(curved[i])))
         b = np.concatenate(limits)
         unit = float(max((m.excess for m in members), default=0.0))
         if not 0.0 < unit < np.inf:
@@ -172,17 +164,17 @@ class _System:
     def equal(self) -> NDArray[np.bool_]:
         return np.array([m.side == 0 for m in self.members], dtype=bool)
 
-    def search(self, reach: float) -> tuple[Index, bool] | None:
-        """The members of a conflict for moves up to ``reach``, and whether all are needed."""
-        chosen = self._vertex(reach / self.unit)
+    def search(self, reach: float) -> Conflict | None:
+        """Return a conflict for moves up to ``reach``, or None."""
+        chosen, irreducible = self._vertex(reach / self.unit), True
         if chosen is None or self._feasible(chosen, reach / self.unit, _WORK)[0] is not False:
             return None
-        if chosen.size == 1 or (np.isinf(reach) and self._is_vertex(chosen)):
-            return chosen, True
-        return self._filtered(chosen, reach / self.unit)
+        if chosen.size > 1 and not (np.isinf(reach) and self._is_vertex(chosen)):
+            chosen, irreducible = self._filtered(chosen, reach / self.unit)
+        return Conflict(tuple(self.members[i] for i in chosen), reach, irreducible)
 
     def _vertex(self, reach: float) -> Index | None:
-        """The support of the cheapest weights that add the constraints up to 0 ≤ −1."""
+        """Return the support of the cheapest weights that add the constraints up to 0 ≤ −1."""
         near = np.flatnonzero(self.b <= _FAR)
         equal = near[self.equal[near]]
         rows, n = np.concatenate((near, equal)), self.A.shape[1]
@@ -199,14 +191,14 @@ class _System:
         A_eq = sp.csc_array(sp.vstack((weigh.T, b[None, :])))
         target = np.append(np.zeros(n), -1.0)
         options = {"maxiter": max(_WORK // cost.size, 1)}
-        done = linprog(cost, A_eq=A_eq, b_eq=target, method="highs-ds", options=options)
-        if done.status != 0:
+        solution = linprog(cost, A_eq=A_eq, b_eq=target, method="highs-ds", options=options)
+        if solution.status != 0:
             return None
-        weights = done.x[: rows.size]
+        weights = solution.x[: rows.size]
         return np.unique(rows[weights > 1e-9 * weights.max(initial=0.0)])
 
     def _is_vertex(self, chosen: Index) -> bool:
-        """Whether one combination of the gradients vanishes and it needs every one of them."""
+        """Return True if one combination of the gradients vanishes and needs all of them."""
         A = self.A[chosen]
         A = A[:, np.unique(A.indices)]
         if chosen.size > _RANKED or not chosen.size - 1 <= A.shape[1] <= 2 * _RANKED:
@@ -218,7 +210,7 @@ class _System:
         return bool(alone and weights.min() > _CLEAR * weights.max())
 
     def _feasible(self, chosen: Index, reach: float, work: int) -> tuple[bool | None, int]:
-        """Whether these members can all hold, None where ``work`` did not suffice; and its cost."""
+        """Return whether these members can all hold (None: not enough ``work``), and the cost."""
         if not chosen.size:
             return True, 0
         A, b = self.A[chosen], self.b[chosen]
@@ -227,31 +219,31 @@ class _System:
             short = np.where(self.equal[chosen], -np.abs(b), b)
             return bool((short >= -1e-7).all()), 0
         A, equal = A[:, used], self.equal[chosen]
-        done = linprog(
+        solution = linprog(
             np.zeros(used.size), A_ub=A[~equal], b_ub=b[~equal], A_eq=A[equal], b_eq=b[equal],
             bounds=(-reach, reach), method="highs-ds",
             options={"maxiter": max(work // chosen.size, 1)},
         )  # fmt: skip
-        return {0: True, 2: False}.get(done.status), (done.nit + _SET_UP) * chosen.size
+        return {0: True, 2: False}.get(solution.status), (solution.nit + _SET_UP) * chosen.size
 
     def _filtered(self, chosen: Index, reach: float) -> tuple[Index, bool]:
-        """Leave out what the contradiction does not need, equations between variables first."""
+        """Leave out members that the contradiction does not need, links between variables first."""
         left = _WORK
         for i in sorted(map(int, chosen), key=lambda k: not self.members[k].links):
             others = chosen[chosen != i]
-            answer, cost = self._feasible(others, reach, left)
+            feasible, cost = self._feasible(others, reach, left)
             left -= cost
-            if answer is None or left <= 0:
+            if feasible is None or left <= 0:
                 return chosen, False
-            if answer is False:
+            if feasible is False:
                 chosen = others
         return chosen, True
 
 
 def _mere_links(members: Sequence[Member]) -> set[Member]:
-    """Equations between variables that need no name: many, and none of few that are violated most.
+    """Return the equations between variables that need no name, if there are many.
 
-    Empty where nothing would be left to name.
+    Up to three members that are violated most keep their names. Empty if no name would be left.
     """
     most = max(m.excess for m in members)
     worst = [m for m in members if m.excess >= 0.5 * most]
@@ -260,12 +252,12 @@ def _mere_links(members: Sequence[Member]) -> set[Member]:
 
 
 def _groups(members: Sequence[Member]) -> list[str]:
-    """``a, b = 0``, ``u[0] … u[19] ≤ 1 (20 bounds)``: members with one relation in a line."""
+    """Return lines of members with one relation: ``u[0] … u[19] ≤ 1 (20 bounds)``."""
     by_side: dict[tuple[bool, str, int], dict[str, list[Member]]] = {}
     for m in sorted(members, key=lambda m: (m.side != 0, m.kind, m.side, m.index)):
         _, bound = physical(m.name, m.bound)
         by_side.setdefault((m.side != 0, m.kind, m.side), {}).setdefault(bound, []).append(m)
-    said = []
+    lines = []
     for (_, kind, side), by_bound in by_side.items():
         groups = list(by_bound.items())
         if len(groups) > _FEW:
@@ -277,5 +269,5 @@ def _groups(members: Sequence[Member]) -> list[str]:
             fixed = "fixed by equal bounds" if kind == "x" and side == 0 else ""
             many = f"{len(group)} {what}" if len(group) > 2 and not fixed else ""
             note = f" ({fixed or many})" if fixed or many else ""
-            said.append(f"{runs([physical(m.name)[0] for m in group])} {relation} {bound}{note}")
-    return said
+            lines.append(f"{runs([physical(m.name)[0] for m in group])} {relation} {bound}{note}")
+    return lines

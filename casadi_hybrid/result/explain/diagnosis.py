@@ -1,7 +1,6 @@
-"""Facts about a solve that explain it: violations, where iterates run away, bad scaling, and names.
+"""Facts that explain a solve: violations, directions of divergence, bad scaling.
 
-Each is computed from the arrays of an :class:`~casadi_hybrid.result.answer.Answer` when it is asked
-for; a solve pays for none of them.
+Each is computed from the arrays of a finished :class:`~casadi_hybrid.result.answer.Answer`.
 """
 
 from __future__ import annotations
@@ -14,10 +13,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
+from casadi_hybrid.point.kkt import violations
+from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.result.answer import Answer
+
+Index = NDArray[np.intp]
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
@@ -29,8 +33,6 @@ _SPREAD = 1e6  # sizes further apart than this are bad scaling
 class Violation:
     """One bound that the point violates; ``excess`` is negative below, positive above."""
 
-    kind: str
-    index: int
     name: str
     value: float
     lower: float
@@ -48,30 +50,33 @@ class Violation:
 
 
 def physical(name: str, *numbers: float, digits: int = 6, zero: float = 1.0) -> list[str]:
-    """What is named, and its numbers in their unit: of ``place (in 10 m from 7)``.
+    """Return the bare name of ``place (in 10 m from 7)``, and its numbers in physical units.
 
     ``zero`` is the weight of the 7, which a difference does not have.
     """
-    told = re.fullmatch(rf"(.*) \(in (?:{_NUMBER}(?= |\)))? ?(.*?)(?: ?from {_NUMBER})?\)", name)
-    bare, scale, unit, begin = told.groups() if told else (name, None, "", None)
-    placed = (number * float(scale or 1) + zero * float(begin or 0) for number in numbers)
-    return [bare, *(f"{number:.{digits}g} {unit}".rstrip() for number in placed)]
+    match = re.fullmatch(rf"(.*) \(in (?:{_NUMBER}(?= |\)))? ?(.*?)(?: ?from {_NUMBER})?\)", name)
+    bare, scale, unit, origin = match.groups() if match else (name, None, "", None)
+    values = (number * float(scale or 1) + zero * float(origin or 0) for number in numbers)
+    return [bare, *(f"{value:.{digits}g} {unit}".rstrip() for value in values)]
+
+
+def stacked(result: Answer) -> tuple[tuple[str, ...], Vector, Vector, Vector]:
+    """Return names, values, lower and upper bounds of the rows of g and then of x."""
+    b = result.bounds
+    names = (*result.constraint_names, *result.variable_names)
+    return names, np.append(result.g, result.x), np.append(b.lbg, b.lbx), np.append(b.ubg, b.ubx)
 
 
 def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ...]:
-    """The bounds violated by more than the tolerance, the worst first."""
-    b = result.bounds
-    found: list[Violation] = []
-    of_x, of_g = result.violations()
-    for kind, names, values, excess, lower, upper in (
-        ("g", result.constraint_names, result.g, of_g, b.lbg, b.ubg),
-        ("x", result.variable_names, result.x, of_x, b.lbx, b.ubx),
-    ):
-        for i in map(int, np.flatnonzero(np.abs(excess) > result.tolerances.feasibility)):
-            numbers = (float(v[i]) for v in (values, lower, upper, excess))
-            found.append(Violation(kind, i, names[i], *numbers))
-    found.sort(key=lambda one: -abs(one.excess))
-    return tuple(found[:at_most])
+    """Return the bounds violated by more than the tolerance, the worst first."""
+    names, values, lower, upper = stacked(result)
+    excess = violations(values, lower, upper)
+    order = np.argsort(-np.abs(excess), kind="stable")[:at_most]
+    return tuple(
+        Violation(names[i], *(float(v[i]) for v in (values, lower, upper, excess)))
+        for i in order
+        if abs(excess[i]) > result.tolerances.feasibility
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class Ray:
 
 
 def last_direction(result: Answer) -> Ray | None:
-    """The direction of the last step and the slope of f along it; None without a step."""
+    """Return the direction of the last step and the slope of f along it; None without a step."""
     if result.step is None or result.end is None:
         return None
     d = result.step / np.abs(result.step).max()
@@ -104,10 +109,10 @@ def last_direction(result: Answer) -> Ray | None:
 
 
 def fall(result: Answer) -> float | None:
-    """f at a feasible point where it lies below −1e10·max(1, |f(x0)|); None where it never did.
+    """Return f at a feasible point if it is below −1e10·max(1, |f(x0)|), else None.
 
-    It is that of the returned point, or else the least of all iterates, where they were recorded.
-    Far out a violation counts as rounding up to 1e-12·|f|, and up to 1e-2 at most.
+    The point is the returned one, else the recorded iterate with the least f. A violation up to
+    1e-12·|f|, and up to 1e-2 at most, counts as rounding.
     """
     f, violation = np.array([result.f]), np.array([result.residuals.feasibility])
     first = 0.0
@@ -138,19 +143,15 @@ class Spread:
 
 
 def bad_scales(result: Answer) -> tuple[Spread, ...]:
-    """Where rows, or derivatives by variables, differ in size by more than 1e6.
+    """Return the kinds of derivatives whose sizes differ by more than 1e6.
 
-    A size is the larger of those at the start and at the returned point, so that a derivative
-    that vanishes at one of them does not count. Nor do rows without a bound and fixed variables.
+    A size is the larger one of the start and of the returned point, so that a derivative that
+    vanishes at one of them does not count. Unbounded rows and fixed variables do not count.
     """
-    points = [at for at in (result.start, result.end) if at is not None]
+    points, bounded, free, blocks = _derivatives(result)
     if not points:
         return ()
-    b = result.bounds
-    free = np.flatnonzero(b.lbx < b.ubx)
-    bounded = np.flatnonzero(np.isfinite(b.lbg) | np.isfinite(b.ubg))
-    blocks = [abs(sp.csr_array(general(at.J)))[bounded][:, free] for at in points]
-    of_f = np.max([np.abs(at.gradient[free]) for at in points], axis=0)
+    of_f = np.max([np.abs(point.gradient[free]) for point in points], axis=0)
     of_rows = np.max([_maxima(J, 1) for J in blocks], axis=0)
     of_columns = np.max([of_f, *(_maxima(J, 0) for J in blocks)], axis=0)
     rows = [result.constraint_names[i] for i in bounded]
@@ -163,30 +164,38 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
         ("the derivatives of f", of_f, columns,
          "measure the variables in units in which f is equally sensitive to them"),
     ]  # fmt: skip
-    size = np.max([np.abs(at.x[free]) for at in points], axis=0)
+    size = np.max([np.abs(point.x[free]) for point in points], axis=0)
     if size.max(initial=0.0) > _SPREAD:
         # (entries near zero are zeros found to rounding)
         advice = "measure them in units in which they are near one"
         kinds.append(("the entries of x", np.where(size > 1e-9, size, 0.0), columns, advice))
-    found = []
+    spreads = []
     for what, sizes, names, advice in kinds:
-        seen = np.flatnonzero(sizes > 0.0)
-        if seen.size and sizes[seen].max() / _SPREAD > sizes[seen].min():
-            ends = (seen[pick(sizes[seen])] for pick in (np.argmin, np.argmax))
+        nonzero = np.flatnonzero(sizes > 0.0)
+        if nonzero.size and sizes[nonzero].max() / _SPREAD > sizes[nonzero].min():
+            ends = (nonzero[pick(sizes[nonzero])] for pick in (np.argmin, np.argmax))
             low, high = ((names[i], float(sizes[i])) for i in ends)
-            found.append(Spread(what, low, high, advice))
-    return tuple(found)
+            spreads.append(Spread(what, low, high, advice))
+    return tuple(spreads)
 
 
 def constant_constraints(result: Answer) -> tuple[str, ...]:
-    """Names of the bounded rows with no derivative by a free variable, at the start and the end."""
+    """Return the bounded rows with no derivative by a free variable, at the start and the end."""
+    _, bounded, _, blocks = _derivatives(result)
+    constant = np.ones(bounded.size, bool)
+    for J in blocks:
+        constant &= _maxima(J, 1) == 0.0
+    return tuple(result.constraint_names[i] for i in bounded[constant])
+
+
+def _derivatives(result: Answer) -> tuple[list[Linearization], Index, Index, list[Any]]:
+    """Return start and end if defined, the bounded rows, the free variables, and |J| of both."""
+    points = [point for point in (result.start, result.end) if point is not None]
     b = result.bounds
-    constant = np.isfinite(b.lbg) | np.isfinite(b.ubg)
-    for at in (result.start, result.end):
-        if at is not None:
-            J = sp.csr_array(general(at.J))[:, np.flatnonzero(b.lbx < b.ubx)]
-            constant &= _maxima(abs(J), 1) == 0.0
-    return tuple(result.constraint_names[i] for i in np.flatnonzero(constant))
+    bounded = np.flatnonzero(np.isfinite(b.lbg) | np.isfinite(b.ubg))
+    free = np.flatnonzero(b.lbx < b.ubx)
+    blocks = [abs(sp.csr_array(general(point.J)))[bounded][:, free] for point in points]
+    return points, bounded, free, blocks
 
 
 def _maxima(A: Any, axis: int) -> Vector:
@@ -205,7 +214,7 @@ def listed(names: Sequence[str]) -> str:
 def runs(names: Sequence[str]) -> str:
     """Names in short: ``u[0] … u[19]`` in a row, ``u[0], u[3], …, u[57]`` in equal steps."""
     numbered = [re.fullmatch(r"(.*\[(?:\d+, )?|.*?)(\d+)(\].*|)", name) for name in names]
-    said: list[str] = []
+    groups: list[str] = []
     k = 0
     while k < len(names):
         last, step = k, 0
@@ -215,21 +224,21 @@ def runs(names: Sequence[str]) -> str:
                 break
             last, step = last + 1, by
         if last - k < (2 if step == 1 else 3):
-            said.append(names[k])
+            groups.append(names[k])
             k += 1
             continue
         dots = " … " if step == 1 else f", {names[k + 1]}, …, "
-        said.append(f"{names[k]}{dots}{names[last]}")
+        groups.append(f"{names[k]}{dots}{names[last]}")
         k = last + 1
-    if len(said) <= _AT_MOST:
-        return ", ".join(said)
+    if len(groups) <= _AT_MOST:
+        return ", ".join(groups)
     if all(_step(a, b) > 0 for a, b in pairwise(numbered)):
         return f"some of {names[0]} … {names[-1]}"
-    return f"{', '.join(said[:_AT_MOST])} and {len(said) - _AT_MOST} more"
+    return f"{', '.join(groups[:_AT_MOST])} and {len(groups) - _AT_MOST} more"
 
 
-def _step(here: re.Match[str] | None, then: re.Match[str] | None) -> int:
-    """How much the number of one name is above that of another; 0 where they have none."""
-    if here is None or then is None or here.group(1, 3) != then.group(1, 3):
+def _step(first: re.Match[str] | None, second: re.Match[str] | None) -> int:
+    """Return the difference of the numbers in two names that are alike else, or 0."""
+    if first is None or second is None or first.group(1, 3) != second.group(1, 3):
         return 0
-    return int(then[2]) - int(here[2])
+    return int(second[2]) - int(first[2])
