@@ -1,7 +1,8 @@
-"""Sentences about a solve of a nonlinear program, from what its result holds."""
+"""Sentences about the outcome of a solve, from the data of its result."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.explain.conflict import conflicting_set
 from casadi_hybrid.result.explain.diagnosis import (
+    Violation,
     bad_scales,
     constant_constraints,
     fall,
@@ -34,59 +36,53 @@ _UNFINISHED = (
 
 
 def findings(result: Answer) -> tuple[str, ...]:
-    """What there is to say about the outcome; most of it only where the solve failed."""
-    conflict = _conflict(result)
-    said = [*conflict, *_infeasibility(result, beside_conflict=bool(conflict))]
-    said += [*_undefined(result), *_falling(result), *_ray(result)]
-    if result.end is not None and not conflict:
-        said += _dependence(result)
-    if not result.success and not conflict and result.stop not in _RUNAWAY:
+    """Return the findings, most of them for a failed solve; beside a conflict no scales."""
+    worst = worst_violations(result, at_most=_MANY)
+    conflict = conflicting_set(result) if result.infeasible and worst else None
+    lines = conflict.sentences() if conflict else []
+    lines += _infeasibility(result, worst, beside_conflict=conflict is not None)
+    lines += [*_undefined(result), *_falling(result)]
+    if result.end is not None and conflict is None:
+        lines += _dependence(result)
+    if not result.success and conflict is None and result.stop not in _RUNAWAY:
         spreads = bad_scales(result)
-        said += ["Badly scaled:", *(f"  {one}" for one in spreads)] if spreads else []
+        lines += ["Badly scaled:", *(f"  {spread}" for spread in spreads)] if spreads else []
     fixed = np.flatnonzero(result.bounds.lbx == result.bounds.ubx)
     if fixed.size:
-        names = [result.variable_names[i] for i in fixed]
-        said.append(f"Fixed by equal bounds: {listed(names)}.")
-    return tuple(said)
+        lines.append(f"Fixed by equal bounds: {listed([result.variable_names[i] for i in fixed])}.")
+    return tuple(lines)
 
 
-def _conflict(result: Answer) -> list[str]:
-    """What contradicts each other: with it, dependence and scales have nothing to add."""
-    if not result.infeasible or not worst_violations(result, at_most=1):
-        return []
-    conflict = conflicting_set(result)
-    return [] if conflict is None else conflict.sentences()
-
-
-def _infeasibility(result: Answer, *, beside_conflict: bool) -> list[str]:
-    worst = worst_violations(result, at_most=_MANY)
+def _infeasibility(
+    result: Answer, worst: Sequence[Violation], *, beside_conflict: bool
+) -> list[str]:
     if not worst:
         return []
-    said = ["Worst violations:", *(f"  {one}" for one in worst)]
+    lines = ["Worst violations:", *(f"  {violation}" for violation in worst)]
     slope = result.certificate
     if slope is not None and result.point is PointStatus.INFEASIBLE_STATIONARY:
-        said.append(
+        lines.append(
             f"Certificate: the slope of the violation is {slope:.2e}, so no small step reduces it."
         )
         if not beside_conflict:
-            said.append(
+            lines.append(
                 "Constraints contradict each other, or this is a local minimum of their "
                 "violation: relax one of them, or start elsewhere."
             )
     elif slope is not None:
-        said.append(
+        lines.append(
             f"The slope of the violation is {slope:.2e}: a step from here can still reduce it, so "
             "this is no proof that the constraints are inconsistent."
         )
-    violated = {one.name for one in worst}
+    violated = {violation.name for violation in worst}
     constant = [name for name in constant_constraints(result) if name in violated]
     if constant:
-        said.append(
+        lines.append(
             f"The derivatives of {listed(constant)} by the free variables are zero at the start "
             "and at the end: where no free variable enters, no step can meet it; where one does, "
             "start elsewhere."
         )
-    return said
+    return lines
 
 
 def _undefined(result: Answer) -> list[str]:
@@ -100,66 +96,56 @@ def _undefined(result: Answer) -> list[str]:
 
 
 def _falling(result: Answer) -> list[str]:
-    """That f falls without bound, or does so apparently, where the solve shows it."""
-    size = float(np.abs(result.x).max(initial=0.0))
+    """Return how f falls without bound, or seems to, and the direction of the last step."""
+    size, value = float(np.abs(result.x).max(initial=0.0)), f"{result.f:.6g}"
+    least = fall(result) if result.stop in _UNFINISHED and not result.success else None
+    lines = []
     if result.stop is StopReason.UNBOUNDED:
-        return [
-            f"f falls without bound along feasible points: f = {result.f:.6g} at |x| = {size:.2e}."
+        lines = [f"f falls without bound along feasible points: f = {value} at |x| = {size:.2e}."]
+    elif least is not None:
+        place = f"at |x| = {size:.2e}" if least == result.f else "at a feasible iterate"
+        lines = [
+            f"f falls apparently without bound: f = {least:.6g} {place}.",
+            "This is no proof; check the sign of the objective, or bound what may grow.",
         ]
-    least = fall(result) if result.stop in _UNFINISHED else None
-    if least is None or result.success:
-        return []
-    there = f"at |x| = {size:.2e}" if least == result.f else "at a feasible iterate"
-    return [
-        f"f falls apparently without bound: f = {least:.6g} {there}.",
-        "This is no proof; check the sign of the objective, or bound what may grow.",
-    ]
-
-
-def _ray(result: Answer) -> list[str]:
-    apparent = result.stop in _UNFINISHED and fall(result) == result.f
-    if result.stop not in _RUNAWAY and (result.success or not apparent):
-        return []
-    ray = last_direction(result)
-    if ray is None:
-        return []
-    size = float(np.abs(result.x).max())
-    said = [f"The last step, at |x| = {size:.2e} and f = {result.f:.3g}: {ray}."]
-    if result.stop is StopReason.UNBOUNDED:
-        said.append(
-            "Bound the variables named, or check the sign of the objective and the direction of "
-            "the inequalities."
-        )
-    return said
+    ray = last_direction(result) if result.stop in _RUNAWAY or least == result.f else None
+    if ray is not None:
+        lines.append(f"The last step, at |x| = {size:.2e} and f = {result.f:.3g}: {ray}.")
+        if result.stop is StopReason.UNBOUNDED:
+            lines.append(
+                "Bound the variables named, or check the sign of the objective and the direction "
+                "of the inequalities."
+            )
+    return lines
 
 
 def _dependence(result: Answer) -> list[str]:
     dependent = dependent_constraints(result)
     if dependent is None:
         return ["Whether constraints depend on each other was not looked for: too many are active."]
-    said = []
+    lines = []
     if dependent:
         near = rank_tolerance(result)
-        said = [f"Active constraints whose gradients depend on others, to within {near:g}:"]
-        said += [f"  {one}" for one in dependent[:_MANY]]
+        lines = [f"Active constraints whose gradients depend on others, to within {near:g}:"]
+        lines += [f"  {dependence}" for dependence in dependent[:_MANY]]
         if len(dependent) > _MANY:
-            said.append(f"  and {len(dependent) - _MANY} more")
+            lines.append(f"  and {len(dependent) - _MANY} more")
         if result.success:
-            said.append("Their multipliers are not unique; those returned are one choice of many.")
+            lines.append("Their multipliers are not unique; those returned are one choice of many.")
         elif result.certificate is None:
-            said.append("Multipliers may not exist here; leave out what says the same twice.")
-    largest = max(np.abs(result.lam_g).max(initial=0.0), np.abs(result.lam_x).max(initial=0.0))
-    told = bool(dependent) or not result.success
-    if told and largest > _LARGE_MULTIPLIER * max(1.0, abs(result.f)):
+            lines.append("Multipliers may not exist here; leave out what says the same twice.")
+    multipliers = np.abs(np.append(result.lam_g, result.lam_x))
+    largest = multipliers.max(initial=0.0)
+    if (dependent or not result.success) and largest > _LARGE_MULTIPLIER * max(1.0, abs(result.f)):
         names = (*result.constraint_names, *(f"bound on {n}" for n in result.variable_names))
-        i = int(np.argmax(np.abs(np.concatenate((result.lam_g, result.lam_x)))))
-        said.append(f"The largest multiplier is {largest:.2e}, of {names[i]}.")
-    return said
+        name = names[int(np.argmax(multipliers))]
+        lines.append(f"The largest multiplier is {largest:.2e}, of {name}.")
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """A gradient of an active constraint that is a combination of others.
+    """Gradient of an active constraint that is a combination of others.
 
     ``combination`` has names and coefficients of rows; the bounds of the variables named in
     ``bounds`` make up the rest.
@@ -185,49 +171,47 @@ class Dependence:
 def dependent_constraints(
     result: Answer, tolerance: float | None = None
 ) -> tuple[Dependence, ...] | None:
-    """The active constraints whose gradients depend on those of others at the returned point.
+    """Return the active constraints whose gradients depend on others at the returned point.
 
     The gradients of the active rows, without the entries of variables at a bound, are scaled to
     length one; QR with column pivoting of their transpose gives the rank and the combinations.
-    Where there is any dependence the multipliers are not unique (or do not exist).
+    With a dependence the multipliers are not unique (or do not exist).
 
     Args:
         tolerance: a row of length one this close to a combination of others depends on them; by
-            default 1e-6, and 1e-2 at a feasible point where the solve failed: where constraints
-            degenerate, such points are only near the one at which gradients are dependent.
+            default 1e-6, and 1e-2 at a feasible point of a failed solve: such a point is only
+            near the one at which gradients are dependent.
 
     Returns:
-        None where it is not known: no derivatives, or more than 5e9 operations.
+        None if unknown: no derivatives, or more than 5e9 operations.
     """
-    at, working = result.end, result.working_set
-    if at is None:
+    working = result.working_set
+    if result.end is None:
         return None
     rows: NDArray[np.intp] = np.flatnonzero(working.g)
     columns, pinned = np.flatnonzero(working.x == 0), np.flatnonzero(working.x)
     if float(rows.size) ** 2 * columns.size > _LARGEST_QR:
         return None
-    J = sp.csr_array(general(at.J))[rows].toarray()
+    J = sp.csr_array(general(result.end.J))[rows].toarray()
     whole = np.linalg.norm(J, axis=1)
     A = J[:, columns]
     size = np.linalg.norm(A, axis=1)
-    # What is left of a row once the bounds have taken their part may be rounding.
+    # The entries of a row at free variables may be mere rounding of those at bounds.
     empty = size <= 1e-12 * whole
     length = np.where(empty | (size == 0.0), 1.0, size)
     A = np.where(empty[:, None], 0.0, A / length[:, None])
     rank, pivots, factors = _row_basis(A, tolerance or rank_tolerance(result))
-    found = []
-    for k in range(rank, rows.size):
-        d = pivots[k]
-        weights = factors[:, k - rank] * length[d] / length[pivots[:rank]]
-        basis = rows[pivots[:rank]]
-        kept = np.abs(weights) > 1e-6 * np.abs(weights).max(initial=0.0)
+    dependences = []
+    names, basis = result.constraint_names, rows[pivots[:rank]]
+    for d, column in zip(pivots[rank:], factors.T, strict=True):
+        weights = column * length[d] / length[pivots[:rank]]
+        nonzero = np.abs(weights) > 1e-6 * np.abs(weights).max(initial=0.0)
         rest = J[d] - weights @ J[pivots[:rank]]
-        held = pinned[np.abs(rest[pinned]) > 1e-6 * max(whole[d], 1e-300)]
-        names = result.constraint_names
-        combination = zip((names[i] for i in basis[kept]), weights[kept].tolist(), strict=True)
-        bounds = tuple(result.variable_names[i] for i in held)
-        found.append(Dependence(int(rows[d]), names[rows[d]], tuple(combination), bounds))
-    return tuple(sorted(found, key=lambda one: one.index))
+        by_bounds = pinned[np.abs(rest[pinned]) > 1e-6 * max(whole[d], 1e-300)]
+        terms = zip((names[i] for i in basis[nonzero]), weights[nonzero].tolist(), strict=True)
+        bounds = tuple(result.variable_names[i] for i in by_bounds)
+        dependences.append(Dependence(int(rows[d]), names[rows[d]], tuple(terms), bounds))
+    return tuple(sorted(dependences, key=lambda dependence: dependence.index))
 
 
 def rank_tolerance(result: Answer) -> float:
