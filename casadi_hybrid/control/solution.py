@@ -127,11 +127,9 @@ class Ended:
             lines = [*str(self).splitlines(), *(result.explain() if result else "").splitlines()]
             return "\n".join(dict.fromkeys(lines))  # a failed solve has its explanation in both
 
-        ending = str(self.stats.get("return_status", ""))
         return write_page(
-            result, explain, path, trajectories=self.plot, name=self.program.name,
-            ending=ending, success=self.success, objective=self.objective,
-        )  # fmt: skip
+            result, explain, path, trajectories=self.plot, name=self.program.name, solution=self
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What one call of a solver asks of its method."""
+"""The arguments of one solve, and the interface of a method."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from casadi_hybrid.result.result import Result
 
 @dataclass(frozen=True)
 class Call:
-    """One solve: checked numbers, limits, and what is called with its iterates.
+    """Arguments of one solve: checked values, limits, and observers of its iterates.
 
     Args:
         numbers: start, parameters, bounds.
         limits: when it has converged, and when to give up.
-        warm: the working set of a solution nearby; None leaves it to the multipliers to name one.
+        warm: the working set of a solution nearby; None derives one from the multipliers.
         x_prev: x_{−1} for methods with memory, None for x_0.
         callback: called with every progress; it stops the solve by returning True.
         stopping: further stopping tests, asked after those for convergence and divergence.
@@ -42,7 +42,7 @@ class Call:
 
 
 class Method(Protocol):
-    """What a name of :data:`~casadi_hybrid.METHODS` stands for: it takes a call to a result."""
+    """Method by a name of :data:`~casadi_hybrid.METHODS`: it takes a call to a result."""
 
     @property
     def label(self) -> str:
@@ -53,7 +53,7 @@ class Method(Protocol):
         """The defaults."""
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """Why it cannot solve this problem within these bounds, in a sentence; empty if it can."""
+        """Return why this problem cannot be solved within these bounds; empty if it can."""
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Solve."""

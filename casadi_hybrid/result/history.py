@@ -1,4 +1,4 @@
-"""What happened, iteration by iteration, as arrays."""
+"""The recorded iterations of a solve, as arrays."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Course:
-    """Objective and residuals of every iterate: what a plot of convergence shows.
+    """Objective and residuals of every iterate, for plots of convergence.
 
     Attributes:
         t: iteration numbers.
         f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
         elapsed: seconds since the start.
-        complementarity: the third residual, under the default method; None under the others, as
-            are ``nu`` and ``shift``.
-        nu: the barrier parameter ν (of the scaled problem); 0 of a solution that SQP has found.
-        shift: the last shift of the Hessian that was needed, 0 if none ever was.
+        complementarity: the third residual under the default method, else None.
+        nu: the barrier parameter ν (of the scaled problem) under the default method; 0 of a
+            solution that SQP has found.
+        shift: the last shift of the Hessian under the default method, 0 before the first.
     """
 
     t: NDArray[np.intp]
@@ -49,10 +49,10 @@ class Course:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class History(Course):
-    """One row an iterate; ``corrections[t]`` is what the step from row t used.
+    """Every iterate, one row each; the step from row t used ``corrections[t]``.
 
-    For the methods for equations t = 0 … T. The default one may take several steps from one row to
-    the next, and go on from another start.
+    The methods for equations have t = 0 … T. The default method may take several steps from one
+    row to the next, and go on from another start.
 
     Attributes:
         x: (T+1)×n.
@@ -71,7 +71,7 @@ class History(Course):
     lam_x: Array | None = None
 
     def design(self, name: str) -> Array:
-        """One field of the recorded designs as an array of T numbers, NaN where there is none.
+        """Return one field of the recorded designs, an array of T values, NaN without a design.
 
         Args:
             name: ``"eta_x"``, ``"eta_d"``, ``"alpha"``, ``"theta"``, ``"a_x"``, ``"a_d"``,
@@ -85,7 +85,7 @@ class History(Course):
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Which restriction limited η_x at each step (empty text where no rule decided)."""
+        """Restriction that limited η_x at each step, an empty text without a rule."""
         design = _design()
         return tuple(c.active if isinstance(c, design) else "" for c in self.corrections)
 
@@ -98,12 +98,12 @@ def _design() -> type[Design]:
 
 @dataclass
 class Recorder:
-    """Collects the rows of a :class:`History`: no Jacobian, no Hessian."""
+    """Observer that collects the rows of a :class:`History`, without Jacobian and Hessian."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, progress: Progress, **of_default: Any) -> None:
-        """Take one row; the default method has ``lam_x``, ``nu`` and ``shift`` besides."""
+        """Record one row; the default method adds ``lam_x``, ``nu`` and ``shift``."""
         state, residuals = progress.state, progress.residuals
         row = {
             "t": progress.t, "x": state.x, "mu": state.mu, "multipliers": state.multipliers,
@@ -116,12 +116,12 @@ class Recorder:
         self.rows.append(row)
 
     def hold(self, until: int) -> None:
-        """Take the last row again for the steps since then, as far as step ``until``."""
+        """Repeat the last row for every step since then up to ``until``."""
         while self.rows and self.rows[-1]["t"] < until:
             self.rows.append({**self.rows[-1], "t": self.rows[-1]["t"] + 1})
 
     def history(self) -> History:
-        """Return what was collected."""
+        """Return the collected rows."""
         columns: dict[str, Any] = {name: [row[name] for row in self.rows] for name in self.rows[0]}
         corrections = tuple(columns.pop("corrections")[1:])
         arrays = {name: np.array(column) for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""What one iteration of a nonlinear program shows to a callback, the log and the statistics."""
+"""Records of the iterates of a solve for the callback, the log and the statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.result.history import Course
 from casadi_hybrid.result.view import View
 
-# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
+# Kept per iteration for stats()["iterations"]; a name of CasADi has CasADi's meaning.
 LISTED = (
     "iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "alpha_pr", "alpha_du",
     "regularization_size",
@@ -24,19 +24,16 @@ class IterationRecord:
     """One iterate, in the user's units. The arrays are copies.
 
     Attributes:
-        iter: steps taken, from 0. Another run from another start goes on counting, and its
-            start, which is no step, has no record.
+        iter: steps taken, from 0. A restart goes on counting, and its start has no record.
         obj: f(x).
         inf_pr: largest violation of a bound on x or g.
         inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
         compl: largest |λ|·(distance to its bound).
         mu: barrier parameter ν (of the scaled problem).
-        d_norm: ‖x − x of the record before‖_∞, of another run's start where one began; 0 in
-            the first.
-        alpha_pr, alpha_du: the parts of the last Newton step that (x, slacks) and the multipliers
-            of bounds took; 1 for a jump, NaN where the violation alone is being reduced, 0 in the
-            first.
-        regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
+        d_norm: ‖x − x of the record before‖_∞, after a restart from its start; 0 in the first.
+        alpha_pr, alpha_du: step lengths of (x, slacks) and of the multipliers of bounds; 1 for a
+            jump, NaN in restoration, 0 in the first.
+        regularization_size: the last shift σ of the Hessian, 0 before the first.
         restoration: whether the violation alone is being reduced.
         x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
         elapsed: seconds since the start of the solve.
@@ -62,9 +59,9 @@ class IterationRecord:
 
 @dataclass
 class Watch:
-    """Turns each iterate of a solve into a record, hands it on, and remembers its numbers.
+    """Observer of one solve: it records each iterate, logs it and calls the callback.
 
-    One per call of a solver: nothing is shared between threads.
+    Each call of a solver has its own: nothing is shared between threads.
 
     Args:
         callback: called with every record; it stops the solve by returning True.
@@ -84,14 +81,14 @@ class Watch:
 
     @property
     def silent(self) -> bool:
-        """Whether nobody is told of an iterate before the solve has ended."""
+        """True without a callback and a log: no iterate is shown before the solve has ended."""
         return self.callback is None and not self.log
 
     def see(self, view: View) -> bool:
-        """Record an iterate, log it and ask the callback; whether that wants the solve to end.
+        """Record an iterate, log it and call the callback; return its wish to end the solve.
 
-        Steps on an active set count, but only their end is an iterate, and where they lead nowhere
-        none is: the iterate before is recorded again for each of them, with steps of length zero.
+        Steps on an active set count, but only their end is an iterate, and none if they fail: the
+        iterate before is recorded again for each of them, with steps of length zero.
         """
         t, *numbers, elapsed = view.row
         self.hold(int(t) - 1, elapsed)
@@ -100,14 +97,14 @@ class Watch:
         return self.stop
 
     def hold(self, until: int, elapsed: float | None = None) -> None:
-        """Record the last iterate again for the steps since then, as far as step ``until``."""
+        """Repeat the last iterate for every step since then up to ``until``."""
         while self._rows and self._rows[-1][0] < until:
-            still = {"iter": self._rows[-1][0] + 1, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
-            row = (still.get(name, number) for name, number in self._known.items())
-            self._show(tuple(row), self._times[-1] if elapsed is None else elapsed)
+            t = self._rows[-1][0] + 1
+            row = {**self._last, "iter": t, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
+            self._show(tuple(row.values()), self._times[-1] if elapsed is None else elapsed)
 
     def take(self, rows: Sequence[Sequence[float]]) -> None:
-        """Record iterates that nobody is told of by their numbers, :data:`LISTED` and seconds."""
+        """Record rows of :data:`LISTED` and seconds without showing them."""
         for t, *numbers, elapsed in rows:
             self.hold(int(t) - 1, elapsed)
             self._show((int(t), *numbers), elapsed)
@@ -120,7 +117,7 @@ class Watch:
             return
         _, *arrays, restoring = self._view
         vectors: dict[str, Any] = dict(zip(("x", "g", "lam_x", "lam_g"), arrays, strict=True))
-        record = IterationRecord(**self._known, restoration=restoring, **vectors, elapsed=elapsed)
+        record = IterationRecord(**self._last, restoration=restoring, **vectors, elapsed=elapsed)
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)
@@ -128,17 +125,17 @@ class Watch:
             self.stop = self.callback(record) is True
 
     @property
-    def _known(self) -> dict[str, Any]:
+    def _last(self) -> dict[str, Any]:
         return dict(zip(LISTED, self._rows[-1], strict=True))
 
     @property
     def lists(self) -> dict[str, list[Any]]:
-        """The numbers of all iterates by the names of :data:`LISTED`."""
+        """Values of all iterates by the names of :data:`LISTED`."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(LISTED)
         return {name: list(column) for name, column in zip(LISTED, columns, strict=True)}
 
     def course(self) -> Course:
-        """The residuals of all iterates as arrays."""
+        """Return the residuals of all iterates as arrays."""
         table = np.array(self._rows, float).reshape(-1, len(LISTED)).T
         t, f, feasibility, stationarity, complementarity, nu, *_, shift = table
         return Course(
@@ -160,13 +157,13 @@ HEADER = f"{'iter':>5}  {'objective':>15}" + "".join(
 
 @dataclass
 class IterationLog:
-    """Prints an aligned line every ``every`` records; first a legend, the header every 20 lines."""
+    """Printer of a line every ``every`` records, of a legend first, a header every 20 lines."""
 
     every: int = 1
     _lines: int = 0
 
     def __call__(self, record: IterationRecord) -> None:
-        """Print the line of this record where one is due."""
+        """Print the line of this record if it is due."""
         if record.iter % self.every:
             return
         lines = list(LEGEND) if self._lines == 0 else []

@@ -11,7 +11,7 @@ class View(NamedTuple):
     """One iterate, in the user's units. The arrays are copies.
 
     Attributes:
-        row: the numbers of :data:`~casadi_hybrid.result.record.LISTED`, and the seconds.
+        row: values of :data:`~casadi_hybrid.result.record.LISTED`, and the seconds.
         restoring: whether the violation alone is being reduced.
     """
 

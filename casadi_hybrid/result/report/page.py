@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 """Largest number of constraints, and of variables, in a table."""
-_FOLDER = Path(__file__).parent
+_TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
 
 def write_page(
@@ -54,27 +54,19 @@ def write_page(
     """
     target = _checked(path)
     jinja2 = optional("jinja2", "report", "report")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
+    options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, **options)
     filters = {"counted": counted, "number": number, "printable": printable, "seconds": seconds}
     environment.filters |= filters
-    shown = {
-        "answer": answer,
-        "explanation": explain(),
-        "trajectories": trajectories and figures.svg(trajectories(), "trajectories over time"),
-        "versions": _versions(),
-        "name": "",
-        "ending": "",
-        **shown,
-    }
+    if trajectories is not None:
+        shown["trajectories"] = figures.svg(trajectories(), "trajectories over time")
     if answer is not None:
+        shown |= _drawn(answer)
         undefined = answer.point is PointStatus.UNDEFINED and not answer.iterations
         shown |= {"undefined": undefined, "rows": _rows, "most": figures.ROWS}
         shown |= {"hessians": MEANING, "abs": abs, "float": float}
-        shown |= _drawn(answer)
-    page = environment.get_template("page.html.jinja").render(shown)
+    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    page = template.render(shown, answer=answer, explanation=explain(), versions=_versions())
     target.write_text(page, encoding="utf-8")
     return target
 
