@@ -16,7 +16,7 @@ from nlp_problems import read, value_of
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.paper import make_instance
-from casadi_hybrid.point.residuals import beyond_rounding
+from casadi_hybrid.problem.rounding import beyond_rounding
 from casadi_hybrid.verify import Curvature, Rejection, Relation, fit_multipliers, run_ipopt, verify
 
 

@@ -1,4 +1,4 @@
-"""Collect the facts on a point, then say what speaks against it."""
+"""Facts about a point, and the report made of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casadi_hybrid.verify.verdict import Comparison, Relation
 
 
 def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
-    """What :func:`casadi_hybrid.verify.verify` says of a point, its arguments checked."""
+    """Judge a point as :func:`casadi_hybrid.verify.verify` does, its arguments checked."""
     x, tol, n = candidate.x, instance.tol, instance.problem.n
     x.setflags(write=False)
     report = partial(Report, instance.problem.name, x, tol=tol, scaled=instance.scaled)
@@ -37,38 +37,36 @@ def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
     if first.given is not None and qualification.licq:
         distance = float(np.abs(first.given.multipliers - first.multipliers).max())
         first = replace(first, given=replace(first.given, distance=distance))
-    second = None
+    facts = report(f=rows.f, findings=(), first=first, active=active, qualification=qualification)
     if instance.within(*first.residuals):
         second = judged_with_near_limits(faces, first, active, qualification)
-    feasible = instance.within(first.feasibility)
-    facts = report(
-        f=rows.f, findings=(), first=first, active=active, qualification=qualification,
-        second=second, violation=None if feasible else violation_slope(rows, tol),
-    )  # fmt: skip
+        facts = replace(facts, second=second)
+    elif not instance.within(first.feasibility):
+        facts = replace(facts, violation=violation_slope(rows, tol))
     if ipopt:
         warm = first.multipliers[:n], first.multipliers[n:]
-        facts = replace(facts, restart=_beside(facts, ask_ipopt(instance, x, warm)))
+        facts = replace(facts, restart=_compare(facts, ask_ipopt(instance, x, warm)))
         if candidate.x0 is not None:
-            facts = replace(facts, reference=_beside(facts, ask_ipopt(instance, candidate.x0)))
+            facts = replace(facts, reference=_compare(facts, ask_ipopt(instance, candidate.x0)))
     return replace(facts, findings=findings(facts, faces), notes=notes(facts, instance, ipopt))
 
 
-def _beside(facts: Report, run: IpoptRun) -> Comparison:
-    """Where a run ended, seen from x: within √tol·max(1, ‖x‖_∞) it is the same point."""
+def _compare(facts: Report, run: IpoptRun) -> Comparison:
+    """Compare a run with x: within √tol·max(1, ‖x‖_∞) it is the same point."""
     x, f, tol = facts.x, facts.f, facts.tol
     distance, difference = float(np.abs(run.x - x).max()), run.f - f
-    apart = None
+    multiplier_difference = None
     if run.conditions is None:
         relation = Relation.NO_RUN
     elif distance <= float(np.sqrt(tol)) * max(1.0, float(np.abs(x).max())):
         relation = Relation.SAME_POINT
         if facts.first is not None and facts.licq:
-            theirs = np.concatenate((run.lam_x, run.multipliers))
-            apart = float(np.abs(theirs - facts.first.multipliers).max())
+            multipliers = np.concatenate((run.lam_x, run.multipliers))
+            multiplier_difference = float(np.abs(multipliers - facts.first.multipliers).max())
     elif not run.conditions.holds(tol, scaled=facts.scaled):
         relation = Relation.NO_KKT_POINT
     elif abs(difference) <= tol * max(1.0, abs(f)):
         relation = Relation.EQUAL
     else:
         relation = Relation.LOWER if difference < 0 else Relation.HIGHER
-    return Comparison(run, relation, distance, difference, apart)
+    return Comparison(run, relation, distance, difference, multiplier_difference)

@@ -11,16 +11,18 @@ import numpy as np
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
 from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
-from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given, PointResiduals
+from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
 from casadi_hybrid.verify.first_order.rows import Measure
 from casadi_hybrid.verify.second_order.curvature import SecondOrder
-from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection
+from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, plain_value
 
 UNBOUNDED = (
     "No row of g has a bound: where lbg and ubg are not given they are −∞ and ∞, as in CasADi, so "
     "that g limits nothing."
 )
 SHOWN = 6
+_KINDS = "equations", "strong", "weak"
+_HOLDS = {True: "holds", False: "fails", None: "not decided"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +32,10 @@ class Report:
     Attributes:
         problem: name of the problem.
         x, f: the point and the objective there (NaN where undefined).
-        tol: what counts as zero in the residuals.
+        tol: tolerance on the residuals.
         scaled: whether the scaled residuals are held against ``tol``.
         findings: the reasons for a rejection; none for an accepted point.
-        notes: what a reader should know beside the verdict.
+        notes: remarks that do not change the verdict.
         second: second-order condition; None unless the first-order ones hold.
         restart: IPOPT started at x; None where it was not run.
         reference: IPOPT started where the solver had started; None where it was not run.
@@ -60,7 +62,7 @@ class Report:
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing speaks against the point."""
+        """Absence of reasons against the point."""
         return not self.findings
 
     @property
@@ -95,7 +97,7 @@ class Report:
 
     @property
     def given(self) -> Given | None:
-        """How the multipliers that came with the point fare; None without."""
+        """Residuals of the multipliers that came with the point; None without."""
         return None if self.first is None else self.first.given
 
     @property
@@ -115,7 +117,7 @@ class Report:
 
     @property
     def licq(self) -> bool | None:
-        """Whether the active gradients are linearly independent."""
+        """Linear independence of the active gradients."""
         return None if self.qualification is None else self.qualification.licq
 
     @property
@@ -130,92 +132,80 @@ class Report:
 
     @property
     def infeasible_stationary(self) -> bool:
-        """Whether x is infeasible and no small step reduces the violation."""
+        """Proof that x is infeasible and no small step reduces the violation."""
         return self.violation is not None and self.violation.stationary
 
     @property
     def comparison(self) -> Comparison | None:
         """IPOPT from the start of the solve where that is known, else from x."""
-        return self.restart if self.reference is None else self.reference
+        return self.reference or self.restart
 
     def exceeded(self, sentences: Sequence[str]) -> Report:
-        """Return the report with limits that are exceeded between grid points as reasons more."""
+        """Return the report with limits exceeded between grid points as further reasons."""
         category = Rejection.EXCEEDED_BETWEEN
-        found = [Finding(category, f"Between the grid points {text}.") for text in sentences]
-        return replace(self, findings=(*self.findings, *found))
+        between = [Finding(category, f"Between the grid points {text}.") for text in sentences]
+        return replace(self, findings=(*self.findings, *between))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain Python values, ready for JSON (NaN and Inf become None)."""
-        second = self.second
-        data = {
-            "problem": self.problem,
-            "accepted": self.accepted,
-            "reasons": [
-                {"category": f.category.name, "sentence": f.sentence} for f in self.findings
-            ],
-            "notes": list(self.notes),
-            "x": self.x.tolist(),
-            "f": self.f,
-            "tol": self.tol,
-            "scaled": self.scaled,
-            **self._facts(),
+        first, given, active, second = self.first, self.given, self.active, self.second
+        qualification, violation = self.qualification, self.violation
+        names = "problem", "accepted", "notes", "x", "f", "tol", "scaled", "lam_x", "lam_g"
+        data = {name: getattr(self, name) for name in names} | {
+            "reasons": self.findings,
+            "residuals": first and first.residuals,
+            "given_residuals": given and given.residuals,
+            "given_distance": given and given.distance,
+            "active": active and {kind: active.names_of(getattr(active, kind)) for kind in _KINDS},
+            "qualification": qualification
+            and {**asdict(qualification), "licq": qualification.licq},
+            "violation": violation and {**vars(violation), "stationary": violation.stationary},
             "second_order": second
             and {
-                "verdict": second.verdict.name,
-                "inertia": list(second.inertia),
+                "verdict": second.verdict,
+                "inertia": second.inertia,
                 "smallest_eigenvalue": second.smallest,
                 "zero": second.zero,
-                "direction": None if second.direction is None else second.direction.tolist(),
-                "multipliers": second.multipliers.tolist(),
+                "direction": second.direction,
+                "multipliers": second.multipliers,
                 "multipliers_from": second.chosen,
             },
             "ipopt_from_point": self.restart and self.restart.to_dict(),
             "ipopt_from_start": self.reference and self.reference.to_dict(),
         }
-        plain: dict[str, Any] = _finite(data)
+        plain: dict[str, Any] = plain_value(data)
         return plain
 
     def __str__(self) -> str:
         late = [note for note in self.notes if note != UNBOUNDED]
         rows = [("ACCEPTED" if self.accepted else "REJECTED", self._headline())]
-        rows += [("", said) for said in (*self.reasons, *self.notes) if said not in late]
-        rows.append(("objective", f"{self.f + 0.0:.10g}"))
-        rows += self._lines()
+        rows += [("", text) for text in (*self.reasons, *self.notes) if text not in late]
+        rows += [("objective", f"{self.f + 0.0:.10g}"), *self._lines()]
         for label, comparison in (("from x", self.restart), ("from x0", self.reference)):
             if comparison is not None:
                 rows.append((f"IPOPT {label}", str(comparison)))
-        return "\n".join(_aligned(rows + [("note", note) for note in late]))
+        return "\n".join(
+            f"{'' if i else label:<17}{line}".rstrip()
+            for label, text in rows + [("note", note) for note in late]
+            for i, line in enumerate(text.split("\n"))
+        )
 
     __repr__ = __str__
 
-    def _facts(self) -> dict[str, Any]:
-        first, active, qualification = self.first, self.active, self.qualification
-        if first is None or active is None or qualification is None:
-            return {"residuals": None}
-        n = self.x.size
-        given, violation = first.given, self.violation
-        return {
-            "residuals": _residuals(first.residuals),
-            "lam_x": first.multipliers[:n].tolist(),
-            "lam_g": first.multipliers[n:].tolist(),
-            "given_residuals": given and _residuals(given.residuals),
-            "given_distance": given and given.distance,
-            "active": {
-                kind: list(active.names_of(getattr(active, kind)))
-                for kind in ("equations", "strong", "weak")
-            },
-            "qualification": {**asdict(qualification), "licq": qualification.licq},
-            "violation": violation
-            and {
-                "kind": violation.kind,
-                "slope": violation.slope._asdict(),
-                "stationary": violation.stationary,
-                "weights": violation.weights.tolist(),
-            },
-        }
+    def _headline(self) -> str:
+        if self.second is not None and self.accepted:
+            verdict = self.second.verdict.value
+            return f"{self.problem}: a KKT point within {self.tol:.0e}, and {verdict}"
+        count = len(self.findings)
+        return f"{self.problem}: {count} reason{'s' if count > 1 else ''} against this point"
 
     def _lines(self) -> list[tuple[str, str]]:
-        first, active, qualification = self.first, self.active, self.qualification
+        first, active, qualification, second = (
+            self.first,
+            self.active,
+            self.qualification,
+            self.second,
+        )
         if first is None or active is None or qualification is None:
             return []
         residuals = first.residuals._asdict()
@@ -226,68 +216,31 @@ class Report:
             if first.given.distance is not None:
                 text += f"; they differ from the fitted by {first.given.distance:.2e}"
             rows.append(("given", text))
-        rows += _active_lines(active, qualification, first.multipliers)
-        return rows if self.second is None else rows + _second_lines(self.second)
-
-    def _headline(self) -> str:
-        if self.accepted:
-            assert self.second is not None
-            verdict = self.second.verdict.value
-            return f"{self.problem}: a KKT point within {self.tol:.0e}, and {verdict}"
-        count = len(self.findings)
-        return f"{self.problem}: {count} reason{'s' if count > 1 else ''} against this point"
-
-
-def _active_lines(
-    active: ActiveSet, qualification: Qualification, multipliers: Vector
-) -> list[tuple[str, str]]:
-    lines = []
-    for label, rows in (("strongly", active.strong), ("weakly", active.weak)):
-        if rows.size:
-            names = active.names_of(rows[:SHOWN])
-            more = ", …" if rows.size > SHOWN else ""
-            lines.append(f"{rows.size} {label} active: {', '.join(names)}{more}")
-    lines.append(
-        f"{active.equations.size} equations; rank {qualification.rank} of {qualification.active} "
-        f"active gradients; largest multiplier {float(np.abs(multipliers).max()):.2e}"
-    )
-    words = {True: "holds", False: "fails", None: "not decided"}
-    lines.append(f"LICQ {words[qualification.licq]}, MFCQ {words[qualification.mfcq]}")
-    return [("active set", "\n".join(lines))]
-
-
-def _residuals(residuals: PointResiduals) -> dict[str, Any]:
-    return {name: measure._asdict() for name, measure in residuals._asdict().items()}
-
-
-def _second_lines(second: SecondOrder) -> list[tuple[str, str]]:
-    rows = [("second order", f"{second.verdict.value}  [{second.verdict.name}]")]
-    if second.smallest is not None or second.counted is not None:
-        positive, negative, zero = second.inertia
-        smallest = "" if second.smallest is None else f"smallest {second.smallest:.3e}; "
-        text = (
-            f"Hessian of L with {positive} positive, {negative} negative, {zero} zero "
-            f"eigenvalues; {smallest}{second.chosen} multipliers"
-        )
-        rows.append(("ker J", text))
-    return rows
+        lines = [
+            f"{indices.size} {label} active: {', '.join(active.names_of(indices[:SHOWN]))}"
+            + (", …" if indices.size > SHOWN else "")
+            for label, indices in (("strongly", active.strong), ("weakly", active.weak))
+            if indices.size
+        ]
+        lines += [
+            f"{active.equations.size} equations; rank {qualification.rank} of "
+            f"{qualification.active} active gradients; largest multiplier "
+            f"{float(np.abs(first.multipliers).max()):.2e}",
+            f"LICQ {_HOLDS[qualification.licq]}, MFCQ {_HOLDS[qualification.mfcq]}",
+        ]
+        rows.append(("active set", "\n".join(lines)))
+        if second is not None:
+            rows.append(("second order", f"{second.verdict.value}  [{second.verdict.name}]"))
+            if any(second.inertia):
+                positive, negative, zero = second.inertia
+                smallest = "" if second.smallest is None else f"smallest {second.smallest:.3e}; "
+                text = (
+                    f"Hessian of L with {positive} positive, {negative} negative, {zero} zero "
+                    f"eigenvalues; {smallest}{second.chosen} multipliers"
+                )
+                rows.append(("ker J", text))
+        return rows
 
 
 def _residual_text(measure: Measure) -> str:
     return f"{measure.value:.2e}  (scaled {measure.scaled:.2e}; largest at {measure.where})"
-
-
-def _aligned(rows: list[tuple[str, str]]) -> list[str]:
-    return [
-        f"{label if i == 0 else '':<17}{line}".rstrip()
-        for label, text in rows
-        for i, line in enumerate(text.split("\n"))
-    ]
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

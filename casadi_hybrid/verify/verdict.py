@@ -1,16 +1,18 @@
-"""The words of a verdict: reasons to reject a point, and where IPOPT ended beside it."""
+"""Reasons to reject a point, and IPOPT's answer compared with it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from typing import Any
+
+import numpy as np
 
 from casadi_hybrid.verify.ipopt import IpoptRun
 
 
 class Rejection(Enum):
-    """Why a point is rejected; the sentences of a report say it with numbers and names."""
+    """Category of a reason to reject a point; the report's sentences add numbers and names."""
 
     UNDEFINED = "the point, or a function of the problem there, is not finite"
     INFEASIBLE = "a constraint is violated"
@@ -28,7 +30,7 @@ class Rejection(Enum):
 
 
 class Relation(Enum):
-    """Where an IPOPT run ended, seen from the judged point."""
+    """End of an IPOPT run relative to the judged point."""
 
     SAME_POINT = "the same point"
     LOWER = "another KKT point with lower f"
@@ -48,7 +50,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """An IPOPT run beside the judged point.
+    """An IPOPT run compared with the judged point.
 
     Attributes:
         run: the run.
@@ -72,7 +74,7 @@ class Comparison:
 
     @property
     def status(self) -> str:
-        """IPOPT's own word."""
+        """IPOPT's return status."""
         return self.run.status
 
     @property
@@ -82,25 +84,21 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
-        run = self.run
-        return {
-            "relation": self.relation.name,
+        run, conditions = self.run, self.run.conditions
+        names = "x", "f", "multipliers", "form", "rho", "status", "iterations", "elapsed"
+        values = {name: getattr(run, name) for name in names}
+        values |= {
+            "relation": self.relation,
             "distance": self.distance,
             "f_difference": self.f_difference,
             "relative_difference": self.relative_difference,
             "multiplier_difference": self.multiplier_difference,
-            "x": run.x.tolist(),
-            "f": run.f,
-            "multipliers": run.multipliers.tolist(),
-            "feasibility": run.conditions and run.conditions.feasibility.value,
-            "stationarity": run.conditions and run.conditions.stationarity.value,
-            "form": run.form,
-            "rho": run.rho,
+            "feasibility": conditions and conditions.feasibility.value,
+            "stationarity": conditions and conditions.stationarity.value,
             "rho_raises": run.raises,
-            "status": run.status,
-            "iterations": run.iterations,
-            "elapsed": run.elapsed,
         }
+        plain: dict[str, Any] = plain_value(values)
+        return plain
 
     def __str__(self) -> str:
         run = self.run
@@ -112,3 +110,20 @@ class Comparison:
         if self.multiplier_difference is not None:
             text += f", multiplier difference {self.multiplier_difference:.2e}"
         return text
+
+
+def plain_value(value: Any) -> Any:
+    """Return dictionaries, lists, numbers and words, ready for JSON; NaN and Inf become None."""
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, dict):
+        return {key: plain_value(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(entry) for entry in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.point.working_set import EQUAL, active_sides
 from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.rows import Indices, Rows
 
@@ -20,10 +19,7 @@ MARGIN = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """Which rows hold with equality at x, by index into the stacked rows (x; g).
-
-    A row is active when it is an equation, and by :func:`active_sides`, near to 10·tol, of the row
-    with a Jacobian of size one.
+    """Rows that hold with equality at x, by index into the stacked rows (x; g).
 
     Attributes:
         equations: rows with equal bounds, fixed variables among them.
@@ -50,23 +46,33 @@ class ActiveSet:
         return np.sort(np.concatenate((self.equations, self.strong)))
 
     def names_of(self, rows: Indices) -> tuple[str, ...]:
-        """The names of some rows."""
+        """Return the names of some rows."""
         return tuple(self.names[i] for i in rows)
 
 
 def find_active(rows: Rows, multipliers: Vector, tol: float) -> ActiveSet:
-    """Classify the rows at x; ``tol`` is the tolerance in units of f and of the rows."""
+    """Classify the rows at x; ``tol`` is the tolerance in units of f and of the rows.
+
+    An inequality is active where its multiplier exceeds the distance to its bound: at a solution
+    one of the two vanishes. It is active too within 10·tol of the bound, unless its multiplier
+    points to the other one. Multipliers are those of the row with gradients of size one.
+    """
     pull = multipliers * rows.sizes
-    side = active_sides(rows.value, rows.lower, rows.upper, pull * rows.sizes, 10 * tol)
-    signs = np.where(side == EQUAL, 0.0, side)
+    signs = np.zeros(pull.size)
+    for sign in (1.0, -1.0):
+        toward = sign * pull * rows.sizes
+        near = rows.near(sign, 10 * tol) & (toward >= 0)
+        signs[(toward > rows.inside(sign)) | near] = sign
+    signs[rows.equations] = 0.0
     strong = (signs != 0) & (np.abs(pull) > 10 * tol)
-    equations, strong, weak = map(np.flatnonzero, (side == EQUAL, strong, (signs != 0) & ~strong))
+    weak = (signs != 0) & ~strong
+    equations, strong, weak = map(np.flatnonzero, (rows.equations, strong, weak))
     return ActiveSet(equations, strong, weak, signs, rows.names)
 
 
 @dataclass(frozen=True, slots=True)
 class Qualification:
-    """What the gradients of the active rows allow.
+    """Constraint qualifications at x.
 
     Attributes:
         active: number of active rows.
@@ -83,7 +89,7 @@ class Qualification:
 
     @property
     def licq(self) -> bool:
-        """Whether the active gradients are linearly independent, so that λ is unique."""
+        """Linear independence of the active gradients, so that λ is unique."""
         return self.rank == self.active
 
 
@@ -108,7 +114,7 @@ def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
     if scaled.nnz > DIRECTIONS_LIMIT:
         return None
     off = sp.diags_array(active.signs[inequalities]) @ scaled[inequalities]
-    found = linprog(
+    solution = linprog(
         np.append(np.zeros(n), -1.0),
         A_ub=sp.hstack((off, np.ones((inequalities.size, 1))), format="csr"),
         b_ub=np.zeros(inequalities.size),
@@ -116,4 +122,4 @@ def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
         b_eq=np.zeros(k),
         bounds=[(-1.0, 1.0)] * n + [(0.0, 1.0)],
     )
-    return None if found.x is None else bool(found.x[-1] > MARGIN)
+    return None if solution.x is None else bool(solution.x[-1] > MARGIN)

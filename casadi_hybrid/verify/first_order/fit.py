@@ -59,8 +59,8 @@ def fit_largest(
     """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``.
 
     Least squares spread a residual over its entries, which may leave one of them above a tolerance
-    that other multipliers meet. This settles whether any do. Residuals are measured in ``unit``;
-    ``start`` comes back where the program is not solved within :data:`LP_SECONDS`.
+    that other multipliers meet. The linear program settles whether any do. Residuals are measured
+    in ``unit``; ``start`` comes back where the program takes longer than :data:`LP_SECONDS`.
     """
     k = start.size
     # Steps δ = δ'·unit/size keep the program's numbers near one.
@@ -71,21 +71,21 @@ def fit_largest(
     both = sp.vstack((G, W))
     ones = np.ones((here.size, 1))
     lower = np.append(np.where(signed, -start / size, -np.inf), 0.0)
-    found = linprog(
+    solution = linprog(
         np.append(np.zeros(k), 1.0),
         A_ub=sp.vstack((sp.hstack((both, -ones)), sp.hstack((-both, -ones))), format="csr"),
         b_ub=np.concatenate((-here, here)),
         bounds=np.column_stack((lower, np.full(k + 1, np.inf))),
         options={"time_limit": LP_SECONDS},
     )
-    if found.x is None:
+    if solution.x is None:
         return start
-    moved = start + size * found.x[:k]
+    moved = start + size * solution.x[:k]
     return np.asarray(np.where(signed, np.maximum(moved, 0.0), moved))
 
 
 class _Scaled:
-    """The problem with columns of size one, and a proximal term around an anchor."""
+    """The least-squares problem with columns of size one, and a proximal term around an anchor."""
 
     def __init__(self, slope: Vector, G: Any, weights: Vector, signed: Flags) -> None:
         self._slope, self._G, self._weights, self._signed = slope, G, weights, signed
@@ -123,7 +123,7 @@ class _Scaled:
         return float(residual @ residual + nu @ (self._weights * nu))
 
     def _solve(self, passive: Flags, anchor: Vector) -> tuple[Vector, Vector]:
-        """ν with zeros off the passive set, and the residual s + Gν.
+        """Return ν with zeros off the passive set, and the residual s + Gν.
 
         The residual is an unknown of the augmented system, so that it does not suffer from the
         squared condition of normal equations.
@@ -136,7 +136,7 @@ class _Scaled:
         return nu, z[:n]
 
     def _factor(self, passive: Flags) -> SymmetricFactor:
-        """[I, −G; −Gᵀ, −D] of the passive set, which most proximal steps share with the last."""
+        """Factor [I, −G; −Gᵀ, −D] of the passive set, the same in most proximal steps."""
         if self._last is None or not np.array_equal(self._last[0], passive):
             n, G = self._slope.size, self._G[:, passive]
             D = sp.diags_array(self._weights[passive] + PROXIMAL)

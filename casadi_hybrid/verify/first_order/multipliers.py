@@ -1,7 +1,7 @@
-"""Multipliers fitted by the verifier itself, so that no verdict rests on a solver's own.
+"""Multipliers of equations by least squares, and the rank of their Jacobian.
 
-This is the fit where only equations have multipliers: they are free, and least squares by singular
-values are enough. Multipliers with a sign are fitted in :mod:`.fit`.
+Multipliers of equations have no sign, so that singular values are enough. Multipliers with a sign
+are fitted in :mod:`.fit`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Least-squares multipliers and what the Jacobian says about them.
+    """Least-squares multipliers and the subspaces of the Jacobian.
 
     Attributes:
         multipliers: λ of minimum norm among the minimizers of ‖∇f + Jᵀλ‖₂.
@@ -42,7 +42,7 @@ class Fit:
 
     @property
     def unique(self) -> bool:
-        """Whether rank J = m, so that at most one λ satisfies ∇f + Jᵀλ = 0."""
+        """Full row rank, so that at most one λ satisfies ∇f + Jᵀλ = 0."""
         return bool(self.free.shape[1] == 0)
 
 
@@ -67,7 +67,7 @@ def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None 
     return Fit(multipliers, rank, condition, Vt[rank:].T, free)
 
 
-def settled_rank(first: Callable[[Vector], Evaluation], at: Evaluation) -> int:
+def settled_rank(first: Callable[[Vector], Evaluation], start: Evaluation) -> int:
     """Return the rank of J where h = 0, near a point that violates it a little.
 
     At a point of a feasible set on which J loses rank the constraints that vanish together have a
@@ -75,8 +75,8 @@ def settled_rank(first: Callable[[Vector], Evaluation], at: Evaluation) -> int:
     So the rank is read after a few Gauss–Newton steps towards h = 0. Directions in which the
     violation would move x by more than 1e-3·max(1, ‖x‖_∞) are left alone.
     """
-    here = at
-    rank = int(min(at.B.shape))
+    here = start
+    rank = int(min(start.B.shape))
     for step in range(SETTLING_STEPS + 1):
         rows = _row_sizes(here.B)
         U, sigma, Vt = np.linalg.svd(here.B / rows[:, None], full_matrices=False)
@@ -85,7 +85,7 @@ def settled_rank(first: Callable[[Vector], Evaluation], at: Evaluation) -> int:
         if step == SETTLING_STEPS or np.all(np.abs(here.h) <= noise):
             break
         move = (U.T @ (here.h / rows))[:rank] / sigma[:rank]
-        move[np.abs(move) > TRUST * max(1.0, float(np.abs(at.x).max()))] = 0.0
+        move[np.abs(move) > TRUST * max(1.0, float(np.abs(start.x).max()))] = 0.0
         try:
             here = first(here.x - Vt[:rank].T @ move)
         except EvaluationError:
