@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers
     from casadi_hybrid.verify.first_order.rows import Measure
     from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
-    from casadi_hybrid.verify.report import Report
+    from casadi_hybrid.verify.report import Comparison, Finding, Rejection, Relation, Report
     from casadi_hybrid.verify.second_order.curvature import Curvature, SecondOrder
-    from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 else:
     __getattr__, __dir__ = late_names(
         __name__,
@@ -25,9 +24,8 @@ else:
             "first_order.multipliers": "Fit fit_multipliers",
             "first_order.rows": "Measure",
             "ipopt": "IpoptRun run_ipopt",
-            "report": "Report",
+            "report": "Comparison Finding Rejection Relation Report",
             "second_order.curvature": "Curvature SecondOrder",
-            "verdict": "Comparison Finding Rejection Relation",
         },
     )
 

@@ -108,7 +108,7 @@ class IpoptRun:
         """The larger scaled first-order residual, infinite where there is none."""
         if self.conditions is None:
             return np.inf
-        merit = max(self.conditions.feasibility.scaled, self.conditions.stationarity.scaled)
+        merit = max(*(measure.scaled for measure in self.conditions.residuals[:2]))
         return merit if np.isfinite(merit) else np.inf
 
 
@@ -179,7 +179,7 @@ def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptR
         run = _judge(instance, answer, solver, elapsed, weight if k else None, raises)
         # A slack that is not zero has its multiplier at ±ρ.
         exact = np.abs(run.multipliers[elastic]).max(initial=0.0) < 0.999 * weight
-        vanished = run.conditions and run.conditions.feasibility.scaled <= VANISHED
+        vanished = run.conditions and run.conditions.residuals.feasibility.scaled <= VANISHED
         if not k or (exact and vanished) or raises == RAISES:
             return run
         weight, raises = weight * RAISE, raises + 1

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.face import Faces, Instance
-from casadi_hybrid.verify.first_order.kkt import Given
+from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
 from casadi_hybrid.verify.first_order.rows import Measure
-from casadi_hybrid.verify.report import UNBOUNDED, Report
+from casadi_hybrid.verify.report import UNBOUNDED, Comparison, Finding, Rejection, Relation, Report
 from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
-from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
 SHOWN = 4
 ILL_CONDITIONED = 1e6
@@ -29,6 +29,7 @@ SECOND = {
         "That IPOPT stays at the point speaks for a minimum, and proves none."
     ),
 }
+Reasons = Iterator[tuple[Rejection, str]]
 
 
 def undefined(error: EvaluationError) -> Finding:
@@ -39,9 +40,9 @@ def undefined(error: EvaluationError) -> Finding:
     return Finding(Rejection.UNDEFINED, sentence)
 
 
-def findings(facts: Report, faces: Faces) -> tuple[Finding, ...]:
+def findings(facts: Report, faces: Faces, first: FirstOrder) -> tuple[Finding, ...]:
     """Return every reason to reject the point."""
-    reasons = list(_first_order(facts, faces))
+    reasons = list(_first_order(facts, faces, first))
     if facts.given is not None:
         reasons += _given(faces.instance, facts.given)
     if facts.second is not None:
@@ -51,15 +52,13 @@ def findings(facts: Report, faces: Faces) -> tuple[Finding, ...]:
     return tuple(Finding(category, sentence) for category, sentence in reasons)
 
 
-def _first_order(facts: Report, faces: Faces) -> Iterator[tuple[Rejection, str]]:
-    first, instance, rows = facts.first, faces.instance, faces.rows
-    assert first is not None
-    measures, multipliers = first.residuals, first.multipliers
-    feasible, stationary, complementary, signed = map(instance.within, measures)
-    if not feasible:
+def _first_order(facts: Report, faces: Faces, first: FirstOrder) -> Reasons:
+    instance, rows, multipliers = faces.instance, faces.rows, first.multipliers
+    feasibility, stationarity, complementarity, dual_sign = first.residuals
+    if not instance.within(feasibility):
         worst = int(np.argmax(np.abs(rows.violation)))
-        relation = rows.describe(worst, float(np.sign(rows.violation[worst])))
-        excess = _above(measures.feasibility, instance)
+        relation = rows.describe(worst, rows.violation[worst])
+        excess = _above(feasibility, instance)
         yield Rejection.INFEASIBLE, f"{relation} is violated by {excess}."
     if facts.violation is not None and facts.violation.stationary:
         weights = np.abs(facts.violation.weights * rows.sizes)
@@ -69,37 +68,36 @@ def _first_order(facts: Report, faces: Faces) -> Iterator[tuple[Rejection, str]]
             f"The point is stationary for the violation ({facts.violation.kind}), so no small step "
             f"reduces it: {', '.join(rows.names[i] for i in largest)} contradict each other here.",
         )
-    if not stationary:
+    if not instance.within(stationarity):
         sentence = (
-            f"No multipliers make x stationary: the best leave {measures.stationarity.where} with "
-            f"|∂L/∂x| = {_above(measures.stationarity, instance)}."
+            f"No multipliers make x stationary: the best leave {stationarity.where} with "
+            f"|∂L/∂x| = {_above(stationarity, instance)}."
         )
-        if feasible and facts.mfcq is False:
+        if instance.within(feasibility) and facts.mfcq is False:
             sentence += (
                 " The active gradients are positively dependent (MFCQ fails), so even a minimizer "
                 "need not have multipliers here: it is a Fritz John point."
             )
         yield Rejection.NOT_STATIONARY, sentence
-    row = rows.names.index(measures.complementarity.where)
+    row = rows.names.index(complementarity.where)
     # A violated row is reported as infeasible.
-    if not complementary and abs(rows.violation[row]) <= instance.tol:
+    if not instance.within(complementarity) and abs(rows.violation[row]) <= instance.tol:
         yield (
             Rejection.NOT_COMPLEMENTARY,
-            f"{rows.describe(row, float(np.sign(multipliers[row])))} has the multiplier "
-            f"{multipliers[row]:+.2e} but x is off this bound: multiplier times distance is "
-            f"{_above(measures.complementarity, instance)}.",
+            f"{rows.describe(row, multipliers[row])} has the multiplier {multipliers[row]:+.2e} "
+            "but x is off this bound: multiplier times distance is "
+            f"{_above(complementarity, instance)}.",
         )
-    if not signed:
-        row = rows.names.index(measures.dual_sign.where)
+    row = rows.names.index(dual_sign.where)
+    if not instance.within(dual_sign):
         yield (
             Rejection.WRONG_SIGN,
-            f"{rows.describe(row, -float(np.sign(multipliers[row])))} is active, but only a "
-            f"multiplier of the wrong sign ({multipliers[row]:+.2e}) makes x stationary: f falls "
-            "when x leaves it.",
+            f"{rows.describe(row, -multipliers[row])} is active, but only a multiplier of the "
+            f"wrong sign ({multipliers[row]:+.2e}) makes x stationary: f falls when x leaves it.",
         )
 
 
-def _given(instance: Instance, given: Given) -> Iterator[tuple[Rejection, str]]:
+def _given(instance: Instance, given: Given) -> Reasons:
     parts = [
         f"{name.replace('_', ' ')} {_size(measure, instance)} at {measure.where}"
         for name, measure in list(given.residuals._asdict().items())[1:]
@@ -116,11 +114,10 @@ def _given(instance: Instance, given: Given) -> Iterator[tuple[Rejection, str]]:
         yield Rejection.WRONG_MULTIPLIERS, f"{text}, above {instance.tol:.0e}."
 
 
-def _curvature(second: SecondOrder, names: tuple[str, ...]) -> Iterator[tuple[Rejection, str]]:
+def _curvature(second: SecondOrder, names: tuple[str, ...]) -> Reasons:
     if second.verdict in NO_MINIMIZER and second.direction is not None:
         d = second.direction
-        largest = np.argsort(-np.abs(d))[:3]
-        along = ", ".join(f"{names[i]} {d[i]:+.3g}" for i in largest)
+        along = ", ".join(f"{names[i]} {d[i]:+.3g}" for i in np.argsort(-np.abs(d))[:3])
         yield (
             Rejection.NOT_A_MINIMIZER,
             f"The point is {second.verdict.value} (smallest eigenvalue {second.smallest:.3e}), "
@@ -130,7 +127,7 @@ def _curvature(second: SecondOrder, names: tuple[str, ...]) -> Iterator[tuple[Re
         yield Rejection.UNDECIDED, f"Whether this is a minimizer is {second.verdict.value}."
 
 
-def _restart(restart: Comparison, second: SecondOrder | None) -> Iterator[tuple[Rejection, str]]:
+def _restart(restart: Comparison, second: SecondOrder | None) -> Reasons:
     # On a flat set of minimizers IPOPT may slide along it.
     flat = second is not None and second.verdict is Curvature.DEGENERATE
     equal = restart.relation is Relation.EQUAL
@@ -157,43 +154,39 @@ def _above(measure: Measure, instance: Instance) -> str:
     return f"{_size(measure, instance)}, above {instance.tol:.0e}"
 
 
-def notes(facts: Report, instance: Instance, ipopt: bool) -> tuple[str, ...]:
+def notes(facts: Report, faces: Faces, multipliers: Vector, ipopt: bool) -> tuple[str, ...]:
     """Return remarks on the verdict that are no reasons."""
-    first, qualification = facts.first, facts.qualification
-    assert first is not None
-    assert qualification is not None
-    texts, bounds, reference = [], instance.bounds, facts.reference
-    if instance.problem.m and not (np.isfinite(bounds.lbg).any() or np.isfinite(bounds.ubg).any()):
+    texts, bounds, second = [], faces.instance.bounds, facts.second
+    largest = float(np.abs(multipliers).max())
+    if bounds.lbg.size and not np.isfinite((bounds.lbg, bounds.ubg)).any():
         texts.append(UNBOUNDED)
-    if (qualification.condition or 1.0) > ILL_CONDITIONED:
+    if (facts.condition or 1.0) > ILL_CONDITIONED:
         texts.append(
             "The Jacobian of the active rows is nearly rank deficient (condition "
-            f"{qualification.condition:.1e}): its rank and the multipliers depend on the last "
-            "digits of x."
+            f"{facts.condition:.1e}): its rank and the multipliers depend on the last digits of x."
         )
-    if not qualification.licq:
+    if not facts.licq:
         texts.append("The active gradients are linearly dependent: multipliers are not unique.")
-    largest = float(np.abs(first.multipliers).max())
     if largest > HUGE:
         texts.append(
             f"The largest multiplier is {largest:.1e}: x may be close to a point without any."
         )
-    texts += _second_order_notes(facts.second)
+    if second is None:
+        texts.append("The second order is not judged, because the first-order conditions fail.")
+    else:
+        texts += _second_order_notes(second)
+    relation = None if facts.reference is None else facts.reference.relation
     if not ipopt:
         texts.append("IPOPT was not asked.")
-    elif reference is None:
+    elif relation is None:
         texts.append("IPOPT was not run from the start of the solve: give x0 for that.")
-    elif reference.relation is not Relation.SAME_POINT:
-        kkt = reference.relation in (Relation.LOWER, Relation.HIGHER, Relation.EQUAL)
-        verb = "found" if kkt else "gave"
-        texts.append(f"IPOPT from the same start {verb} {reference.relation.value}.")
+    elif relation is not Relation.SAME_POINT:
+        verb = "gave" if relation in (Relation.NO_KKT_POINT, Relation.NO_RUN) else "found"
+        texts.append(f"IPOPT from the same start {verb} {relation.value}.")
     return tuple(texts)
 
 
-def _second_order_notes(second: SecondOrder | None) -> Iterator[str]:
-    if second is None:
-        yield "The second order is not judged, because the first-order conditions fail."
-        return
+def _second_order_notes(second: SecondOrder) -> Iterator[str]:
     if second.chosen != "fitted":
         yield f"The Hessian uses {second.chosen} multipliers, which show more."
     if second.near:

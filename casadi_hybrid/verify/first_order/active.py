@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +30,7 @@ class ActiveSet:
         names: of all rows.
     """
 
+    KINDS: ClassVar = ("equations", "strong", "weak")
     equations: Indices
     strong: Indices
     weak: Indices
@@ -70,27 +72,21 @@ def find_active(rows: Rows, multipliers: Vector, tol: float) -> ActiveSet:
     return ActiveSet(equations, strong, weak, signs, rows.names)
 
 
-@dataclass(frozen=True, slots=True)
-class Qualification:
+class Qualification(NamedTuple):
     """Constraint qualifications at x.
 
     Attributes:
-        active: number of active rows.
-        rank: rank of their Jacobian.
+        rank: rank of the active rows' Jacobian.
         condition: of its part on the free variables, row-scaled; None where it is large.
+        licq: linear independence of the active gradients, so that λ is unique.
         mfcq: the condition of Mangasarian and Fromovitz: equations independent, and a direction
             that keeps them leads off every active inequality. None where it was not decided.
     """
 
-    active: int
     rank: int
     condition: float | None
+    licq: bool
     mfcq: bool | None
-
-    @property
-    def licq(self) -> bool:
-        """Linear independence of the active gradients, so that λ is unique."""
-        return self.rank == self.active
 
 
 def qualify(faces: Faces, active: ActiveSet) -> Qualification:
@@ -99,8 +95,8 @@ def qualify(faces: Faces, active: ActiveSet) -> Qualification:
     face = faces.of(everything)
     rank = int(np.count_nonzero(everything < faces.rows.n)) + face.rank
     condition = face.fit.condition if face.small else None
-    mfcq = True if rank == everything.size else _mfcq(faces, active)
-    return Qualification(everything.size, rank, condition, mfcq)
+    licq = rank == everything.size
+    return Qualification(rank, condition, licq, licq or _mfcq(faces, active))
 
 
 def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:

@@ -7,7 +7,7 @@ comes from the inertia of a sparse augmented matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -56,36 +56,52 @@ class Instance:
         return all(measure.within(self.tol, scaled=self.scaled) for measure in measures)
 
 
-@dataclass(frozen=True, eq=False)
 class Face:
-    """The variables that active bounds leave free and the active constraints on them.
+    """The problem on a face: min f over the free variables s.t. the active constraints hold.
 
     Attributes:
         free: indices of the variables without an active bound.
         constraints: indices of the active constraints, into g.
-        gradient: ∂f/∂x_free.
-        jacobian: their J_g, sparse.
-        max_rank: a rank that the Jacobian is known not to exceed.
+        x: the free variables at the point.
+        jacobian: J_g of the active constraints, sparse.
     """
 
-    free: Indices
-    constraints: Indices
-    gradient: Vector
-    jacobian: Any
-    max_rank: int | None = None
+    def __init__(self, instance: Instance, rows: Rows, active: Indices) -> None:
+        self.instance, self.rows, n = instance, rows, rows.n
+        self.free = np.setdiff1d(np.arange(n), active[active < n])
+        self.constraints = active[active >= n] - n
+        self.x = rows.x[self.free]
+        self.jacobian = rows.jacobian[self.constraints + n][:, self.free].tocsr()
+        lower_is_nearer = np.abs(rows.inside(-1.0)) <= np.abs(rows.inside(1.0))
+        bound = np.where(lower_is_nearer, rows.lower, rows.upper)
+        self._target = bound[n + self.constraints]
+        self._equations_alone = active.size == np.count_nonzero(rows.equations)
 
     @property
     def small(self) -> bool:
         """Choice of dense linear algebra, the faster one for small matrices."""
         return bool(max(self.jacobian.shape) <= DENSE_LIMIT)
 
+    @property
+    def exact(self) -> bool:
+        """Existence of exact second derivatives."""
+        return self.instance.problem.functions.hessian == EXACT
+
     @cached_property
     def fit(self) -> Fit:
-        """Rank, kernel and cokernel of the small Jacobian, with multipliers of any sign."""
+        """Rank, kernel and cokernel of the small Jacobian, with multipliers of any sign.
+
+        The rank of the equations alone is the rank where they hold.
+        """
         k, n = self.jacobian.shape
         if k == 0 or n == 0:
             return Fit(np.zeros(k), 0, 1.0, np.eye(n), np.eye(k))
-        return fit_multipliers(self.gradient, self.jacobian.toarray(), max_rank=self.max_rank)
+        max_rank = None
+        if self._equations_alone:
+            with np.errstate(all="ignore"):
+                max_rank = settled_rank(self.first, self.first(self.x))
+        gradient = self.rows.gradient[self.free]
+        return fit_multipliers(gradient, self.jacobian.toarray(), max_rank=max_rank)
 
     @cached_property
     def rank(self) -> int:
@@ -115,6 +131,48 @@ class Face:
             corner = 0.0 if self.rank == k else -DEPENDENT
         return sp.block_array([[block, self.scaled.T], [self.scaled, corner * sp.eye_array(k)]])
 
+    def pick(self, multipliers: Vector) -> Vector:
+        """Return the face's part of (lam_x; lam_g)."""
+        return np.asarray(multipliers[self.rows.n + self.constraints])
+
+    def complete(self, multipliers: Vector) -> Vector:
+        """Return (lam_x; lam_g) from the face's part: lam_x is what its active bounds need."""
+        n = self.rows.n
+        full = np.zeros(self.rows.value.size)
+        full[n + self.constraints] = multipliers
+        slope = self.rows.slope(full)
+        slope[self.free] = 0.0
+        full[:n] = -slope
+        return full
+
+    def first(self, x: Vector) -> Evaluation:
+        """Evaluate the functions on the face.
+
+        Raises:
+            EvaluationError: where they are undefined, or a row off the face is violated.
+        """
+        full, rows = self.rows.x.copy(), self.rows
+        full[self.free] = x
+        f, gradient, g, J = self.instance.evaluator.first(full)
+        there = Rows.at(full, (f, gradient, g, J), self.instance.bounds, rows.names)
+        violation = np.abs(there.violation)
+        violation[rows.n + self.constraints] = 0.0
+        bad = np.flatnonzero(violation > np.maximum(self.instance.tol, np.abs(rows.violation)))
+        if bad.size:
+            i = int(bad[0])
+            raise EvaluationError("a row off the face", rows.names[i], float(there.value[i]))
+        h = g[self.constraints] - self._target
+        B = J.tocsr()[self.constraints][:, self.free].toarray()
+        return Evaluation(x, f, gradient[self.free], h, B, None, h)
+
+    def hessian(self, multipliers: Vector) -> sp.csc_array:
+        """Return the sparse Hessian of the Lagrangian on the free variables, symmetric."""
+        lam = np.zeros(self.rows.value.size - self.rows.n)
+        lam[self.constraints] = multipliers
+        H = self.instance.evaluator.hessian(self.rows.x, lam)
+        H = H[:, self.free].tocsr()[self.free]
+        return sp.csc_array(0.5 * (H + H.T))
+
 
 class Faces:
     """The faces of an instance at one point.
@@ -134,86 +192,10 @@ class Faces:
 
     @cached_property
     def equations(self) -> Face:
-        """The face of the equations alone, with the rank of their Jacobian where they hold."""
-        face = self._make(np.flatnonzero(self.rows.equations))
-        if not (face.small and face.free.size and face.constraints.size):
-            return face
-        view = OnFace(self, face)
-        with np.errstate(all="ignore"):
-            rank = settled_rank(view.first, view.first(view.x))
-        return replace(face, max_rank=rank)
+        """The face of the equations alone."""
+        return Face(self.instance, self.rows, np.flatnonzero(self.rows.equations))
 
     def of(self, active: Indices) -> Face:
         """Return the face on which the rows in ``active``, the equations among them, hold."""
         alone = active.size == np.count_nonzero(self.rows.equations)
-        return self.equations if alone else self._make(active)
-
-    def _make(self, active: Indices) -> Face:
-        rows, n = self.rows, self.rows.n
-        free = np.setdiff1d(np.arange(n), active[active < n])
-        constraints = active[active >= n] - n
-        jacobian = rows.jacobian[constraints + n][:, free].tocsr()
-        return Face(free, constraints, rows.gradient[free], jacobian)
-
-
-class OnFace:
-    """The problem on a face: min f over the free variables x s.t. its constraints are equations."""
-
-    def __init__(self, faces: Faces, face: Face) -> None:
-        self.instance, self.rows, self.face = faces.instance, faces.rows, face
-        rows = self.rows
-        self.x = rows.x[face.free]
-        lower_is_nearer = np.abs(rows.inside(-1.0)) <= np.abs(rows.inside(1.0))
-        bound = np.where(lower_is_nearer, rows.lower, rows.upper)
-        self._target = bound[rows.n + face.constraints]
-
-    @property
-    def exact(self) -> bool:
-        """Existence of exact second derivatives."""
-        return self.instance.problem.functions.hessian == EXACT
-
-    def pick(self, multipliers: Vector) -> Vector:
-        """Return the face's part of (lam_x; lam_g)."""
-        return np.asarray(multipliers[self.rows.n + self.face.constraints])
-
-    def complete(self, multipliers: Vector) -> Vector:
-        """Return (lam_x; lam_g) from the face's part: lam_x is what its active bounds need."""
-        n = self.rows.n
-        full = np.zeros(self.rows.value.size)
-        full[n + self.face.constraints] = multipliers
-        slope = self.rows.slope(full)
-        slope[self.face.free] = 0.0
-        full[:n] = -slope
-        return full
-
-    def first(self, x: Vector) -> Evaluation:
-        """Evaluate the functions on the face.
-
-        Raises:
-            EvaluationError: where they are undefined, or a row off the face is violated.
-        """
-        full, rows, face = self._full(x), self.rows, self.face
-        f, gradient, g, J = self.instance.evaluator.first(full)
-        there = Rows.at(full, (f, gradient, g, J), self.instance.bounds, rows.names)
-        violation = np.abs(there.violation)
-        violation[rows.n + face.constraints] = 0.0
-        bad = np.flatnonzero(violation > np.maximum(self.instance.tol, np.abs(rows.violation)))
-        if bad.size:
-            i = int(bad[0])
-            raise EvaluationError("a row off the face", rows.names[i], float(there.value[i]))
-        h = g[face.constraints] - self._target
-        B = J.tocsr()[face.constraints][:, face.free].toarray()
-        return Evaluation(x, f, gradient[face.free], h, B, None, h)
-
-    def hessian(self, multipliers: Vector) -> sp.csc_array:
-        """Return the sparse Hessian of the Lagrangian on the free variables, symmetric."""
-        lam = np.zeros(self.rows.value.size - self.rows.n)
-        lam[self.face.constraints] = multipliers
-        H = self.instance.evaluator.hessian(self.rows.x, lam)
-        H = H[:, self.face.free].tocsr()[self.face.free]
-        return sp.csc_array(0.5 * (H + H.T))
-
-    def _full(self, x: Vector) -> Vector:
-        full = self.rows.x.copy()
-        full[self.face.free] = x
-        return full
+        return self.equations if alone else Face(self.instance, self.rows, active)

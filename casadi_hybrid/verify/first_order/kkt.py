@@ -22,7 +22,7 @@ from casadi_hybrid.basics.factorization import SymmetricFactor
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.rounding import PULL, counted_distance, counted_slope
 from casadi_hybrid.verify.first_order.active import find_active
-from casadi_hybrid.verify.first_order.face import Faces, OnFace
+from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
 from casadi_hybrid.verify.first_order.rows import Measure, Rows, Sides, nearby_sides
 
@@ -72,16 +72,6 @@ class FirstOrder:
     multipliers: Vector
     sides: Sides
     given: Given | None
-
-    @property
-    def feasibility(self) -> Measure:
-        """Largest violation of a row."""
-        return self.residuals.feasibility
-
-    @property
-    def stationarity(self) -> Measure:
-        """‖∇f + Aᵀλ‖_∞ with the fitted multipliers."""
-        return self.residuals.stationarity
 
     def holds(self, tol: float, *, scaled: bool) -> bool:
         """Tell whether x is a KKT point within ``tol``."""
@@ -145,11 +135,11 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | No
     """
     rows = faces.rows
     face = faces.of(find_active(rows, multipliers, faces.instance.tol).binding)
-    view, n, k = OnFace(faces, face), face.free.size, face.constraints.size
-    if not view.exact:
+    n, k = face.free.size, face.constraints.size
+    if not face.exact:
         return None
     try:
-        H = view.hessian(view.pick(multipliers))
+        H = face.hessian(face.pick(multipliers))
         size = (float(abs(H).max()) if H.nnz else 0.0) or 1.0
         factor = SymmetricFactor(face.augmented(H / size))
     except (EvaluationError, FloatingPointError):
@@ -158,7 +148,7 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | No
         return None
     slope = rows.slope(multipliers)[face.free]
     step = factor.solve(np.append(-slope / size, np.zeros(k)))[:n]
-    return step, float((abs(H) @ np.abs(view.x)).max(initial=0.0))
+    return step, float((abs(H) @ np.abs(face.x)).max(initial=0.0))
 
 
 def _fit(faces: Faces, sides: Sides) -> Vector:
@@ -198,8 +188,8 @@ def _fit_sides(faces: Faces, sides: Sides) -> tuple[Vector, Vector | None]:
         fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
     else:
         # Singular values tell huge multipliers from a rank that is lost where the equations hold.
-        view = OnFace(faces, faces.equations)
-        fitted = view.complete(view.face.fit.multipliers)[sides.row]
+        equations = faces.equations
+        fitted = equations.complete(equations.fit.multipliers)[sides.row]
     multipliers = sides.multipliers(fitted, size)
     accepted = satisfying(fitted)
     if accepted is not None:

@@ -20,17 +20,17 @@ from scipy.linalg import null_space
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification, qualify
-from casadi_hybrid.verify.first_order.face import Faces, OnFace
+from casadi_hybrid.verify.first_order.active import ActiveSet, qualify
+from casadi_hybrid.verify.first_order.face import Face, Faces
 from casadi_hybrid.verify.first_order.kkt import FirstOrder
 from casadi_hybrid.verify.second_order.curvature import (
     NO_MINIMIZER,
     Curvature,
     ReducedHessian,
     SecondOrder,
+    by_inertia,
     falls_along,
 )
-from casadi_hybrid.verify.second_order.large import by_inertia
 
 WEAK_LIMIT = 8
 """Weakly active rows up to which every face of the critical cone is looked at."""
@@ -42,7 +42,7 @@ _BEST_FIRST = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGAT
 
 
 def critical_second_order(
-    faces: Faces, first: FirstOrder, active: ActiveSet, qualification: Qualification
+    faces: Faces, first: FirstOrder, active: ActiveSet, licq: bool
 ) -> SecondOrder:
     """Judge the curvature at a KKT point; up to the instance's ``tol`` it counts as zero.
 
@@ -51,12 +51,12 @@ def critical_second_order(
         R^n, its multipliers are (lam_x; lam_g).
     """
     rows, face, instance = faces.rows, faces.of(active.binding), faces.instance
-    view, given = OnFace(faces, face), None
+    given = None
     if first.given is not None and instance.within(*first.given.residuals[1:]):
-        given = view.pick(first.given.multipliers)
-    fitted = view.pick(first.multipliers)
+        given = face.pick(first.given.multipliers)
+    fitted = face.pick(first.multipliers)
     try:
-        verdict = _judge(view, active, qualification.licq, fitted, given)
+        verdict = _judge(face, active, licq, fitted, given)
     except EvaluationError:
         verdict = SecondOrder(Curvature.UNDEFINED, instance.tol, fitted)
     except FloatingPointError:
@@ -66,12 +66,12 @@ def critical_second_order(
         direction = np.zeros(rows.n)
         direction[face.free] = verdict.direction
     fit = verdict.chosen == "fitted"
-    full = first.multipliers.copy() if fit else view.complete(verdict.multipliers)
+    full = first.multipliers.copy() if fit else face.complete(verdict.multipliers)
     return replace(verdict, direction=direction, multipliers=full)
 
 
 def judged_with_near_limits(
-    faces: Faces, first: FirstOrder, active: ActiveSet, qualification: Qualification
+    faces: Faces, first: FirstOrder, active: ActiveSet, licq: bool
 ) -> SecondOrder:
     """Judge as :func:`critical_second_order`; without a proof count near limits as active too.
 
@@ -79,7 +79,7 @@ def judged_with_near_limits(
     divided by it. Such a limit counts as active where f falls by no more than ``tol`` on the way to
     it, and a minimizer is left.
     """
-    verdict = critical_second_order(faces, first, active, qualification)
+    verdict = critical_second_order(faces, first, active, licq)
     if verdict.verdict not in _UNPROVED:
         return verdict
     sides, rows = first.sides, faces.rows
@@ -92,40 +92,40 @@ def judged_with_near_limits(
     signs[sides.row[near]] = sides.sign[near]
     strong = np.sort(np.concatenate((active.strong, sides.row[near])))
     larger = replace(active, strong=strong, signs=signs)
-    again = critical_second_order(faces, first, larger, qualify(faces, larger))
+    again = critical_second_order(faces, first, larger, qualify(faces, larger).licq)
     if again.verdict in _UNPROVED:
         return verdict
     return replace(again, near=larger.names_of(sides.row[near]))
 
 
 def _judge(
-    view: OnFace, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
+    face: Face, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
 ) -> SecondOrder:
-    face, tol = view.face, view.instance.tol
+    tol = face.instance.tol
     if face.free.size == face.rank:
         point = Curvature.VERTEX if active.strong.size else Curvature.ISOLATED_POINT
         return SecondOrder(point, tol, fitted)
-    if not view.exact:
+    if not face.exact:
         return SecondOrder(Curvature.UNAVAILABLE, tol, fitted)
     if face.small:
-        return _on_small_face(view, active, licq, fitted, given)
-    verdict = by_inertia(view, fitted)
+        return _on_small_face(face, active, licq, fitted, given)
+    verdict = by_inertia(face, fitted)
     if verdict.direction is None:
         return verdict
     # Neither paths nor other multipliers are looked at here.
-    critical = _in_cone(_outward(view, active), verdict.direction)
+    critical = _in_cone(_outward(face, active), verdict.direction)
     if licq and critical is not None:
         return replace(verdict, direction=critical)
     return replace(verdict, verdict=Curvature.UNDECIDED)
 
 
 def _on_small_face(
-    view: OnFace, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
+    face: Face, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
 ) -> SecondOrder:
-    model, weak = ReducedHessian(view), active.weak.size
+    model, weak = ReducedHessian(face), active.weak.size
     best = model.judge(fitted)
     if best.verdict is not Curvature.STRICT_MINIMIZER and not licq and not weak:
-        signs = np.zeros(view.rows.value.size)
+        signs = np.zeros(face.rows.value.size)
         signs[active.strong] = active.signs[active.strong]
         trials = [best] if given is None else [best, model.judge(given, "given")]
         trials.append(model.search(fitted, signs))
@@ -135,7 +135,7 @@ def _on_small_face(
     if weak > WEAK_LIMIT:
         return replace(best, verdict=Curvature.UNDECIDED)
     reduced = model.reduced(best.multipliers)[0]
-    least, y, decided = least_on_cone(reduced, _outward(view, active) @ model.Z)
+    least, y, decided = least_on_cone(reduced, _outward(face, active) @ model.Z)
     if y is not None:
         best = replace(best, direction=model.Z @ y)
     if least > best.zero:
@@ -149,22 +149,22 @@ def _on_small_face(
     # Curvature alone does not decide: f has to fall along a feasible path.
     values, vectors = np.linalg.eigh(reduced)
     flat = vectors.T[values <= best.zero][:PATHS]
-    start = view.first(view.x)
+    start = face.first(face.x)
     # Small multipliers of rows off the face are a slope on it that is no way down.
     residual = float(np.abs(start.gradient + start.B.T @ fitted).max())
     for inner in y[None, :] if weak and y is not None else flat:
-        path = falls_along(view, start, model.Z @ inner, best.multipliers, residual)
+        path = falls_along(face, start, model.Z @ inner, best.multipliers, residual)
         if path is not None:
             verdict = Curvature.NEGATIVE_CURVATURE if falling else Curvature.DESCENT
             return replace(best, verdict=verdict, direction=path)
     return replace(best, verdict=Curvature.UNDECIDED if falling else Curvature.DEGENERATE)
 
 
-def _outward(view: OnFace, active: ActiveSet) -> Matrix:
+def _outward(face: Face, active: ActiveSet) -> Matrix:
     """Return W: a direction d of the face keeps the weakly active rows where W d ≤ 0."""
     signs = active.signs[active.weak][:, None]
-    outward = signs * view.rows.jacobian[active.weak].toarray()[:, view.face.free]
-    return np.asarray(outward / view.rows.sizes[active.weak][:, None])
+    outward = signs * face.rows.jacobian[active.weak].toarray()[:, face.free]
+    return np.asarray(outward / face.rows.sizes[active.weak][:, None])
 
 
 def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:

@@ -9,15 +9,20 @@ is seen to fall along a feasible path.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 
 from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.factorization import SymmetricFactor
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.verify.first_order.face import OnFace
+from casadi_hybrid.verify.first_order.face import Face
 
 ROUNDING = 1e-12
 """Curvature below this fraction of the Hessian's terms is rounding."""
@@ -79,18 +84,18 @@ class SecondOrder:
 class ReducedHessian:
     """ZᵀH(λ)Z on a small face as a function of λ, with the size of the terms of H."""
 
-    def __init__(self, view: OnFace) -> None:
-        self._view, self.Z = view, view.face.fit.kernel
-        self._objective = self._hessian(np.zeros(view.face.constraints.size))
+    def __init__(self, face: Face) -> None:
+        self._face, self.Z = face, face.fit.kernel
+        self._objective = self._hessian(np.zeros(face.constraints.size))
 
     def _hessian(self, multipliers: Vector) -> Matrix:
-        return np.asarray(self._view.hessian(multipliers).toarray())
+        return np.asarray(self._face.hessian(multipliers).toarray())
 
     def reduced(self, multipliers: Vector) -> tuple[Matrix, float]:
         """Return ZᵀH(λ)Z and the curvature that counts as zero: ``tol``, or rounding."""
         hessian = self._hessian(multipliers)
         terms = max(_norm(self._objective), _norm(hessian - self._objective))
-        return self.Z.T @ hessian @ self.Z, max(self._view.instance.tol, ROUNDING * terms)
+        return self.Z.T @ hessian @ self.Z, max(self._face.instance.tol, ROUNDING * terms)
 
     def judge(self, multipliers: Vector, chosen: str = "fitted") -> SecondOrder:
         """Return the verdict that holds if these are the only multipliers."""
@@ -111,7 +116,7 @@ class ReducedHessian:
         Polyak steps along its supergradient towards a positive target. ``signs`` are those that
         (lam_x; lam_g) must have.
         """
-        view, Z, free = self._view, self.Z, self._view.face.fit.free
+        face, Z, free = self._face, self.Z, self._face.fit.free
         base, zero = self.reduced(fitted)
         parts = [Z.T @ (self._hessian(column) - self._objective) @ Z for column in free.T]
         y = np.zeros(len(parts))
@@ -120,7 +125,7 @@ class ReducedHessian:
         for _ in range(SEARCH_STEPS):
             hessian = base + sum(a * R for a, R in zip(y, parts, strict=True))
             values, vectors = np.linalg.eigh(hessian)
-            allowed = (signs * view.complete(fitted + free @ y) >= 0.0).all()
+            allowed = (signs * face.complete(fitted + free @ y) >= 0.0).all()
             if allowed and values[0] > best_value:
                 best, best_value = y, float(values[0])
             gradient = np.array([vectors[:, 0] @ R @ vectors[:, 0] for R in parts])
@@ -135,8 +140,65 @@ def _norm(A: Matrix) -> float:
     return float(np.abs(A).sum(axis=1).max())
 
 
+def by_inertia(face: Face, multipliers: Vector) -> SecondOrder:
+    """Return the verdict that holds if these are the only multipliers.
+
+    K = [H − zI, Âᵀ; Â, 0] with independent rows has as many eigenvalues ≤ 0 as there are rows, and
+    one more for each curvature ≤ z on ker Â (Nocedal and Wright, theorem 16.3). A corner of −εI for
+    dependent rows adds ÂᵀÂ/ε to H − zI: K still shows all curvatures ≤ z, and at worst more.
+    """
+    H = face.hessian(multipliers)
+    largest = float(abs(H).max()) if H.nnz else 0.0
+    zero = max(face.instance.tol, ROUNDING * largest)
+
+    def factor(shift: float) -> SymmetricFactor:
+        shifted = H - shift * sp.eye_array(face.free.size)
+        return SymmetricFactor(face.augmented(shifted / max(largest, zero)))
+
+    def up_to(z: float) -> int:
+        """Count the curvatures ≤ z."""
+        inertia = factor(z).inertia
+        return inertia.negative + inertia.zero - face.constraints.size
+
+    flat = up_to(zero)
+    falling = up_to(-zero) if flat else 0
+    inertia = face.free.size - face.rank - flat, falling, flat - falling
+    verdict = SecondOrder(Curvature.STRICT_MINIMIZER, zero, multipliers, inertia)
+    if not falling:
+        return replace(verdict, verdict=Curvature.DEGENERATE) if flat else verdict
+    shift = -10 * zero
+    while up_to(shift):
+        shift *= 10
+    # The least curvature is the nearest to this shift, which lies below all.
+    direction = _nearest(factor(shift), face)
+    least = None if direction is None else float(direction @ (H @ direction))
+    if least is None or least >= -zero:
+        return replace(verdict, verdict=Curvature.UNDECIDED)
+    return replace(
+        verdict, verdict=Curvature.NEGATIVE_CURVATURE, direction=direction, smallest=least
+    )
+
+
+def _nearest(factor: SymmetricFactor, face: Face) -> Vector | None:
+    """Return the unit vector of ker Â whose curvature is nearest to the shift, by Lanczos."""
+    n, padding = face.free.size, np.zeros(face.constraints.size)
+    if n == 1:
+        return np.ones(1)
+
+    def solve(v: Any) -> Vector:
+        solution: Vector = factor.solve(np.concatenate((v.ravel(), padding)))
+        return solution[:n]
+
+    inverse = spla.LinearOperator((n, n), solve, dtype=float)
+    with suppress(spla.ArpackNoConvergence):
+        vector = spla.eigsh(inverse, k=1, which="LA", v0=solve(np.cos(np.arange(n))))[1][:, 0]
+        if np.abs(face.scaled @ vector).max(initial=0.0) <= 1e-8:
+            return np.asarray(vector)
+    return None
+
+
 def falls_along(
-    view: OnFace, start: Evaluation, direction: Vector, multipliers: Vector, residual: float
+    face: Face, start: Evaluation, direction: Vector, multipliers: Vector, residual: float
 ) -> Vector | None:
     """Return ±direction if f falls along it at every length of :data:`STEPS`, else None.
 
@@ -147,15 +209,15 @@ def falls_along(
     unit = max(1.0, float(np.abs(start.x).max()))
     for sign in (1.0, -1.0):
         d = sign * direction
-        if all(_falls(view, start, t * unit * d, multipliers, residual) for t in STEPS):
+        if all(_falls(face, start, t * unit * d, multipliers, residual) for t in STEPS):
             return np.asarray(d)
     return None
 
 
 def _falls(
-    view: OnFace, start: Evaluation, step: Vector, multipliers: Vector, residual: float
+    face: Face, start: Evaluation, step: Vector, multipliers: Vector, residual: float
 ) -> bool:
-    end = _pull_back(view, start.x + step, start.h)
+    end = _pull_back(face, start.x + step, start.h)
     if end is None:
         return False
     moved = end.x - start.x
@@ -168,11 +230,11 @@ def _falls(
     return end.f < start.f - margin
 
 
-def _pull_back(view: OnFace, x: Vector, reference: Vector) -> Evaluation | None:
+def _pull_back(face: Face, x: Vector, reference: Vector) -> Evaluation | None:
     """Return to h = 0, or to the violation of the judged point itself; None if neither is met."""
     for _ in range(CORRECTIONS):
         try:
-            trial = view.first(x)
+            trial = face.first(x)
         except EvaluationError:
             return None
         rounding = PATH_ROUNDING * np.maximum(1.0, np.abs(trial.B) @ np.abs(x))
