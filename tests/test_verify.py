@@ -264,7 +264,7 @@ def test_nan_in_the_point_is_a_rejection_that_names_the_variable(x, where):
     assert where in report.reasons[0]
     assert report.feasibility is report.lam_x is report.lam_g is report.inertia is None
     said = json.loads(json.dumps(report.to_dict(), allow_nan=False))
-    assert said["f"] is said["residuals"] is None
+    assert said["f"] is said["feasibility"] is None
     assert str(report).startswith("REJECTED")
 
 

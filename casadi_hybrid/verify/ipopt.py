@@ -1,12 +1,11 @@
 """IPOPT (Wächter and Biegler, 2006) as a second opinion, through ``casadi.nlpsol``.
 
-IPOPT refuses problems with more equalities than variables. They are given to it in the L1-elastic
-form
+IPOPT refuses problems with more equations than variables. It gets them in the L1-elastic form
 
     min f(x) + ρ Σ(s⁺ + s⁻)   subject to   h(x) = s⁺ − s⁻,   s⁺, s⁻ ≥ 0,
 
 which has the same solutions once ρ exceeds the largest multiplier. ρ is raised until h vanishes.
-Where there are inequalities too, only the equations get slacks.
+Inequalities get no slacks.
 IPOPT's return status is recorded and never used: every answer is judged by the problem's own
 functions.
 """
@@ -53,17 +52,17 @@ COLD: dict[str, Any] = {
     "print_level": 0,
     "sb": "yes",
 }
-WARM = {
-    "warm_start_init_point": "yes", "warm_start_bound_push": 1e-10,
-    "warm_start_bound_frac": 1e-10, "warm_start_slack_bound_push": 1e-10,
-    "warm_start_slack_bound_frac": 1e-10, "warm_start_mult_bound_push": 1e-10, "mu_init": 1e-10,
-}  # fmt: skip
+PUSHES = "bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac", "mult_bound_push"
+WARM = {f"warm_start_{name}": 1e-10 for name in PUSHES} | {
+    "warm_start_init_point": "yes",
+    "mu_init": 1e-10,
+}
 # Return statuses of IPOPT without a run.
 NO_RUN = (
-    "Not_Enough_Degrees_Of_Freedom", "Invalid_Number_Detected", "Invalid_Problem_Definition",
-    "Invalid_Option", "Unrecoverable_Exception", "NonIpopt_Exception_Thrown",
-    "Insufficient_Memory", "Internal_Error",
-)  # fmt: skip
+    *("Not_Enough_Degrees_Of_Freedom", "Invalid_Number_Detected", "Invalid_Problem_Definition"),
+    *("Invalid_Option", "Unrecoverable_Exception", "NonIpopt_Exception_Thrown"),
+    *("Insufficient_Memory", "Internal_Error"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +72,8 @@ class IpoptRun:
     Attributes:
         x, f: the last point and the objective there.
         multipliers: IPOPT's multipliers of the constraints, L = f + lam_gᵀg + lam_xᵀx.
-        conditions: first-order conditions at x with fitted multipliers; ``conditions.given``
-            judges IPOPT's own. None when it did not run or its point is not finite.
+        conditions: first-order conditions at x with fitted multipliers, and as ``given`` with
+            IPOPT's. None when it did not run or its point is not finite.
         rho: last penalty of the elastic form, None for the plain form.
         raises: how often ρ was raised.
         status: IPOPT's return status.
@@ -108,17 +107,14 @@ class IpoptRun:
         """The larger scaled first-order residual, infinite where there is none."""
         if self.conditions is None:
             return np.inf
-        merit = max(*(measure.scaled for measure in self.conditions.residuals[:2]))
+        merit = max(measure.scaled for measure in self.conditions.residuals[:2])
         return merit if np.isfinite(merit) else np.inf
 
 
 def run_ipopt(
     problem: Problem | Mapping[str, Any], x0: Vector, p: Vector, multipliers: Vector | None = None
 ) -> IpoptRun:
-    """Run IPOPT from a start, with the bounds of the problem itself; see :func:`ask_ipopt`.
-
-    Multipliers lam_g make this a warm start from a supposed solution.
-    """
+    """Run IPOPT from a start, or warm with multipliers lam_g, with the problem's own bounds."""
     problem = read_problem(problem)
     warm = None if multipliers is None else (np.zeros(problem.n), multipliers)
     return ask_ipopt(Instance(problem, Evaluator(problem, p), problem.bounds), x0, warm)
@@ -127,9 +123,8 @@ def run_ipopt(
 def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:
     """Run IPOPT from a start; (lam_x, lam_g) make it a warm start from a supposed solution.
 
-    The plain form is tried where IPOPT takes it (no more equations than variables). The elastic
-    form follows where it does not, or where the plain answer is no KKT point; then the better of
-    the two is returned.
+    The elastic form follows where IPOPT refuses the plain one (more equations than variables), or
+    where the plain answer is no KKT point; the better answer is returned.
     """
     equations = np.flatnonzero(instance.bounds.lbg == instance.bounds.ubg)
     plain = None
@@ -151,16 +146,22 @@ def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptR
     m, k = bounds.lbg.size, elastic.size
     up, down, rho = (kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
     nlp = {"x": x, "p": ca.vertcat(p, rho), "f": f, "g": g}
+    h0 = np.zeros(k)
     if k:
+        g0 = np.asarray(instance.problem.graph(x0, parameters)[1].full()).ravel()[elastic]
+        h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - bounds.lbg[elastic]
         pick = ca.DM.triplet(elastic.tolist(), list(range(k)), ca.DM.ones(k), m, k)
         nlp["x"] = ca.vertcat(x, up, down)
         nlp["f"] = f + rho * (ca.sum1(up) + ca.sum1(down))
         nlp["g"] = g + ca.mtimes(pick, down - up)
-    solver = _nlpsol(instance, nlp, warm=warm is not None)
+    settings = COLD | (WARM if warm else {})
+    if instance.problem.functions.hessian != EXACT:
+        settings["hessian_approximation"] = "limited-memory"
+    options = {f"ipopt.{name}": value for name, value in settings.items()}
+    options |= {"print_time": False, "show_eval_warnings": False, "calc_lam_p": False}
+    solver = ca.nlpsol("reference", "ipopt", nlp, options)
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(m))
     lam = lam_g[elastic]
-    g0 = np.asarray(instance.problem.graph(x0, parameters)[1].full()).ravel()[elastic]
-    h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - bounds.lbg[elastic]
     arguments = {
         "x0": np.concatenate((x0, np.maximum(h0, 0.0), np.maximum(-h0, 0.0))),
         "lbx": np.concatenate((bounds.lbx, np.zeros(2 * k))),
@@ -194,15 +195,6 @@ def _symbols(instance: Instance) -> tuple[Any, Any, Any, Any]:
     x, p = (kind.sym(name, graph.numel_in(i)) for i, name in enumerate("xp"))
     f, g = graph.call([x, p], inline, not inline)
     return x, p, f, g
-
-
-def _nlpsol(instance: Instance, nlp: dict[str, Any], *, warm: bool) -> Any:
-    settings = COLD | (WARM if warm else {})
-    if instance.problem.functions.hessian != EXACT:
-        settings["hessian_approximation"] = "limited-memory"
-    options = {f"ipopt.{name}": value for name, value in settings.items()}
-    options |= {"print_time": False, "show_eval_warnings": False, "calc_lam_p": False}
-    return ca.nlpsol("reference", "ipopt", nlp, options)
 
 
 def _judge(

@@ -53,16 +53,16 @@ def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
     elif not instance.within(first.residuals.feasibility):
         facts = replace(facts, violation=violation_slope(rows, tol))
     if ipopt:
-        restart = ask_ipopt(instance, x, (lam_x, lam_g))
-        facts = replace(facts, restart=_compare(facts, multipliers, restart))
+        run = ask_ipopt(instance, x, (lam_x, lam_g))
+        facts = replace(facts, restart=_compare(facts, instance, multipliers, run))
     if ipopt and candidate.x0 is not None:
-        reference = ask_ipopt(instance, candidate.x0)
-        facts = replace(facts, reference=_compare(facts, multipliers, reference))
+        run = ask_ipopt(instance, candidate.x0)
+        facts = replace(facts, reference=_compare(facts, instance, multipliers, run))
     reasons = findings(facts, faces, first)
     return replace(facts, findings=reasons, notes=notes(facts, faces, multipliers, ipopt))
 
 
-def _compare(facts: Report, multipliers: Vector, run: IpoptRun) -> Comparison:
+def _compare(facts: Report, instance: Instance, multipliers: Vector, run: IpoptRun) -> Comparison:
     """Compare a run with x: within √tol·max(1, ‖x‖_∞) it is the same point."""
     x, f, tol = facts.x, facts.f, facts.tol
     distance, difference = float(np.abs(run.x - x).max()), run.f - f
@@ -74,7 +74,7 @@ def _compare(facts: Report, multipliers: Vector, run: IpoptRun) -> Comparison:
         if facts.licq:
             theirs = np.concatenate((run.lam_x, run.multipliers))
             multiplier_difference = float(np.abs(theirs - multipliers).max())
-    elif not run.conditions.holds(tol, scaled=facts.scaled):
+    elif not instance.within(*run.conditions.residuals):
         relation = Relation.NO_KKT_POINT
     elif abs(difference) <= tol * max(1.0, abs(f)):
         relation = Relation.EQUAL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -22,7 +22,7 @@ UNBOUNDED = (
     "that g limits nothing."
 )
 SHOWN = 6
-_HOLDS = {True: "holds", False: "fails", None: "not decided"}
+RESIDUALS = PointResiduals._fields
 
 
 class Rejection(Enum):
@@ -84,20 +84,6 @@ class Comparison(IpoptRun):
         """f(x_IPOPT) − f(x) relative to max(1, |f(x_IPOPT)|)."""
         return self.f_difference / max(1.0, abs(self.f))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        names = (
-            *("relation", "distance", "f_difference", "relative_difference"),
-            *("multiplier_difference", "x", "f", "multipliers", "form", "rho", "status"),
-            *("iterations", "elapsed"),
-        )
-        measures = self.conditions and self.conditions.residuals
-        return _plain_entries(
-            {name: getattr(self, name) for name in names}
-            | {name: measures and getattr(measures, name).value for name in RESIDUALS[:2]}
-            | {"rho_raises": self.raises}
-        )
-
     def __str__(self) -> str:
         form = "" if self.rho is None else f"; L1-elastic form, rho = {self.rho:g}"
         text = f"{self.relation.value}  [{self.status}, {self.iterations} iterations{form}]"
@@ -107,9 +93,6 @@ class Comparison(IpoptRun):
         if self.multiplier_difference is not None:
             text += f", multiplier difference {self.multiplier_difference:.2e}"
         return text
-
-
-RESIDUALS = PointResiduals._fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +118,7 @@ class Report:
         rank: rank of the active rows' Jacobian.
         condition: of its part on the free variables, row-scaled; None where it is large.
         licq: whether the active gradients are linearly independent.
-        mfcq: the condition of Mangasarian and Fromovitz; None where it was not decided.
+        mfcq: whether the condition of Mangasarian and Fromovitz holds.
         second: second-order condition; None unless the first-order ones hold.
         violation: for an infeasible point, how far its violation is from stationary.
         restart: IPOPT started at x; None where it was not run.
@@ -203,36 +186,14 @@ class Report:
         return replace(self, findings=(*self.findings, *between))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain Python values, ready for JSON (NaN and Inf become None)."""
-        active, given, second = self.active, self.given, self.second
-        names = "problem", "accepted", "notes", "x", "f", "tol", "scaled", "lam_x", "lam_g"
-        residuals = {name: getattr(self, name) for name in RESIDUALS}
-        data = {name: getattr(self, name) for name in names} | {
-            "reasons": [{"category": f.category, "sentence": f.sentence} for f in self.findings],
-            "residuals": residuals if active else None,
-            "given_residuals": given and given.residuals,
-            "given_distance": given and given.distance,
-            "active": active
-            and {kind: active.names_of(getattr(active, kind)) for kind in active.KINDS},
-            "qualification": active
-            and {name: getattr(self, name) for name in ("rank", "condition", "licq", "mfcq")}
-            | {"active": active.all.size},
-            "violation": self.violation
-            and vars(self.violation) | {"stationary": self.violation.stationary},
-            "second_order": second
-            and {
-                "verdict": second.verdict,
-                "inertia": second.inertia,
-                "smallest_eigenvalue": second.smallest,
-                "zero": second.zero,
-                "direction": second.direction,
-                "multipliers": second.multipliers,
-                "multipliers_from": second.chosen,
-            },
-            "ipopt_from_point": self.restart and self.restart.to_dict(),
-            "ipopt_from_start": self.reference and self.reference.to_dict(),
-        }
-        return _plain_entries(data)
+        """Return the attributes as plain Python values, ready for JSON (NaN and Inf become None).
+
+        Active rows stand by their names.
+        """
+        active = self.active
+        names = active and {kind: active.names_of(getattr(active, kind)) for kind in active.KINDS}
+        data: dict[str, Any] = _plain({"accepted": self.accepted, **vars(self), "active": names})
+        return data
 
     def __str__(self) -> str:
         count = len(self.findings)
@@ -275,7 +236,7 @@ class Report:
         lines += [
             f"{active.equations.size} equations; rank {self.rank} of {active.all.size} active "
             f"gradients; largest multiplier {largest:.2e}",
-            f"LICQ {_HOLDS[self.licq]}, MFCQ {_HOLDS[self.mfcq]}",
+            f"LICQ {'holds' if self.licq else 'fails'}, MFCQ {'holds' if self.mfcq else 'fails'}",
         ]
         rows.append(("active set", "\n".join(lines)))
         second = self.second
@@ -296,20 +257,17 @@ def _text(measure: Measure) -> str:
     return f"{measure.value:.2e}  (scaled {measure.scaled:.2e}; largest at {measure.where})"
 
 
-def _plain_entries(entries: dict[str, Any]) -> dict[str, Any]:
-    return {key: _plain(value) for key, value in entries.items()}
-
-
 def _plain(value: Any) -> Any:
-    """Return dictionaries, lists, numbers and words, ready for JSON; NaN and Inf become None."""
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, np.ndarray):
         value = value.tolist()
     elif hasattr(value, "_asdict"):
         value = value._asdict()
+    elif is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
-        return _plain_entries(value)
+        return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -7,15 +7,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.face import Faces
-from casadi_hybrid.verify.first_order.rows import Indices, Rows
+from casadi_hybrid.verify.first_order.fit import fit_signed
+from casadi_hybrid.verify.first_order.rows import Indices, Rows, Sides
 
-DIRECTIONS_LIMIT = 20_000
-"""Nonzeros up to which the linear program for MFCQ is solved."""
 MARGIN = 1e-7
+"""Length of a combination of active gradients that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +79,13 @@ class Qualification(NamedTuple):
         condition: of its part on the free variables, row-scaled; None where it is large.
         licq: linear independence of the active gradients, so that λ is unique.
         mfcq: the condition of Mangasarian and Fromovitz: equations independent, and a direction
-            that keeps them leads off every active inequality. None where it was not decided.
+            that keeps them leads off every active inequality.
     """
 
     rank: int
     condition: float | None
     licq: bool
-    mfcq: bool | None
+    mfcq: bool
 
 
 def qualify(faces: Faces, active: ActiveSet) -> Qualification:
@@ -99,23 +98,19 @@ def qualify(faces: Faces, active: ActiveSet) -> Qualification:
     return Qualification(rank, condition, licq, licq or _mfcq(faces, active))
 
 
-def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
-    """Solve max t s.t. A_eq d = 0, s_i A_i d ≤ −t on active inequalities, |d| ≤ 1, t ≤ 1."""
+def _mfcq(faces: Faces, active: ActiveSet) -> bool:
+    """Tell whether no combination of active gradients with the signs of multipliers vanishes.
+
+    The alternative of Motzkin's theorem: A_Eᵀλ + A_Iᵀμ = 0, Σμ = 1, μ ≥ 0 has no solution.
+    """
     rows, equations = faces.rows, faces.equations
     if equations.rank < equations.constraints.size:
         return False
-    inequalities = np.concatenate((active.strong, active.weak))
-    scaled = (sp.diags_array(1.0 / rows.sizes) @ rows.jacobian).tocsr()
-    n, k = rows.n, active.equations.size
-    if scaled.nnz > DIRECTIONS_LIMIT:
-        return None
-    off = sp.diags_array(active.signs[inequalities]) @ scaled[inequalities]
-    solution = linprog(
-        np.append(np.zeros(n), -1.0),
-        A_ub=sp.hstack((off, np.ones((inequalities.size, 1))), format="csr"),
-        b_ub=np.zeros(inequalities.size),
-        A_eq=sp.hstack((scaled[active.equations], sp.csr_array((k, 1))), format="csr"),
-        b_eq=np.zeros(k),
-        bounds=[(-1.0, 1.0)] * n + [(0.0, 1.0)],
-    )
-    return None if solution.x is None else bool(solution.x[-1] > MARGIN)
+    everything = active.all
+    sides = Sides(everything, active.signs[everything], np.zeros(everything.size))
+    signed = sides.sign != 0
+    columns = sides.columns(rows) @ sp.diags_array(1.0 / rows.sizes[everything])
+    gradients = sp.vstack((columns, signed[None, :].astype(float)), format="csc")
+    target = np.append(np.zeros(rows.n), -1.0)
+    coefficients = fit_signed(target, gradients, sides.distance, signed)
+    return bool(np.linalg.norm(target + gradients @ coefficients) > MARGIN)

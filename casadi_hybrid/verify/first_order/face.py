@@ -1,8 +1,7 @@
 """The face of the feasible set on which some rows hold with equality.
 
 Active bounds leave variables out; the other active rows are constraints on the free ones. Rank and
-kernel of their Jacobian come from singular values where it is small. Where it is large, the rank
-comes from the inertia of a sparse augmented matrix.
+kernel of a small Jacobian come from singular values, the rank of a large one from an inertia.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers, settled_rank
+from casadi_hybrid.verify.first_order.fit import Fit, fit_multipliers, settled_rank
 from casadi_hybrid.verify.first_order.rows import Indices, Measure, Rows, largest_of
 
 DENSE_LIMIT = 500
@@ -30,8 +29,8 @@ DENSE_LIMIT = 500
 DEPENDENT = 1e-10
 """Eigenvalues of ÂÂᵀ below this count as zero (Â has rows with entries up to one).
 
-Where rows are dependent at a solution, they have singular values of the size of the error of x
-near it: 1e-5 covers that of points within a tolerance of 1e-6.
+Rows that are dependent at a solution have singular values of the size of the error of x near it:
+1e-5 covers points within a tolerance of 1e-6.
 """
 
 
@@ -52,8 +51,8 @@ class Instance:
     scaled: bool = False
 
     def within(self, *measures: Measure) -> bool:
-        """Tell whether all these residuals are within the tolerance."""
-        return all(measure.within(self.tol, scaled=self.scaled) for measure in measures)
+        """Tell whether all these residuals are within the tolerance; NaN never is."""
+        return all((m.scaled if self.scaled else m.value) <= self.tol for m in measures)
 
 
 class Face:
@@ -89,14 +88,12 @@ class Face:
 
     @cached_property
     def fit(self) -> Fit:
-        """Rank, kernel and cokernel of the small Jacobian, with multipliers of any sign.
-
-        The rank of the equations alone is the rank where they hold.
-        """
+        """Rank, kernel and cokernel of the small Jacobian, with multipliers of any sign."""
         k, n = self.jacobian.shape
         if k == 0 or n == 0:
             return Fit(np.zeros(k), 0, 1.0, np.eye(n), np.eye(k))
         max_rank = None
+        # The rank of the equations alone is the rank where they hold.
         if self._equations_alone:
             with np.errstate(all="ignore"):
                 max_rank = settled_rank(self.first, self.first(self.x))
@@ -123,8 +120,8 @@ class Face:
     def augmented(self, block: Any, corner: float | None = None) -> Any:
         """Return [block, Âᵀ; Â, corner·I].
 
-        The default corner is zero for independent rows. Dependent rows would leave eigenvalues of
-        zero, so that the corner is −δ then: each row still has its negative eigenvalue.
+        By default the corner is zero, and −δ for dependent rows, which would leave eigenvalues of
+        zero: each row still has its negative eigenvalue.
         """
         k = self.constraints.size
         if corner is None:
@@ -153,8 +150,8 @@ class Face:
         """
         full, rows = self.rows.x.copy(), self.rows
         full[self.free] = x
-        f, gradient, g, J = self.instance.evaluator.first(full)
-        there = Rows.at(full, (f, gradient, g, J), self.instance.bounds, rows.names)
+        f, gradient, g, J = values = self.instance.evaluator.first(full)
+        there = Rows.at(full, values, self.instance.bounds, rows.names)
         violation = np.abs(there.violation)
         violation[rows.n + self.constraints] = 0.0
         bad = np.flatnonzero(violation > np.maximum(self.instance.tol, np.abs(rows.violation)))

@@ -4,9 +4,8 @@ With the violated rows' gradients A_V and weights w, x is stationary for the vio
 
     A_Vᵀ w + A_Sᵀ ν = 0,   ν with the signs of multipliers,
 
-where S are the satisfied rows that x touches, which a step has to keep. Solvers minimize different
-violations, so three are tried: the least squares w = v, those of rows scaled to gradients of one,
-and the sum w = sign(v). Any of them confirms a certificate of local infeasibility.
+where S are the satisfied rows that x touches. Solvers minimize different violations, so three are
+tried: least squares w = v, least squares of scaled rows, and the sum w = sign(v).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.fit import fit_signed
-from casadi_hybrid.verify.first_order.rows import Measure, Rows, nearby_sides
+from casadi_hybrid.verify.first_order.rows import Measure, Rows, Sides, nearby_sides
 
 STATIONARY = 1e-5
 
@@ -27,9 +26,9 @@ class ViolationSlope:
     """Distance of an infeasible point from being stationary for its violation.
 
     Attributes:
-        kind: which violation: ``"least squares"``, ``"scaled least squares"`` or ``"sum"``.
-        slope: ‖A_Vᵀw + A_Sᵀν‖_∞ relative to the weights, Σ|w|; scaled: the relative decrease of the
-            violation that a step of relative size one predicts.
+        kind: ``"least squares"``, ``"scaled least squares"`` or ``"sum"``.
+        slope: ‖A_Vᵀw + A_Sᵀν‖_∞ relative to Σ|w|; scaled: the relative decrease of the violation
+            that a step of relative size one predicts.
         weights: w and ν, one per row: the certificate Aᵀ·weights ≈ 0.
     """
 
@@ -57,7 +56,8 @@ def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
 
 def _slope(rows: Rows, kind: str, weights: Vector, v: Vector, tol: float) -> ViolationSlope:
     sides = nearby_sides(rows, tol)
-    kept = sides.select(v[sides.row] == 0.0)
+    satisfied = v[sides.row] == 0.0
+    kept = Sides(sides.row[satisfied], sides.sign[satisfied], sides.distance[satisfied])
     # The fit's tolerances are made for weights of size one.
     weights = weights / np.abs(weights).max()
     slope = rows.jacobian.T @ weights

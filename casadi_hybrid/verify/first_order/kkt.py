@@ -31,7 +31,7 @@ SETTLED = 1e-11
 
 
 class PointResiduals(NamedTuple):
-    """The residuals of one point with one set of multipliers; all but the first depend on these."""
+    """The residuals of one point with one set of multipliers."""
 
     feasibility: Measure
     stationarity: Measure
@@ -44,9 +44,8 @@ class Given:
     """Residuals of the multipliers that came with a point. Sign: L = f + lam_gᵀg + lam_xᵀx.
 
     Attributes:
-        residuals: with the given multipliers.
-        flipped: with their negatives, which tells a sign error from a wrong answer.
-        multipliers: lam_x and lam_g as one vector; lam_x is what stationarity needs if none came.
+        residuals, flipped: with the given multipliers; with their negatives.
+        multipliers: (lam_x; lam_g); lam_x is what stationarity needs if none came.
         distance: ‖λ_given − λ_fit‖_∞, None where multipliers are not unique.
     """
 
@@ -62,8 +61,7 @@ class FirstOrder:
 
     Attributes:
         residuals: with the fitted multipliers.
-        multipliers: the fitted λ = (lam_x; lam_g). They respect the signs, unless only
-            multipliers of the wrong sign make x stationary.
+        multipliers: the fitted λ = (lam_x; lam_g), of the wrong sign only if x needs it.
         sides: the bounds near x that the fit could use.
         given: the same for given multipliers, None without.
     """
@@ -73,17 +71,9 @@ class FirstOrder:
     sides: Sides
     given: Given | None
 
-    def holds(self, tol: float, *, scaled: bool) -> bool:
-        """Tell whether x is a KKT point within ``tol``."""
-        return all(measure.within(tol, scaled=scaled) for measure in self.residuals)
-
 
 def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None) -> FirstOrder:
-    """Fit multipliers, for bounds within √tol·max(1, |bound|) first, and evaluate the residuals.
-
-    ``given`` are (lam_x, lam_g) to judge beside the fitted ones; a missing lam_x is what
-    stationarity needs.
-    """
+    """Fit multipliers, judge ``given`` (lam_x, lam_g) beside them, and evaluate the residuals."""
     rows, within = faces.rows, faces.instance.within
     sides = nearby_sides(rows, float(np.sqrt(faces.instance.tol)))
     with np.errstate(all="ignore"):
@@ -92,9 +82,10 @@ def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None)
         if given is None:
             return FirstOrder(fitted, multipliers, sides, None)
         judged = _judge_given(faces, sides, *given)
-        # A fit follows the rounding of ∇f; given multipliers may not.
         better = within(*judged.residuals) and not within(*fitted)
-        if better and _plausible(rows, judged.multipliers):
+        # A fit follows the rounding of ∇f, given multipliers may not. Huge terms would hide ∇f.
+        pulls = rows.pulls(judged.multipliers)
+        if better and pulls.max() <= PULL * np.abs(rows.gradient).max():
             fitted, multipliers = judged.residuals, judged.multipliers
         return FirstOrder(fitted, multipliers, sides, judged)
 
@@ -121,18 +112,14 @@ def _settled(faces: Faces, computed: PointResiduals, multipliers: Vector) -> Poi
     if newton is None:
         return computed
     step, inner = newton
-    size = np.abs(rows.x)
-    allowed = np.minimum(SETTLED * (1.0 + size.max()), instance.tol * (1.0 + size))
-    if not (np.abs(step) <= allowed).all():
-        return computed
-    return computed._replace(stationarity=_stationarity(rows, multipliers, inner))
+    size = 1.0 + np.abs(rows.x)
+    settled = (np.abs(step) <= np.minimum(SETTLED * size.max(), instance.tol * size)).all()
+    stationarity = _stationarity(rows, multipliers, inner)
+    return computed._replace(stationarity=stationarity) if settled else computed
 
 
 def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | None:
-    """Return the step of x on the active set and the largest |∇²L||x|.
-
-    None without second derivatives, and where the step leads to no minimum.
-    """
+    """Return the step of x on the active set and the largest |∇²L||x|; None if no minimum."""
     rows = faces.rows
     face = faces.of(find_active(rows, multipliers, faces.instance.tol).binding)
     n, k = face.free.size, face.constraints.size
@@ -154,9 +141,8 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | No
 def _fit(faces: Faces, sides: Sides) -> Vector:
     """Return the multipliers with the least residuals.
 
-    First with the bounds near x; then with every bound, as far as complementarity leaves a
-    multiplier to it, and with the largest residual in place of the squares. A point that fails all
-    of these fails for any multipliers, and the first try tells best why.
+    The bounds near x come first, then every bound as far as complementarity leaves a multiplier to
+    it. A point that fails both fails for any multipliers, and the first try tells best why.
     """
     rows, everywhere = faces.rows, nearby_sides(faces.rows, np.inf)
     nearby, multipliers = _fit_sides(faces, sides)
@@ -164,14 +150,12 @@ def _fit(faces: Faces, sides: Sides) -> Vector:
         _, multipliers = _fit_sides(faces, everywhere)
     if multipliers is not None:
         return multipliers
-    if not sides.sign.any():
-        return nearby
     # Multipliers of the wrong sign on the same bounds are a different mistake.
-    free = np.zeros(sides.row.size, dtype=bool)
-    unsigned = sides.multipliers(
-        fit_signed(rows.gradient, sides.columns(rows), sides.distance, free), rows.value.size
-    )
-    return unsigned if faces.instance.within(_stationarity(rows, unsigned)) else nearby
+    unsigned = np.zeros(sides.row.size, dtype=bool)
+    fitted = fit_signed(rows.gradient, sides.columns(rows), sides.distance, unsigned)
+    multipliers = sides.multipliers(fitted, rows.value.size)
+    wrong_sign = sides.sign.any() and faces.instance.within(_stationarity(rows, multipliers))
+    return multipliers if wrong_sign else nearby
 
 
 def _fit_sides(faces: Faces, sides: Sides) -> tuple[Vector, Vector | None]:
@@ -225,11 +209,6 @@ def _slope(rows: Rows, multipliers: Vector, inner: float = 0.0) -> Vector:
     return counted_slope(slope, rows.gradient, pulls, inner)
 
 
-def _plausible(rows: Rows, multipliers: Vector) -> bool:
-    """Tell whether no multiplier term exceeds a thousand times ∇f: larger ones hide the slope."""
-    return bool(rows.pulls(multipliers).max() <= PULL * np.abs(rows.gradient).max())
-
-
 def _scale(rows: Rows, multipliers: Vector) -> float:
     largest = max(np.abs(rows.gradient).max(), rows.pulls(multipliers).max())
     return max(1.0, float(largest))
@@ -238,29 +217,22 @@ def _scale(rows: Rows, multipliers: Vector) -> float:
 def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Measure]:
     """Return complementarity and dual sign.
 
-    A multiplier that points to a bound near the row, or to a distant bound of a row near none,
-    is a question of complementarity. A multiplier that points away from the bound the row is at,
-    or to no bound, has the wrong sign.
+    The sign of a multiplier is wrong if it points to no bound, or away from the bound of its row.
     """
-    above, below = (
-        np.isin(np.arange(rows.value.size), sides.row[sides.sign == sign]) for sign in (1.0, -1.0)
-    )
-    up = multipliers > 0
-    bound = np.where(up, rows.upper, rows.lower)
+    every = np.arange(rows.value.size)
+    above, below = (np.isin(every, sides.row[sides.sign == sign]) for sign in (1.0, -1.0))
+    up, size = multipliers > 0, np.abs(multipliers)
     there, here = np.where(up, above, below), np.where(up, below, above)
+    bound = np.where(up, rows.upper, rows.lower)
     finite = np.isfinite(bound)
     wrong = ~rows.equations & ~there & (here | ~finite)
-    size = np.abs(multipliers)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
     distance = counted_distance(distance, rows.terms, size * rows.sizes, rows.gradient)
     product = np.where(rows.equations | wrong, 0.0, size * distance)
     scale = np.maximum(1.0, size * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0))))
     sign = np.where(wrong, size, 0.0)
-    largest = max(1.0, float(size.max()))
-    return (
-        _measure(product, product / scale, rows.names),
-        _measure(sign, sign / largest, rows.names),
-    )
+    scaled_sign = sign / max(1.0, float(size.max()))
+    return _measure(product, product / scale, rows.names), _measure(sign, scaled_sign, rows.names)
 
 
 def _measure(entries: Vector, scaled: Vector, names: tuple[str, ...]) -> Measure:

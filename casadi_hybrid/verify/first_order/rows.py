@@ -21,6 +21,7 @@ from casadi_hybrid.problem.rounding import counted_violation, violations
 
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+FirstOrderValues = tuple[float, Vector, Vector, Any]
 
 
 class Measure(NamedTuple):
@@ -36,14 +37,10 @@ class Measure(NamedTuple):
     scaled: float
     where: str
 
-    def within(self, tol: float, *, scaled: bool) -> bool:
-        """Tell whether the residual is within ``tol``; NaN never is."""
-        return (self.scaled if scaled else self.value) <= tol
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """f and the rows at x: the variables are the first n rows; A is sparse by rows."""
+    """Objective f and the rows at x, variables first; A is sparse by rows."""
 
     x: Vector
     f: float
@@ -55,13 +52,7 @@ class Rows:
     names: tuple[str, ...]
 
     @classmethod
-    def at(
-        cls,
-        x: Vector,
-        first: tuple[float, Vector, Vector, Any],
-        bounds: Bounds,
-        names: tuple[str, ...],
-    ) -> Rows:
+    def at(cls, x: Vector, first: FirstOrderValues, bounds: Bounds, names: tuple[str, ...]) -> Rows:
         """Stack bounds and constraints; ``first`` is f, ∇f, g and the sparse J_g at x."""
         f, gradient, g, J = first
         jacobian = sp.vstack((sp.eye_array(x.size), J), format="csr")
@@ -136,23 +127,16 @@ class Sides:
     sign: Vector
     distance: Vector
 
-    @property
-    def _outward(self) -> Vector:
-        return np.where(self.sign == 0, 1.0, self.sign)
-
     def columns(self, rows: Rows) -> Any:
         """Return the sides' gradients as columns, pointing out of the feasible set: n×k, sparse."""
-        return (sp.diags_array(self._outward) @ rows.jacobian[self.row]).T.tocsc()
+        outward = np.where(self.sign == 0, 1.0, self.sign)
+        return (sp.diags_array(outward) @ rows.jacobian[self.row]).T.tocsc()
 
     def multipliers(self, coefficients: Vector, size: int) -> Vector:
         """Return one multiplier per row from one coefficient per side."""
         multipliers = np.zeros(size)
-        np.add.at(multipliers, self.row, self._outward * coefficients)
+        np.add.at(multipliers, self.row, np.where(self.sign == 0, 1.0, self.sign) * coefficients)
         return multipliers
-
-    def select(self, keep: Flags) -> Sides:
-        """Return the sides where ``keep`` holds."""
-        return Sides(self.row[keep], self.sign[keep], self.distance[keep])
 
 
 def largest_of(matrix: Any, axis: int) -> Vector:

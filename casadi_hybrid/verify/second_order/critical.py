@@ -1,13 +1,9 @@
 """Second-order conditions of a nonlinear program (Nocedal and Wright, section 12.5).
 
-With λ fixed, a critical direction d keeps the equations and the strongly active rows (A_i d = 0)
-and does not leave the weakly active ones. Positive curvature of ∇²L on ker A of the former, which
-contains every critical direction, proves a strict minimizer. Negative curvature in a critical
-direction refutes one, where multipliers are unique.
-
-Active bounds leave variables out, so everything lives in the free ones. A few weakly active rows
-are decided exactly, face by face: the least of dᵀHd on the sphere within the cone is an eigenvector
-of H on one of its faces.
+A critical direction d keeps the equations and the strongly active rows (A_i d = 0) and does not
+leave the weakly active ones. Positive curvature of ∇²L on ker A of the former proves a strict
+minimizer. Negative curvature in a critical direction refutes one, where multipliers are unique.
+A few weakly active rows are decided exactly, face by face of the cone.
 """
 
 from __future__ import annotations
@@ -44,12 +40,7 @@ _BEST_FIRST = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGAT
 def critical_second_order(
     faces: Faces, first: FirstOrder, active: ActiveSet, licq: bool
 ) -> SecondOrder:
-    """Judge the curvature at a KKT point; up to the instance's ``tol`` it counts as zero.
-
-    Returns:
-        The verdict, with the inertia on the kernel of the binding rows. Its direction is one of
-        R^n, its multipliers are (lam_x; lam_g).
-    """
+    """Judge the curvature at a KKT point on the kernel of the binding rows."""
     rows, face, instance = faces.rows, faces.of(active.binding), faces.instance
     given = None
     if first.given is not None and instance.within(*first.given.residuals[1:]):
@@ -168,11 +159,11 @@ def _outward(face: Face, active: ActiveSet) -> Matrix:
 
 
 def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
-    """Minimize yᵀRy over unit y with W y ≤ 0, face by face of the cone.
+    """Minimize yᵀRy over unit y with W y ≤ 0: y is an eigenvector of R on a face of the cone.
 
     Returns:
-        The least value, infinite for the cone {0}, its y or None, and a proof that it is the least:
-        repeated eigenvalues leave that open.
+        The least value, infinite for the cone {0}, its y or None, and whether it is proved to be
+        the least: repeated eigenvalues leave that open.
     """
     least, best = np.inf, None
     unresolved = [np.inf]

@@ -1,10 +1,9 @@
-"""Second-order conditions: what the reduced Hessian ZᵀHZ (Z = ker J) says about a KKT point.
+"""Curvature at a KKT point: the reduced Hessian ZᵀHZ (Z = ker J), and feasible paths.
 
-For rank J = m they are the textbook ones (Nocedal and Wright, Numerical Optimization, section
-12.5). For rank J < m multipliers are not unique and H = ∇²f + Σ λ_i ∇²h_i may depend on the choice.
-Positive curvature with any λ that satisfies ∇f + Jᵀλ = 0 still proves a strict minimizer, because
-L(·, λ) = f on the feasible set. Negative curvature proves nothing by itself, so it counts only if f
-is seen to fall along a feasible path.
+For rank J < m multipliers are not unique and H = ∇²f + Σ λ_i ∇²h_i depends on the choice. Positive
+curvature with any λ that satisfies ∇f + Jᵀλ = 0 still proves a strict minimizer, because
+L(·, λ) = f on the feasible set. Negative curvature then counts only if f is seen to fall along a
+feasible path.
 """
 
 from __future__ import annotations
@@ -170,31 +169,29 @@ def by_inertia(face: Face, multipliers: Vector) -> SecondOrder:
     while up_to(shift):
         shift *= 10
     # The least curvature is the nearest to this shift, which lies below all.
-    direction = _nearest(factor(shift), face)
-    least = None if direction is None else float(direction @ (H @ direction))
-    if least is None or least >= -zero:
+    direction = _nearest(factor(shift), face.free.size)
+    least = float(direction @ (H @ direction))
+    inside = np.abs(face.scaled @ direction).max(initial=0.0) <= 1e-8
+    if not inside or least >= -zero:
         return replace(verdict, verdict=Curvature.UNDECIDED)
-    return replace(
-        verdict, verdict=Curvature.NEGATIVE_CURVATURE, direction=direction, smallest=least
-    )
+    negative = Curvature.NEGATIVE_CURVATURE
+    return replace(verdict, verdict=negative, direction=direction, smallest=least)
 
 
-def _nearest(factor: SymmetricFactor, face: Face) -> Vector | None:
+def _nearest(factor: SymmetricFactor, n: int) -> Vector:
     """Return the unit vector of ker Â whose curvature is nearest to the shift, by Lanczos."""
-    n, padding = face.free.size, np.zeros(face.constraints.size)
-    if n == 1:
-        return np.ones(1)
 
     def solve(v: Any) -> Vector:
-        solution: Vector = factor.solve(np.concatenate((v.ravel(), padding)))
-        return solution[:n]
+        right = np.zeros(sum(factor.inertia))
+        right[:n] = v.ravel()
+        return np.asarray(factor.solve(right)[:n])
 
-    inverse = spla.LinearOperator((n, n), solve, dtype=float)
-    with suppress(spla.ArpackNoConvergence):
-        vector = spla.eigsh(inverse, k=1, which="LA", v0=solve(np.cos(np.arange(n))))[1][:, 0]
-        if np.abs(face.scaled @ vector).max(initial=0.0) <= 1e-8:
-            return np.asarray(vector)
-    return None
+    start = solve(np.cos(np.arange(n)))
+    if n > 1:
+        inverse = spla.LinearOperator((n, n), solve, dtype=float)
+        with suppress(spla.ArpackNoConvergence):
+            start = spla.eigsh(inverse, k=1, which="LA", v0=start)[1][:, 0]
+    return np.asarray(start / np.linalg.norm(start))
 
 
 def falls_along(
@@ -203,12 +200,11 @@ def falls_along(
     """Return ±direction if f falls along it at every length of :data:`STEPS`, else None.
 
     Each trial point x ± t d is pulled back to h = 0 by Gauss–Newton steps and must stay between
-    t/2 and 2t away. A fall is more than rounding, than λᵀh and than the first-order residual
-    ‖∇f + Jᵀλ‖_∞ alone explains. d is a unit vector of ker J.
+    t/2 and 2t away. f must fall by more than rounding, λᵀh and the first-order ``residual``
+    explain. d is a unit vector of ker J.
     """
     unit = max(1.0, float(np.abs(start.x).max()))
-    for sign in (1.0, -1.0):
-        d = sign * direction
+    for d in (direction, -direction):
         if all(_falls(face, start, t * unit * d, multipliers, residual) for t in STEPS):
             return np.asarray(d)
     return None
@@ -220,14 +216,12 @@ def _falls(
     end = _pull_back(face, start.x + step, start.h)
     if end is None:
         return False
-    moved = end.x - start.x
-    length = float(np.linalg.norm(step))
-    if not 0.5 * length <= np.linalg.norm(moved) <= 2 * length:
-        return False
+    moved, length = end.x - start.x, float(np.linalg.norm(step))
     margin = PATH_ROUNDING * max(1.0, abs(start.f), abs(end.f))
     margin += float(np.abs(multipliers) @ (np.abs(start.h) + np.abs(end.h)))
     margin += 2 * residual * float(np.abs(moved).sum())
-    return end.f < start.f - margin
+    stayed = 0.5 * length <= np.linalg.norm(moved) <= 2 * length
+    return bool(stayed and end.f < start.f - margin)
 
 
 def _pull_back(face: Face, x: Vector, reference: Vector) -> Evaluation | None:
