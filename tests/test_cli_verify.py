@@ -57,7 +57,7 @@ def test_a_problem_is_solved_and_judged_however_it_is_stated(written, capsys, te
     assert code == 0
     assert found["result"]["stop"] == "CONVERGED"
     assert found["report"]["accepted"]
-    assert found["report"]["ipopt_from_start"]["relation"] == "SAME_POINT"
+    assert found["report"]["reference"]["relation"] == "SAME_POINT"
     assert found["report"]["x"] == pytest.approx(x, abs=1e-5)
 
 
@@ -117,7 +117,7 @@ def test_an_optimal_control_problem_is_judged_between_its_grid_points_too(writte
     path = written(BALL)
     code, found = judged(path, capsys)
     assert code == 1
-    (reason,) = found["report"]["reasons"]
+    (reason,) = found["report"]["findings"]
     assert reason["category"] == "EXCEEDED_BETWEEN"
     assert "height is 0.226 m above its limit 1 m" in reason["sentence"]
     assert main(["verify", path + ":low"]) == 0
@@ -234,7 +234,7 @@ def test_no_solution_has_a_code_of_its_own_and_is_explained(written, capsys):
     assert "h = 0 cannot be met on its own" in capsys.readouterr().out
     code, found = judged(written(NLP + "ubg = 1\n"), capsys, "--max-iter", "1", "--no-ipopt")
     assert (code, found["result"]["stop"]) == (3, "ITERATION_LIMIT")
-    assert found["report"]["ipopt_from_point"] is None
+    assert found["report"]["restart"] is None
 
 
 @pytest.mark.parametrize(

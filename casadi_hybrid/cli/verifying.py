@@ -96,8 +96,9 @@ def _show(result: Result, report: Report, given: Report | None) -> None:
     beside = report.reference
     if beside is not None:
         numbers: tuple[Any, Any, Any, Any] = (None, None, None, None)
-        if (conditions := beside.run.conditions) is not None:
-            numbers = beside.run.f, conditions.residuals, beside.iterations, beside.run.elapsed
+        if beside.conditions is not None:
+            residuals = beside.conditions.residuals
+            numbers = beside.f, residuals, beside.iterations, beside.elapsed
         rows.append(_row("IPOPT", beside.status, *numbers, beside.relation.value))
     if given is not None:
         rows.append(_row(ANSWER, "given", given.f, given, None, None))

@@ -9,13 +9,14 @@ import numpy as np
 from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.point.residuals import (
-    Residuals,
+from casadi_hybrid.point.residuals import Residuals
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.rounding import (
     counted_distance,
     counted_slope,
     counted_violation,
+    violations,
 )
-from casadi_hybrid.problem.bounds import Bounds
 
 sp = LateModule("scipy.sparse")
 
@@ -32,7 +33,7 @@ def kkt_residuals(
       multiplier whose sign points to an infinite bound counts with its own size.
 
     What rounding explains counts as zero
-    (:func:`~casadi_hybrid.point.residuals.beyond_rounding`), unless they are asked for ``plain``.
+    (:func:`~casadi_hybrid.problem.rounding.beyond_rounding`), unless they are asked for ``plain``.
     The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
 
     Args:
@@ -44,7 +45,7 @@ def kkt_residuals(
     of_x = violations(x, bounds.lbx, bounds.ubx)
     of_g = violations(g, bounds.lbg, bounds.ubg)
     slope = gradient + J.T @ lam_g + lam_x
-    sizes = row_sizes(g, J, x)
+    sizes = np.asarray(abs(J) @ np.abs(x) + np.abs(g))
     if not plain:
         of_g = counted_violation(of_g, sizes)
         slope = counted_slope(slope, gradient, abs(J).T @ np.abs(lam_g) + np.abs(lam_x), inner)
@@ -61,13 +62,3 @@ def kkt_residuals(
         distance = np.where(np.isinf(distance), 1.0, distance)
         slackness = max(slackness, largest(lam * distance))
     return Residuals(max(largest(of_x), largest(of_g)), largest(slope), slackness)
-
-
-def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
-    """How far each entry lies outside its bounds: negative below, positive above, else zero."""
-    return np.maximum(value - upper, 0.0) - np.maximum(lower - value, 0.0)
-
-
-def row_sizes(g: Vector, J: Any, x: Vector) -> Vector:
-    """The sizes |J_g||x| + |g| that the terms of each row are taken to have."""
-    return np.asarray(abs(J) @ np.abs(x) + np.abs(g))

@@ -14,13 +14,13 @@ from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import Conditions, PointStatus, StopReason
-from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.point.working_set import WorkingSet, active_sides
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
+from casadi_hybrid.problem.rounding import violations
 from casadi_hybrid.result.history import Course
 
 Known = TypeVar("Known", bound="Answer")

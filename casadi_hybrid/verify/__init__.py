@@ -1,4 +1,4 @@
-"""Independent verification: what a point is, whoever found it.
+"""Independent verification of a point, from any solver.
 
 :func:`verify` evaluates the problem's own functions, fits multipliers itself, finds the
 active set, looks at the curvature on its face and asks IPOPT for a second opinion.
@@ -10,24 +10,22 @@ from casadi_hybrid.basics.late import late_names
 from casadi_hybrid.verify.check import verify
 
 if TYPE_CHECKING:
+    from casadi_hybrid.verify.first_order.fit import Fit, fit_multipliers
     from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
-    from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers
     from casadi_hybrid.verify.first_order.rows import Measure
     from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
-    from casadi_hybrid.verify.report import Report
+    from casadi_hybrid.verify.report import Comparison, Finding, Rejection, Relation, Report
     from casadi_hybrid.verify.second_order.curvature import Curvature, SecondOrder
-    from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
             "first_order.kkt": "FirstOrder Given",
-            "first_order.multipliers": "Fit fit_multipliers",
+            "first_order.fit": "Fit fit_multipliers",
             "first_order.rows": "Measure",
             "ipopt": "IpoptRun run_ipopt",
-            "report": "Report",
+            "report": "Comparison Finding Rejection Relation Report",
             "second_order.curvature": "Curvature SecondOrder",
-            "verdict": "Comparison Finding Rejection Relation",
         },
     )
 

@@ -32,36 +32,34 @@ def verify(
     constraint_names: Sequence[str] | None = None,
     variable_names: Sequence[str] | None = None,
 ) -> Report:
-    """Judge a point of min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx, whoever found it.
+    """Judge a point of min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx by any solver.
 
-    The point is accepted when feasibility, stationarity, complementarity and the signs of
-    multipliers that the verifier fits itself hold within ``tol``, when the second-order condition
-    does not refute a minimum, and when IPOPT started at the point stays there. Multipliers that
-    come with the point must satisfy the conditions too (L = f + lam_gᵀg + lam_xᵀx). At an
-    infeasible point the report says whether the violation is stationary, which confirms or refutes
-    a solver's verdict of local infeasibility. Of an optimal control problem the trajectory between
-    the grid points counts too: no limit may be exceeded there by more than 1e-4 of its scale.
+    The point is accepted if feasibility, stationarity, complementarity and the signs of fitted
+    multipliers hold within ``tol``, if the second-order condition does not refute a minimum, and if
+    IPOPT started at the point stays there. Multipliers that come with the point must satisfy the
+    conditions too (L = f + lam_gᵀg + lam_xᵀx). At an infeasible point the report says whether the
+    violation is stationary, which confirms or refutes local infeasibility. In optimal control no
+    limit may be exceeded between the grid points by more than 1e-4 of its scale.
 
-    What is None is taken from the answer where it is a result that knows it, else from the
-    problem: g has no bounds in CasADi's dictionary, and the equations of a Problem are zero.
+    An argument of None is taken from the answer if it is a result, else from the problem: g has no
+    bounds in CasADi's dictionary, and the equations of a Problem are zero.
 
     Args:
-        problem: a :class:`~casadi_hybrid.Problem`, or CasADi's dictionary with ``x``, ``f`` and,
-            where there are any, ``g`` and ``p``; or an ``OptimalControl``, ``Phases`` or
-            ``Scenarios`` of :mod:`casadi_hybrid.control`.
-        answer: a :class:`~casadi_hybrid.Result`, a solution of an optimal control problem, what a
-            CasADi solver returns (a mapping, or an object, with ``x`` and, if there, ``lam_x`` and
+        problem: a :class:`~casadi_hybrid.Problem`, or CasADi's dictionary with ``x``, ``f`` and
+            optional ``g`` and ``p``; or an ``OptimalControl``, ``Phases`` or ``Scenarios`` of
+            :mod:`casadi_hybrid.control`.
+        answer: a :class:`~casadi_hybrid.Result`, a solution of an optimal control problem, the
+            answer of a CasADi solver (a mapping or an object with ``x`` and optional ``lam_x`` and
             ``lam_g``), or the n numbers of a point.
         p, lbx, ubx, lbg, ubg: the instance, as ``nlpsol`` takes it.
-        multipliers: m numbers lam_g to judge in place of those that come with the answer.
-        x0: start of the solve, from which IPOPT is run for comparison. Where it gets to from there
-            is reported, not judged: another local solution is no mistake.
+        multipliers: m numbers lam_g to judge in place of the answer's.
+        x0: start of the solve, from which IPOPT is run for comparison. Its result is reported, not
+            judged: another local solution is no mistake.
         tol: tolerance on the residuals in the infinity norm. IPOPT may move the point by
             √tol·max(1, ‖x‖_∞).
         scaled: hold the scaled residuals against ``tol`` instead of the unscaled ones.
         ipopt: whether to run IPOPT.
-        constraint_names: names of the constraints, those of the problem by default.
-        variable_names: names of the variables, likewise.
+        constraint_names, variable_names: names in the report; by default the problem's.
 
     Returns:
         A :class:`Report`, also for a point with NaN or where a function is undefined.

@@ -1,14 +1,13 @@
 """IPOPT (Wächter and Biegler, 2006) as a second opinion, through ``casadi.nlpsol``.
 
-IPOPT refuses problems with more equalities than variables. They are given to it in the L1-elastic
-form
+IPOPT refuses problems with more equations than variables. It gets them in the L1-elastic form
 
     min f(x) + ρ Σ(s⁺ + s⁻)   subject to   h(x) = s⁺ − s⁻,   s⁺, s⁻ ≥ 0,
 
 which has the same solutions once ρ exceeds the largest multiplier. ρ is raised until h vanishes.
-Where there are inequalities too, only the equations get slacks.
-What IPOPT says of its own success is recorded and never used: every answer is judged by the
-problem's own functions.
+Inequalities get no slacks.
+IPOPT's return status is recorded and never used: every answer is judged by the problem's own
+functions.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
@@ -30,6 +28,7 @@ from casadi_hybrid.problem.evaluator import Evaluator
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, first_order
+from casadi_hybrid.verify.first_order.rows import Indices
 from casadi_hybrid.verify.point import read_problem
 
 Warm = tuple[Vector, Vector] | None
@@ -53,34 +52,34 @@ COLD: dict[str, Any] = {
     "print_level": 0,
     "sb": "yes",
 }
-WARM = {
-    "warm_start_init_point": "yes", "warm_start_bound_push": 1e-10,
-    "warm_start_bound_frac": 1e-10, "warm_start_slack_bound_push": 1e-10,
-    "warm_start_slack_bound_frac": 1e-10, "warm_start_mult_bound_push": 1e-10, "mu_init": 1e-10,
-}  # fmt: skip
-# IPOPT's words for "there was no run".
+PUSHES = "bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac", "mult_bound_push"
+WARM = {f"warm_start_{name}": 1e-10 for name in PUSHES} | {
+    "warm_start_init_point": "yes",
+    "mu_init": 1e-10,
+}
+# Return statuses of IPOPT without a run.
 NO_RUN = (
-    "Not_Enough_Degrees_Of_Freedom", "Invalid_Number_Detected", "Invalid_Problem_Definition",
-    "Invalid_Option", "Unrecoverable_Exception", "NonIpopt_Exception_Thrown",
-    "Insufficient_Memory", "Internal_Error",
-)  # fmt: skip
+    *("Not_Enough_Degrees_Of_Freedom", "Invalid_Number_Detected", "Invalid_Problem_Definition"),
+    *("Invalid_Option", "Unrecoverable_Exception", "NonIpopt_Exception_Thrown"),
+    *("Insufficient_Memory", "Internal_Error"),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class IpoptRun:
-    """Where IPOPT ended, judged by the problem's own functions.
+    """The end of an IPOPT run, judged by the problem's own functions.
 
     Attributes:
-        x, f: its point and the objective there.
-        multipliers: its own multipliers of the constraints, L = f + lam_gᵀg + lam_xᵀx.
-        conditions: first-order conditions at x with fitted multipliers; ``conditions.given``
-            judges IPOPT's own. None when it did not run or its point is not finite.
+        x, f: the last point and the objective there.
+        multipliers: IPOPT's multipliers of the constraints, L = f + lam_gᵀg + lam_xᵀx.
+        conditions: first-order conditions at x with fitted multipliers, and as ``given`` with
+            IPOPT's. None when it did not run or its point is not finite.
         rho: last penalty of the elastic form, None for the plain form.
         raises: how often ρ was raised.
-        status: IPOPT's own word.
+        status: IPOPT's return status.
         iterations: of the last run.
         elapsed: seconds of all runs, without building the solvers.
-        lam_x: its own multipliers of the bounds.
+        lam_x: IPOPT's multipliers of the bounds.
     """
 
     x: Vector
@@ -108,17 +107,14 @@ class IpoptRun:
         """The larger scaled first-order residual, infinite where there is none."""
         if self.conditions is None:
             return np.inf
-        merit = max(self.conditions.feasibility.scaled, self.conditions.stationarity.scaled)
+        merit = max(measure.scaled for measure in self.conditions.residuals[:2])
         return merit if np.isfinite(merit) else np.inf
 
 
 def run_ipopt(
     problem: Problem | Mapping[str, Any], x0: Vector, p: Vector, multipliers: Vector | None = None
 ) -> IpoptRun:
-    """Run IPOPT from a start, with the bounds of the problem itself; see :func:`ask_ipopt`.
-
-    Multipliers lam_g make this a warm start from a supposed solution.
-    """
+    """Run IPOPT from a start, or warm with multipliers lam_g, with the problem's own bounds."""
     problem = read_problem(problem)
     warm = None if multipliers is None else (np.zeros(problem.n), multipliers)
     return ask_ipopt(Instance(problem, Evaluator(problem, p), problem.bounds), x0, warm)
@@ -127,76 +123,71 @@ def run_ipopt(
 def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:
     """Run IPOPT from a start; (lam_x, lam_g) make it a warm start from a supposed solution.
 
-    The plain form is tried where IPOPT takes it (no more equations than variables). The elastic
-    form follows where it does not, or where the plain answer is no KKT point; then the better of
-    the two is returned.
+    The elastic form follows where IPOPT refuses the plain one (more equations than variables), or
+    where the plain answer is no KKT point; the better answer is returned.
     """
-    bounds = instance.bounds
-    equations = np.flatnonzero(bounds.lbg == bounds.ubg)
-    plain = _plain(instance, x0, warm) if equations.size <= x0.size else None
-    if plain is not None and (plain.merit <= SOLVED or equations.size == 0):
-        return plain
-    spent = 0.0 if plain is None else plain.elapsed
-    elastic = _elastic(instance, equations, x0, warm, spent)
-    return elastic if plain is None or elastic.merit < plain.merit else plain
+    equations = np.flatnonzero(instance.bounds.lbg == instance.bounds.ubg)
+    plain = None
+    if equations.size <= x0.size:
+        plain = _run(instance, equations[:0], x0, warm)
+        if plain.merit <= SOLVED or equations.size == 0:
+            return plain
+    elastic = _run(instance, equations, x0, warm)
+    if plain is None:
+        return elastic
+    elapsed = plain.elapsed + elastic.elapsed
+    return replace(elastic, elapsed=elapsed) if elastic.merit < plain.merit else plain
 
 
-def _plain(instance: Instance, x0: Vector, warm: Warm) -> IpoptRun:
+def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptRun:
+    """Run IPOPT with slacks in the equations ``elastic``; without any it is the plain form."""
     x, p, f, g = _symbols(instance)
-    nlp = {"x": x, "p": p, "f": f, "g": g}
-    solver = _nlpsol(instance, nlp, warm=warm is not None)
-    b = instance.bounds
-    lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(b.lbg.size))
-    answer, seconds = _call(
-        solver, x0=x0, p=instance.evaluator.p, lbx=b.lbx, ubx=b.ubx, lbg=b.lbg, ubg=b.ubg,
-        lam_x0=lam_x, lam_g0=lam_g,
-    )  # fmt: skip
-    return _judge(instance, answer, solver, seconds, None, 0)
-
-
-def _elastic(
-    instance: Instance, equations: NDArray[np.intp], x0: Vector, warm: Warm, spent: float
-) -> IpoptRun:
-    x, p, f, g = _symbols(instance)
-    b, own, kind = instance.bounds, instance.evaluator.p, type(x)
-    m, k = b.lbg.size, equations.size
+    bounds, parameters, kind = instance.bounds, instance.evaluator.p, type(x)
+    m, k = bounds.lbg.size, elastic.size
     up, down, rho = (kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
-    pick = ca.DM.triplet(equations.tolist(), list(range(k)), ca.DM.ones(k), m, k)
-    nlp = {
-        "x": ca.vertcat(x, up, down),
-        "p": ca.vertcat(p, rho),
-        "f": f + rho * (ca.sum1(up) + ca.sum1(down)),
-        "g": g + ca.mtimes(pick, down - up),
-    }
-    solver = _nlpsol(instance, nlp, warm=warm is not None)
+    nlp = {"x": x, "p": ca.vertcat(p, rho), "f": f, "g": g}
+    h0 = np.zeros(k)
+    if k:
+        g0 = np.asarray(instance.problem.graph(x0, parameters)[1].full()).ravel()[elastic]
+        h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - bounds.lbg[elastic]
+        pick = ca.DM.triplet(elastic.tolist(), list(range(k)), ca.DM.ones(k), m, k)
+        nlp["x"] = ca.vertcat(x, up, down)
+        nlp["f"] = f + rho * (ca.sum1(up) + ca.sum1(down))
+        nlp["g"] = g + ca.mtimes(pick, down - up)
+    settings = COLD | (WARM if warm else {})
+    if instance.problem.functions.hessian != EXACT:
+        settings["hessian_approximation"] = "limited-memory"
+    options = {f"ipopt.{name}": value for name, value in settings.items()}
+    options |= {"print_time": False, "show_eval_warnings": False, "calc_lam_p": False}
+    solver = ca.nlpsol("reference", "ipopt", nlp, options)
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(m))
-    lam = lam_g[equations]
-    g0 = np.asarray(instance.problem.graph(x0, own)[1].full()).ravel()[equations]
-    h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - b.lbg[equations]
-    start = np.concatenate((x0, np.maximum(h0, 0.0), np.maximum(-h0, 0.0)))
-    lower = np.concatenate((b.lbx, np.zeros(2 * k)))
-    upper = np.concatenate((b.ubx, np.full(2 * k, np.inf)))
-    weight = max(RHO, 2 * float(np.abs(lam).max()))
-    for raises in range(RAISES + 1):
+    lam = lam_g[elastic]
+    arguments = {
+        "x0": np.concatenate((x0, np.maximum(h0, 0.0), np.maximum(-h0, 0.0))),
+        "lbx": np.concatenate((bounds.lbx, np.zeros(2 * k))),
+        "ubx": np.concatenate((bounds.ubx, np.full(2 * k, np.inf))),
+        "lbg": bounds.lbg,
+        "ubg": bounds.ubg,
+        "lam_g0": lam_g,
+    }
+    weight, elapsed, raises = max(RHO, 2 * float(np.abs(lam).max(initial=0.0))), 0.0, 0
+    while True:
         # Stationarity in s: λ ∓ ρ is CasADi's multiplier of s± ≥ 0, which is not positive.
-        bounds = np.concatenate((lam_x, lam - weight, -lam - weight))
-        answer, seconds = _call(
-            solver, x0=start, p=np.append(own, weight), lbx=lower, ubx=upper,
-            lbg=b.lbg, ubg=b.ubg, lam_g0=lam_g, lam_x0=bounds,
-        )  # fmt: skip
-        spent += seconds
-        run = _judge(instance, answer, solver, spent, weight, raises)
+        lam_x0 = np.concatenate((lam_x, lam - weight, -lam - weight))
+        began = time.perf_counter()
+        answer = solver(p=np.append(parameters, weight), lam_x0=lam_x0, **arguments)
+        elapsed += time.perf_counter() - began
+        run = _judge(instance, answer, solver, elapsed, weight if k else None, raises)
         # A slack that is not zero has its multiplier at ±ρ.
-        exact = np.abs(run.multipliers[equations]).max() < 0.999 * weight
-        there = run.conditions
-        if exact and there is not None and there.feasibility.scaled <= VANISHED:
-            break
-        weight *= RAISE
-    return run
+        exact = np.abs(run.multipliers[elastic]).max(initial=0.0) < 0.999 * weight
+        vanished = run.conditions and run.conditions.residuals.feasibility.scaled <= VANISHED
+        if not k or (exact and vanished) or raises == RAISES:
+            return run
+        weight, raises = weight * RAISE, raises + 1
 
 
 def _symbols(instance: Instance) -> tuple[Any, Any, Any, Any]:
-    """f and g on fresh symbols: the problem's own x may be a stack of several."""
+    """Return x, p, f and g on fresh symbols: the problem's own x may be a stack of several."""
     graph, kind = instance.problem.differentiable_graph, type(instance.problem.x)
     inline = graph is instance.problem.graph  # else derivatives belong to the call
     if not inline:
@@ -206,36 +197,18 @@ def _symbols(instance: Instance) -> tuple[Any, Any, Any, Any]:
     return x, p, f, g
 
 
-def _nlpsol(instance: Instance, nlp: dict[str, Any], *, warm: bool) -> Any:
-    settings = COLD | (WARM if warm else {})
-    if instance.problem.functions.hessian != EXACT:
-        settings["hessian_approximation"] = "limited-memory"
-    options = {f"ipopt.{name}": value for name, value in settings.items()}
-    options |= {"print_time": False, "show_eval_warnings": False, "calc_lam_p": False}
-    return ca.nlpsol("reference", "ipopt", nlp, options)
-
-
-def _call(solver: Any, **arguments: Any) -> tuple[dict[str, Vector], float]:
-    began = time.perf_counter()
-    answer = solver(**arguments)
-    seconds = time.perf_counter() - began
-    names = ("x", "lam_x", "lam_g")
-    return {name: np.asarray(answer[name].full()).ravel() for name in names}, seconds
-
-
 def _judge(
-    instance: Instance, answer: dict[str, Vector], solver: Any, elapsed: float, rho: float | None,
-    raises: int,
-) -> IpoptRun:  # fmt: skip
-    stats = solver.stats()
+    instance: Instance, answer: Any, solver: Any, elapsed: float, rho: float | None, raises: int
+) -> IpoptRun:
+    stats, n = solver.stats(), instance.problem.n
     status = str(stats["return_status"])
-    n = instance.problem.n
-    x, lam_x, lam_g = answer["x"][:n], answer["lam_x"][:n], answer["lam_g"]
+    x, lam_x, lam_g = (answer[name].full().ravel() for name in ("x", "lam_x", "lam_g"))
+    x, lam_x = x[:n], lam_x[:n]
     f, conditions = np.nan, None
     if status not in NO_RUN and np.isfinite(x).all():
         with suppress(EvaluationError):
             faces = Faces(instance, x)
             f, conditions = faces.rows.f, first_order(faces, (lam_x, lam_g))
-    # The count is not set when IPOPT refuses to start.
+    # IPOPT does not set the count when it refuses to start.
     iterations = 0 if status in NO_RUN else int(stats["iter_count"])
     return IpoptRun(x, f, lam_g, conditions, rho, raises, status, iterations, elapsed, lam_x)

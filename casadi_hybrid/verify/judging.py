@@ -1,4 +1,4 @@
-"""Collect the facts on a point, then say what speaks against it."""
+"""Facts about a point, and the report made of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.active import find_active, qualify
 from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.infeasible import violation_slope
@@ -15,13 +16,12 @@ from casadi_hybrid.verify.first_order.kkt import first_order
 from casadi_hybrid.verify.ipopt import IpoptRun, ask_ipopt
 from casadi_hybrid.verify.point import Candidate
 from casadi_hybrid.verify.reasons import findings, notes, undefined
-from casadi_hybrid.verify.report import Report
+from casadi_hybrid.verify.report import Comparison, Relation, Report
 from casadi_hybrid.verify.second_order.critical import judged_with_near_limits
-from casadi_hybrid.verify.verdict import Comparison, Relation
 
 
 def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
-    """What :func:`casadi_hybrid.verify.verify` says of a point, its arguments checked."""
+    """Judge a point as :func:`casadi_hybrid.verify.verify` does, its arguments checked."""
     x, tol, n = candidate.x, instance.tol, instance.problem.n
     x.setflags(write=False)
     report = partial(Report, instance.problem.name, x, tol=tol, scaled=instance.scaled)
@@ -31,44 +31,59 @@ def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
         return report(f=np.nan, findings=(undefined(error),))
     rows = faces.rows
     first = first_order(faces, candidate.multipliers)
-    first.multipliers.setflags(write=False)
-    active = find_active(rows, first.multipliers, tol)
+    multipliers, given = first.multipliers, first.given
+    multipliers.setflags(write=False)
+    active = find_active(rows, multipliers, tol)
     qualification = qualify(faces, active)
-    if first.given is not None and qualification.licq:
-        distance = float(np.abs(first.given.multipliers - first.multipliers).max())
-        first = replace(first, given=replace(first.given, distance=distance))
-    second = None
-    if instance.within(*first.residuals):
-        second = judged_with_near_limits(faces, first, active, qualification)
-    feasible = instance.within(first.feasibility)
+    if given is not None and qualification.licq:
+        given = replace(given, distance=float(np.abs(given.multipliers - multipliers).max()))
+    lam_x, lam_g = multipliers[:n], multipliers[n:]
     facts = report(
-        f=rows.f, findings=(), first=first, active=active, qualification=qualification,
-        second=second, violation=None if feasible else violation_slope(rows, tol),
-    )  # fmt: skip
+        f=rows.f,
+        lam_x=lam_x,
+        lam_g=lam_g,
+        given=given,
+        active=active,
+        **first.residuals._asdict(),
+        **qualification._asdict(),
+    )
+    if instance.within(*first.residuals):
+        second = judged_with_near_limits(faces, first, active, qualification.licq)
+        facts = replace(facts, second=second)
+    elif not instance.within(first.residuals.feasibility):
+        facts = replace(facts, violation=violation_slope(rows, tol))
     if ipopt:
-        warm = first.multipliers[:n], first.multipliers[n:]
-        facts = replace(facts, restart=_beside(facts, ask_ipopt(instance, x, warm)))
-        if candidate.x0 is not None:
-            facts = replace(facts, reference=_beside(facts, ask_ipopt(instance, candidate.x0)))
-    return replace(facts, findings=findings(facts, faces), notes=notes(facts, instance, ipopt))
+        run = ask_ipopt(instance, x, (lam_x, lam_g))
+        facts = replace(facts, restart=_compare(facts, instance, multipliers, run))
+    if ipopt and candidate.x0 is not None:
+        run = ask_ipopt(instance, candidate.x0)
+        facts = replace(facts, reference=_compare(facts, instance, multipliers, run))
+    reasons = findings(facts, faces, first)
+    return replace(facts, findings=reasons, notes=notes(facts, faces, multipliers, ipopt))
 
 
-def _beside(facts: Report, run: IpoptRun) -> Comparison:
-    """Where a run ended, seen from x: within √tol·max(1, ‖x‖_∞) it is the same point."""
+def _compare(facts: Report, instance: Instance, multipliers: Vector, run: IpoptRun) -> Comparison:
+    """Compare a run with x: within √tol·max(1, ‖x‖_∞) it is the same point."""
     x, f, tol = facts.x, facts.f, facts.tol
     distance, difference = float(np.abs(run.x - x).max()), run.f - f
-    apart = None
+    multiplier_difference = None
     if run.conditions is None:
         relation = Relation.NO_RUN
     elif distance <= float(np.sqrt(tol)) * max(1.0, float(np.abs(x).max())):
         relation = Relation.SAME_POINT
-        if facts.first is not None and facts.licq:
+        if facts.licq:
             theirs = np.concatenate((run.lam_x, run.multipliers))
-            apart = float(np.abs(theirs - facts.first.multipliers).max())
-    elif not run.conditions.holds(tol, scaled=facts.scaled):
+            multiplier_difference = float(np.abs(theirs - multipliers).max())
+    elif not instance.within(*run.conditions.residuals):
         relation = Relation.NO_KKT_POINT
     elif abs(difference) <= tol * max(1.0, abs(f)):
         relation = Relation.EQUAL
     else:
         relation = Relation.LOWER if difference < 0 else Relation.HIGHER
-    return Comparison(run, relation, distance, difference, apart)
+    return Comparison(
+        **vars(run),
+        relation=relation,
+        distance=distance,
+        f_difference=difference,
+        multiplier_difference=multiplier_difference,
+    )

@@ -1,4 +1,4 @@
-"""What :func:`~casadi_hybrid.verify.verify` was given to judge, read into arrays."""
+"""Arguments of :func:`~casadi_hybrid.verify.verify`, read into arrays."""
 
 from __future__ import annotations
 
@@ -28,29 +28,27 @@ def read_problem(
     Raises:
         InputError: for anything else, or an entry that does not fit.
     """
+    names: dict[str, Any] = {}
+    if constraint_names is not None:
+        names["constraint_names"] = constraint_names
+    if variable_names is not None:
+        names["variable_names"] = variable_names
     if isinstance(problem, Mapping):
-        return Problem.from_nlp(
-            problem, constraint_names=constraint_names, variable_names=variable_names
-        )
+        return Problem.from_nlp(problem, **names)
     if not isinstance(problem, Problem):
         raise InputError(
             "problem must be a Problem or a dictionary with 'x', 'f', 'g', got "
             f"{type(problem).__name__}"
         )
-    found: Problem = problem
-    if constraint_names is not None:
-        found = replace(found, constraint_names=constraint_names)
-    if variable_names is not None:
-        found = replace(found, variable_names=variable_names)
-    return found.exact()
+    return replace(problem, **names).exact()
 
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """A problem that was stated as more than a program, such as an optimal control problem.
+    """The nonlinear program of a larger problem, such as an optimal control problem.
 
-    ``numbers`` are ``x0``, ``p`` and the bounds of its solve; ``exceeded`` is (x, p) → by how much
-    limits are exceeded where the program has no row.
+    ``numbers`` are ``x0``, ``p`` and the bounds of its solve; ``exceeded`` maps (x, p) to sentences
+    on limits that are exceeded where the program has no row.
     """
 
     problem: Problem
@@ -60,7 +58,7 @@ class Stated:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A point to judge; x and the multipliers may hold NaN or Inf: that is judged, not refused.
+    """A point to judge; NaN or Inf in x and the multipliers are judged, not refused.
 
     Attributes:
         multipliers: (lam_x, lam_g) that came with it, None for a lam_x that did not; None without
@@ -82,42 +80,39 @@ def read_candidate(
     """Read a result, the answer of ``nlpsol``, an object with x, lam_x, lam_g, or plain numbers.
 
     Args:
-        given: x0, p, lbx, ubx, lbg and ubg; what is None is taken from a result that has it, else
-            from the problem.
+        given: x0, p, lbx, ubx, lbg and ubg; an argument of None is taken from a result that has it,
+            else from the problem.
         multipliers: lam_g in place of the answer's; lam_x is then what stationarity needs.
 
     Raises:
         InputError: for a wrong shape or a wrong type, naming the argument.
     """
-    n, m, others = problem.n, problem.m, None
-    label, of = "answer", {"x": answer}
+    n, m, result = problem.n, problem.m, None
+    label, parts = "answer", {"x": answer}
     if isinstance(answer, Mapping):
         if "x" not in answer:
             raise InputError(
                 f"answer has no entry 'x' (it has {', '.join(map(repr, answer))}); give what a "
                 "solver returns, or the numbers of the point"
             )
-        label, of = "answer['x']", {**answer}
+        label, parts = "answer['x']", {**answer}
     elif hasattr(answer, "x"):
         names = ("x", "lam_x", "lam_g")
-        label, of, others = "answer.x", {k: getattr(answer, k, None) for k in names}, answer
-    x, lam_x, lam_g = sized(of["x"], n, label), of.get("lam_x"), of.get("lam_g")
-    numbers = {name: getattr(others, name, None) for name in ("x0", "p")}
+        label, parts, result = "answer.x", {k: getattr(answer, k, None) for k in names}, answer
+    x, lam_x, lam_g = sized(parts["x"], n, label), parts.get("lam_x"), parts.get("lam_g")
+    numbers = {name: getattr(result, name, None) for name in ("x0", "p")}
     numbers |= {name: value for name, value in given.items() if value is not None}
     if given["p"] is not None:
         numbers["p"] = as_column(given["p"], problem.shapes.get("p"))
     refuse_stray_parameters(numbers["p"], problem.n_p)
     read = problem.numbers(**numbers)
-    bounds, known = read.bounds, getattr(others, "bounds", None)
+    bounds, known = read.bounds, getattr(result, "bounds", None)
     if isinstance(known, Bounds):
-        sides = {side: known if given[side] is None else bounds for side in vars(bounds)}
-        bounds = Bounds(**{side: getattr(source, side) for side, source in sides.items()})
+        bounds = replace(known, **{k: v for k, v in vars(bounds).items() if given[k] is not None})
     pair: tuple[Vector | None, Vector] | None = None
     if multipliers is not None:
         pair = None, sized(multipliers, m, "multipliers")
     elif lam_g is not None or (lam_x is not None and m == 0):
-        pair = (
-            None if lam_x is None else sized(lam_x, n, "lam_x of the answer"),
-            sized(lam_g, m, "lam_g of the answer") if m else np.zeros(0),
-        )
+        lam_g = sized(lam_g, m, "lam_g of the answer") if m else np.zeros(0)
+        pair = None if lam_x is None else sized(lam_x, n, "lam_x of the answer"), lam_g
     return Candidate(x, pair, read.p, bounds, None if numbers["x0"] is None else read.x0)

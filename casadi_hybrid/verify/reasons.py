@@ -1,18 +1,18 @@
-"""From facts to sentences: what speaks against a point, and what to know beside the verdict."""
+"""Sentences of a report: reasons to reject a point, and notes beside the verdict."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.face import Faces, Instance
-from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
-from casadi_hybrid.verify.first_order.rows import Measure, Rows
-from casadi_hybrid.verify.report import UNBOUNDED, Report
+from casadi_hybrid.verify.first_order.rows import Measure
+from casadi_hybrid.verify.report import UNBOUNDED, Comparison, Finding, Rejection, Relation, Report
 from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
-from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
 SHOWN = 4
 ILL_CONDITIONED = 1e6
@@ -29,163 +29,121 @@ SECOND = {
         "That IPOPT stays at the point speaks for a minimum, and proves none."
     ),
 }
-
-
-def findings(facts: Report, faces: Faces) -> tuple[Finding, ...]:
-    """Return every reason to reject the point."""
-    first, instance, rows = facts.first, faces.instance, faces.rows
-    assert first is not None
-    found = []
-    feasible, stationary, complementary, right = map(instance.within, first.residuals)
-    if not feasible:
-        found += _infeasible(instance, rows, first.feasibility, facts.violation)
-    if not stationary:
-        degenerate = feasible and facts.mfcq is False
-        found.append(_not_stationary(instance, first.stationarity, degenerate=degenerate))
-    if not complementary:
-        found += _not_complementary(instance, rows, first)
-    if not right:
-        found.append(_wrong_sign(rows, first))
-    if first.given is not None and not instance.within(*first.given.residuals[1:]):
-        found.append(_given(instance, first.given))
-    if facts.second is not None:
-        found += _curvature(facts.second, rows.names[: rows.n])
-    if facts.restart is not None:
-        found += _restart(facts.restart, facts.second)
-    return tuple(found)
+Reasons = Iterator[tuple[Rejection, str]]
 
 
 def undefined(error: EvaluationError) -> Finding:
-    """The reason where a function of the problem is not finite."""
+    """Return the reason where a function of the problem is not finite."""
     where = f" at {error.entry}" if error.entry else ""
     label = error.function[0].upper() + error.function[1:]
     sentence = f"{label} is {error.value}{where}, so nothing else can be judged."
     return Finding(Rejection.UNDEFINED, sentence)
 
 
-def _infeasible(
-    instance: Instance, rows: Rows, measure: Measure, violation: ViolationSlope | None
-) -> list[Finding]:
-    worst = int(np.argmax(np.abs(rows.violation)))
-    relation = rows.describe(worst, float(np.sign(rows.violation[worst])))
-    said = f"{relation} is violated by {_above(measure, instance)}."
-    found = [Finding(Rejection.INFEASIBLE, said)]
-    if violation is not None and violation.stationary:
-        weights = np.abs(violation.weights * rows.sizes)
-        order = np.argsort(-weights)
-        involved = [rows.names[i] for i in order[:SHOWN] if weights[i] > 1e-3 * weights.max()]
-        found.append(
-            Finding(
-                Rejection.INFEASIBLE_STATIONARY,
-                f"The point is stationary for the violation ({violation.kind}), so no small step "
-                f"reduces it: {', '.join(involved)} contradict each other here.",
+def findings(facts: Report, faces: Faces, first: FirstOrder) -> tuple[Finding, ...]:
+    """Return every reason to reject the point."""
+    reasons = list(_first_order(facts, faces, first))
+    if facts.given is not None:
+        reasons += _given(faces.instance, facts.given)
+    if facts.second is not None:
+        reasons += _curvature(facts.second, faces.rows.names)
+    if facts.restart is not None:
+        reasons += _restart(facts.restart, facts.second)
+    return tuple(Finding(category, sentence) for category, sentence in reasons)
+
+
+def _first_order(facts: Report, faces: Faces, first: FirstOrder) -> Reasons:
+    instance, rows, multipliers = faces.instance, faces.rows, first.multipliers
+    feasibility, stationarity, complementarity, dual_sign = first.residuals
+    if not instance.within(feasibility):
+        worst = int(np.argmax(np.abs(rows.violation)))
+        relation = rows.describe(worst, rows.violation[worst])
+        excess = _above(feasibility, instance)
+        yield Rejection.INFEASIBLE, f"{relation} is violated by {excess}."
+    if facts.violation is not None and facts.violation.stationary:
+        weights = np.abs(facts.violation.weights * rows.sizes)
+        largest = [i for i in np.argsort(-weights)[:SHOWN] if weights[i] > 1e-3 * weights.max()]
+        yield (
+            Rejection.INFEASIBLE_STATIONARY,
+            f"The point is stationary for the violation ({facts.violation.kind}), so no small step "
+            f"reduces it: {', '.join(rows.names[i] for i in largest)} contradict each other here.",
+        )
+    if not instance.within(stationarity):
+        sentence = (
+            f"No multipliers make x stationary: the best leave {stationarity.where} with "
+            f"|∂L/∂x| = {_above(stationarity, instance)}."
+        )
+        if instance.within(feasibility) and facts.mfcq is False:
+            sentence += (
+                " The active gradients are positively dependent (MFCQ fails), so even a minimizer "
+                "need not have multipliers here: it is a Fritz John point."
             )
-        )
-    return found
-
-
-def _not_stationary(instance: Instance, measure: Measure, *, degenerate: bool) -> Finding:
-    sentence = (
-        f"No multipliers make x stationary: the best leave {measure.where} with "
-        f"|∂L/∂x| = {_above(measure, instance)}."
-    )
-    if degenerate:
-        sentence += (
-            " The active gradients are positively dependent (MFCQ fails), so even a minimizer "
-            "need not have multipliers here: it is a Fritz John point."
-        )
-    return Finding(Rejection.NOT_STATIONARY, sentence)
-
-
-def _not_complementary(instance: Instance, rows: Rows, first: FirstOrder) -> list[Finding]:
-    measure = first.residuals.complementarity
-    row = rows.names.index(measure.where)
-    if abs(rows.violation[row]) > instance.tol:
-        return []  # Infeasibility says it.
-    relation = rows.describe(row, float(np.sign(first.multipliers[row])))
-    return [
-        Finding(
+        yield Rejection.NOT_STATIONARY, sentence
+    row = rows.names.index(complementarity.where)
+    # A violated row is reported as infeasible.
+    if not instance.within(complementarity) and abs(rows.violation[row]) <= instance.tol:
+        yield (
             Rejection.NOT_COMPLEMENTARY,
-            f"{relation} has the multiplier {first.multipliers[row]:+.2e} but x is off this bound: "
-            f"multiplier times distance is {_above(measure, instance)}.",
+            f"{rows.describe(row, multipliers[row])} has the multiplier {multipliers[row]:+.2e} "
+            "but x is off this bound: multiplier times distance is "
+            f"{_above(complementarity, instance)}.",
         )
-    ]
+    row = rows.names.index(dual_sign.where)
+    if not instance.within(dual_sign):
+        yield (
+            Rejection.WRONG_SIGN,
+            f"{rows.describe(row, -multipliers[row])} is active, but only a multiplier of the "
+            f"wrong sign ({multipliers[row]:+.2e}) makes x stationary: f falls when x leaves it.",
+        )
 
 
-def _wrong_sign(rows: Rows, first: FirstOrder) -> Finding:
-    measure = first.residuals.dual_sign
-    row = rows.names.index(measure.where)
-    multiplier = float(first.multipliers[row])
-    return Finding(
-        Rejection.WRONG_SIGN,
-        f"{rows.describe(row, -float(np.sign(multiplier)))} is active, but only a multiplier of "
-        f"the wrong sign ({multiplier:+.2e}) makes x stationary: f falls when x leaves it.",
-    )
-
-
-def _given(instance: Instance, given: Given) -> Finding:
+def _given(instance: Instance, given: Given) -> Reasons:
     parts = [
         f"{name.replace('_', ' ')} {_size(measure, instance)} at {measure.where}"
         for name, measure in list(given.residuals._asdict().items())[1:]
         if not instance.within(measure)
     ]
     text = f"The given multipliers leave {', '.join(parts)}"
-    if instance.within(*given.flipped[1:]):
-        return Finding(
+    if parts and instance.within(*given.flipped[1:]):
+        yield (
             Rejection.FLIPPED_SIGN,
             f"{text}, but their negatives satisfy the conditions: they probably belong to "
             "L = f − λᵀg, while the convention here is L = f + lam_gᵀg + lam_xᵀx.",
         )
-    return Finding(Rejection.WRONG_MULTIPLIERS, f"{text}, above {instance.tol:.0e}.")
+    elif parts:
+        yield Rejection.WRONG_MULTIPLIERS, f"{text}, above {instance.tol:.0e}."
 
 
-def _curvature(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
-    if second.verdict in NO_MINIMIZER:
-        assert second.direction is not None
-        return [
-            Finding(
-                Rejection.NOT_A_MINIMIZER,
-                f"The point is {second.verdict.value} (smallest eigenvalue "
-                f"{second.smallest:.3e}), along {_describe(second.direction, names)}.",
-            )
-        ]
-    if second.verdict in (Curvature.UNDECIDED, Curvature.UNDEFINED):
-        said = f"Whether this is a minimizer is {second.verdict.value}."
-        return [Finding(Rejection.UNDECIDED, said)]
-    return []
+def _curvature(second: SecondOrder, names: tuple[str, ...]) -> Reasons:
+    if second.verdict in NO_MINIMIZER and second.direction is not None:
+        d = second.direction
+        along = ", ".join(f"{names[i]} {d[i]:+.3g}" for i in np.argsort(-np.abs(d))[:3])
+        yield (
+            Rejection.NOT_A_MINIMIZER,
+            f"The point is {second.verdict.value} (smallest eigenvalue {second.smallest:.3e}), "
+            f"along {along}{'' if d.size <= 3 else ', …'}.",
+        )
+    elif second.verdict in (Curvature.UNDECIDED, Curvature.UNDEFINED):
+        yield Rejection.UNDECIDED, f"Whether this is a minimizer is {second.verdict.value}."
 
 
-def _restart(restart: Comparison, second: SecondOrder | None) -> list[Finding]:
-    if restart.relation is Relation.SAME_POINT:
-        return []
-    if restart.relation is Relation.NO_RUN:
-        return [
-            Finding(
-                Rejection.IPOPT_FAILED,
-                f"IPOPT gave no answer when started at the point [{restart.run.status}], so it "
-                "confirms nothing; ipopt=False judges without it.",
-            )
-        ]
+def _restart(restart: Comparison, second: SecondOrder | None) -> Reasons:
     # On a flat set of minimizers IPOPT may slide along it.
     flat = second is not None and second.verdict is Curvature.DEGENERATE
     equal = restart.relation is Relation.EQUAL
-    if flat and equal:
-        return []
-    nearer = "; a smaller tol of the solve ends nearer to it" if equal else ""
-    return [
-        Finding(
+    if restart.relation is Relation.NO_RUN:
+        yield (
+            Rejection.IPOPT_FAILED,
+            f"IPOPT gave no answer when started at the point [{restart.status}], so it confirms "
+            "nothing; ipopt=False judges without it.",
+        )
+    elif restart.relation is not Relation.SAME_POINT and not (flat and equal):
+        nearer = "; a smaller tol of the solve ends nearer to it" if equal else ""
+        yield (
             Rejection.IPOPT_MOVED,
             f"IPOPT started at the point moved by {restart.distance:.2e} to "
             f"{restart.relation.value} (f changed by {restart.f_difference:+.2e}){nearer}.",
         )
-    ]
-
-
-def _describe(direction: Vector, names: tuple[str, ...]) -> str:
-    """Return the three largest components of a direction, by the names of the variables."""
-    order = np.argsort(-np.abs(direction))[:3]
-    text = ", ".join(f"{names[i]} {direction[i]:+.3g}" for i in order)
-    return text if direction.size <= 3 else text + ", …"
 
 
 def _size(measure: Measure, instance: Instance) -> str:
@@ -196,46 +154,46 @@ def _above(measure: Measure, instance: Instance) -> str:
     return f"{_size(measure, instance)}, above {instance.tol:.0e}"
 
 
-def notes(facts: Report, instance: Instance, ipopt: bool) -> tuple[str, ...]:
-    """Return what qualifies the verdict without being a reason."""
-    first, qualification, second = facts.first, facts.qualification, facts.second
-    assert first is not None
-    assert qualification is not None
-    said, bounds = [], instance.bounds
-    if instance.problem.m and not (np.isfinite(bounds.lbg).any() or np.isfinite(bounds.ubg).any()):
-        said.append(UNBOUNDED)
-    if (qualification.condition or 1.0) > ILL_CONDITIONED:
-        said.append(
+def notes(facts: Report, faces: Faces, multipliers: Vector, ipopt: bool) -> tuple[str, ...]:
+    """Return remarks on the verdict that are no reasons."""
+    texts, bounds, second = [], faces.instance.bounds, facts.second
+    largest = float(np.abs(multipliers).max())
+    if bounds.lbg.size and not np.isfinite((bounds.lbg, bounds.ubg)).any():
+        texts.append(UNBOUNDED)
+    if (facts.condition or 1.0) > ILL_CONDITIONED:
+        texts.append(
             "The Jacobian of the active rows is nearly rank deficient (condition "
-            f"{qualification.condition:.1e}): its rank and the multipliers depend on the last "
-            "digits of x."
+            f"{facts.condition:.1e}): its rank and the multipliers depend on the last digits of x."
         )
-    if not qualification.licq:
-        said.append("The active gradients are linearly dependent: multipliers are not unique.")
-    largest = float(np.abs(first.multipliers).max())
+    if not facts.licq:
+        texts.append("The active gradients are linearly dependent: multipliers are not unique.")
     if largest > HUGE:
-        said.append(
+        texts.append(
             f"The largest multiplier is {largest:.1e}: x may be close to a point without any."
         )
     if second is None:
-        said.append("The second order is not judged, because the first-order conditions fail.")
-    elif second.chosen != "fitted":
-        said.append(f"The Hessian uses {second.chosen} multipliers, which show more.")
-    if second is not None and second.near:
+        texts.append("The second order is not judged, because the first-order conditions fail.")
+    else:
+        texts += _second_order_notes(second)
+    relation = None if facts.reference is None else facts.reference.relation
+    if not ipopt:
+        texts.append("IPOPT was not asked.")
+    elif relation is None:
+        texts.append("IPOPT was not run from the start of the solve: give x0 for that.")
+    elif relation is not Relation.SAME_POINT:
+        verb = "gave" if relation in (Relation.NO_KKT_POINT, Relation.NO_RUN) else "found"
+        texts.append(f"IPOPT from the same start {verb} {relation.value}.")
+    return tuple(texts)
+
+
+def _second_order_notes(second: SecondOrder) -> Iterator[str]:
+    if second.chosen != "fitted":
+        yield f"The Hessian uses {second.chosen} multipliers, which show more."
+    if second.near:
         more = f" and {len(second.near) - 3} more" if len(second.near) > 3 else ""
-        said.append(
+        yield (
             f"The second order counts {', '.join(second.near[:3])}{more} as active: the point is "
             "off these limits, and they push on it."
         )
-    if second is not None and second.verdict in SECOND:
-        said.append(SECOND[second.verdict])
-    if not ipopt:
-        return (*said, "IPOPT was not asked.")
-    reference = facts.reference
-    if reference is None:
-        said.append("IPOPT was not run from the start of the solve: give x0 for that.")
-    elif reference.relation is not Relation.SAME_POINT:
-        kkt = reference.relation in (Relation.LOWER, Relation.HIGHER, Relation.EQUAL)
-        found = "found" if kkt else "gave"
-        said.append(f"IPOPT from the same start {found} {reference.relation.value}.")
-    return tuple(said)
+    if second.verdict in SECOND:
+        yield SECOND[second.verdict]

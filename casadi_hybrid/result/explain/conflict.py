@@ -22,7 +22,7 @@ from scipy.sparse.linalg import norm
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
-from casadi_hybrid.point.kkt import violations
+from casadi_hybrid.problem.rounding import violations
 from casadi_hybrid.result.answer import Answer
 from casadi_hybrid.result.explain.diagnosis import Index, physical, runs, stacked
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.point.working_set import EQUAL, active_sides
 from casadi_hybrid.verify.first_order.face import Faces
-from casadi_hybrid.verify.first_order.rows import Indices, Rows
+from casadi_hybrid.verify.first_order.fit import fit_signed
+from casadi_hybrid.verify.first_order.rows import Indices, Rows, Sides
 
-DIRECTIONS_LIMIT = 20_000
-"""Nonzeros up to which the linear program for MFCQ is solved."""
 MARGIN = 1e-7
+"""Length of a combination of active gradients that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """Which rows hold with equality at x, by index into the stacked rows (x; g).
-
-    A row is active when it is an equation, and by :func:`active_sides`, near to 10·tol, of the row
-    with a Jacobian of size one.
+    """Rows that hold with equality at x, by index into the stacked rows (x; g).
 
     Attributes:
         equations: rows with equal bounds, fixed variables among them.
@@ -33,6 +29,7 @@ class ActiveSet:
         names: of all rows.
     """
 
+    KINDS: ClassVar = ("equations", "strong", "weak")
     equations: Indices
     strong: Indices
     weak: Indices
@@ -50,41 +47,45 @@ class ActiveSet:
         return np.sort(np.concatenate((self.equations, self.strong)))
 
     def names_of(self, rows: Indices) -> tuple[str, ...]:
-        """The names of some rows."""
+        """Return the names of some rows."""
         return tuple(self.names[i] for i in rows)
 
 
 def find_active(rows: Rows, multipliers: Vector, tol: float) -> ActiveSet:
-    """Classify the rows at x; ``tol`` is the tolerance in units of f and of the rows."""
+    """Classify the rows at x; ``tol`` is the tolerance in units of f and of the rows.
+
+    An inequality is active where its multiplier exceeds the distance to its bound: at a solution
+    one of the two vanishes. It is active too within 10·tol of the bound, unless its multiplier
+    points to the other one. Multipliers are those of the row with gradients of size one.
+    """
     pull = multipliers * rows.sizes
-    side = active_sides(rows.value, rows.lower, rows.upper, pull * rows.sizes, 10 * tol)
-    signs = np.where(side == EQUAL, 0.0, side)
+    signs = np.zeros(pull.size)
+    for sign in (1.0, -1.0):
+        toward = sign * pull * rows.sizes
+        near = rows.near(sign, 10 * tol) & (toward >= 0)
+        signs[(toward > rows.inside(sign)) | near] = sign
+    signs[rows.equations] = 0.0
     strong = (signs != 0) & (np.abs(pull) > 10 * tol)
-    equations, strong, weak = map(np.flatnonzero, (side == EQUAL, strong, (signs != 0) & ~strong))
+    weak = (signs != 0) & ~strong
+    equations, strong, weak = map(np.flatnonzero, (rows.equations, strong, weak))
     return ActiveSet(equations, strong, weak, signs, rows.names)
 
 
-@dataclass(frozen=True, slots=True)
-class Qualification:
-    """What the gradients of the active rows allow.
+class Qualification(NamedTuple):
+    """Constraint qualifications at x.
 
     Attributes:
-        active: number of active rows.
-        rank: rank of their Jacobian.
+        rank: rank of the active rows' Jacobian.
         condition: of its part on the free variables, row-scaled; None where it is large.
+        licq: linear independence of the active gradients, so that λ is unique.
         mfcq: the condition of Mangasarian and Fromovitz: equations independent, and a direction
-            that keeps them leads off every active inequality. None where it was not decided.
+            that keeps them leads off every active inequality.
     """
 
-    active: int
     rank: int
     condition: float | None
-    mfcq: bool | None
-
-    @property
-    def licq(self) -> bool:
-        """Whether the active gradients are linearly independent, so that λ is unique."""
-        return self.rank == self.active
+    licq: bool
+    mfcq: bool
 
 
 def qualify(faces: Faces, active: ActiveSet) -> Qualification:
@@ -93,27 +94,23 @@ def qualify(faces: Faces, active: ActiveSet) -> Qualification:
     face = faces.of(everything)
     rank = int(np.count_nonzero(everything < faces.rows.n)) + face.rank
     condition = face.fit.condition if face.small else None
-    mfcq = True if rank == everything.size else _mfcq(faces, active)
-    return Qualification(everything.size, rank, condition, mfcq)
+    licq = rank == everything.size
+    return Qualification(rank, condition, licq, licq or _mfcq(faces, active))
 
 
-def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
-    """Solve max t s.t. A_eq d = 0, s_i A_i d ≤ −t on active inequalities, |d| ≤ 1, t ≤ 1."""
+def _mfcq(faces: Faces, active: ActiveSet) -> bool:
+    """Tell whether no combination of active gradients with the signs of multipliers vanishes.
+
+    The alternative of Motzkin's theorem: A_Eᵀλ + A_Iᵀμ = 0, Σμ = 1, μ ≥ 0 has no solution.
+    """
     rows, equations = faces.rows, faces.equations
     if equations.rank < equations.constraints.size:
         return False
-    inequalities = np.concatenate((active.strong, active.weak))
-    scaled = (sp.diags_array(1.0 / rows.sizes) @ rows.jacobian).tocsr()
-    n, k = rows.n, active.equations.size
-    if scaled.nnz > DIRECTIONS_LIMIT:
-        return None
-    off = sp.diags_array(active.signs[inequalities]) @ scaled[inequalities]
-    found = linprog(
-        np.append(np.zeros(n), -1.0),
-        A_ub=sp.hstack((off, np.ones((inequalities.size, 1))), format="csr"),
-        b_ub=np.zeros(inequalities.size),
-        A_eq=sp.hstack((scaled[active.equations], sp.csr_array((k, 1))), format="csr"),
-        b_eq=np.zeros(k),
-        bounds=[(-1.0, 1.0)] * n + [(0.0, 1.0)],
-    )
-    return None if found.x is None else bool(found.x[-1] > MARGIN)
+    everything = active.all
+    sides = Sides(everything, active.signs[everything], np.zeros(everything.size))
+    signed = sides.sign != 0
+    columns = sides.columns(rows) @ sp.diags_array(1.0 / rows.sizes[everything])
+    gradients = sp.vstack((columns, signed[None, :].astype(float)), format="csc")
+    target = np.append(np.zeros(rows.n), -1.0)
+    coefficients = fit_signed(target, gradients, sides.distance, signed)
+    return bool(np.linalg.norm(target + gradients @ coefficients) > MARGIN)

@@ -1,25 +1,28 @@
-"""Least squares with signs: multipliers that make a point stationary, if any do.
+"""Multipliers by least squares: of any sign by singular values, with signs by pivoting.
 
     minimize ‖s + G ν‖² + ‖W ν‖²   subject to   ν_i ≥ 0 where signed
 
 for a slope s, gradients in the columns of G (n×k, sparse) and W = diag(distances to the bounds).
-The second term is the complementarity residual: a bound that x only comes close to may have a
-multiplier as far as that is worth it. The passive set (the positive ν) is found by block principal
-pivoting with Kim and Park's backup rule (SIAM J. Scientific Computing 33, 2011), each least-squares
-problem by sparse LDLᵀ of its augmented system. Dependent columns are told apart by a proximal term
-that vanishes in the limit, which selects ν near the one of least norm.
+The second term is the complementarity residual. The passive set (the positive ν) is found by block
+principal pivoting with Kim and Park's backup rule (SIAM J. Scientific Computing 33, 2011), each
+least-squares problem by sparse LDLᵀ. A proximal term that vanishes in the limit selects ν near the
+one of least norm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.factorization import SymmetricFactor
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.verify.first_order.rows import Flags, largest_of
 
 PROXIMAL = 1e-12
@@ -28,6 +31,11 @@ PIVOTS = 100
 FULL_EXCHANGES = 3
 ROUNDING = 1e-13
 LP_SECONDS = 5.0
+RANK_TOLERANCE = 1e-9
+"""Singular values below this fraction of the largest count as zero."""
+SETTLING_STEPS = 3
+SETTLED = 1e-14
+TRUST = 1e-3
 
 
 def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) -> Vector:
@@ -58,9 +66,8 @@ def fit_largest(
 ) -> Vector:
     """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``.
 
-    Least squares spread a residual over its entries, which may leave one of them above a tolerance
-    that other multipliers meet. This settles whether any do. Residuals are measured in ``unit``;
-    ``start`` comes back where the program is not solved within :data:`LP_SECONDS`.
+    Least squares may leave one entry above a tolerance ``unit`` that other multipliers meet. The
+    program is given up after :data:`LP_SECONDS`, for ``start``.
     """
     k = start.size
     # Steps δ = δ'·unit/size keep the program's numbers near one.
@@ -68,24 +75,23 @@ def fit_largest(
     G = gradients @ sp.diags_array(size) / unit
     W = sp.diags_array(distances * size / unit)
     here = np.concatenate((slope + gradients @ start, distances * start)) / unit
-    both = sp.vstack((G, W))
-    ones = np.ones((here.size, 1))
+    both, bound = sp.vstack((G, W)), np.ones((here.size, 1))
     lower = np.append(np.where(signed, -start / size, -np.inf), 0.0)
-    found = linprog(
+    solution = linprog(
         np.append(np.zeros(k), 1.0),
-        A_ub=sp.vstack((sp.hstack((both, -ones)), sp.hstack((-both, -ones))), format="csr"),
+        A_ub=sp.block_array([[both, -bound], [-both, -bound]], format="csr"),
         b_ub=np.concatenate((-here, here)),
         bounds=np.column_stack((lower, np.full(k + 1, np.inf))),
         options={"time_limit": LP_SECONDS},
     )
-    if found.x is None:
+    if solution.x is None:
         return start
-    moved = start + size * found.x[:k]
+    moved = start + size * solution.x[:k]
     return np.asarray(np.where(signed, np.maximum(moved, 0.0), moved))
 
 
 class _Scaled:
-    """The problem with columns of size one, and a proximal term around an anchor."""
+    """The least-squares problem with columns of size one, and a proximal term around an anchor."""
 
     def __init__(self, slope: Vector, G: Any, weights: Vector, signed: Flags) -> None:
         self._slope, self._G, self._weights, self._signed = slope, G, weights, signed
@@ -100,7 +106,8 @@ class _Scaled:
             nu, residual = self._solve(passive, anchor)
             pull = self._G.T @ residual + self._weights * nu + PROXIMAL * (nu - anchor)
             allowed = np.where(signed, np.maximum(nu, 0.0), nu)
-            value = self._objective(allowed)
+            misfit = self._slope + self._G @ allowed
+            value = float(misfit @ misfit + allowed @ (self._weights * allowed))
             if value < least:
                 best, least = allowed, value
             small = ROUNDING * max(1.0, float(np.abs(nu).max()))
@@ -118,28 +125,97 @@ class _Scaled:
             passive = passive ^ wrong
         return best
 
-    def _objective(self, nu: Vector) -> float:
-        residual = self._slope + self._G @ nu
-        return float(residual @ residual + nu @ (self._weights * nu))
-
     def _solve(self, passive: Flags, anchor: Vector) -> tuple[Vector, Vector]:
-        """ν with zeros off the passive set, and the residual s + Gν.
+        """Return ν with zeros off the passive set, and the residual s + Gν.
 
-        The residual is an unknown of the augmented system, so that it does not suffer from the
-        squared condition of normal equations.
+        The residual is an unknown of the augmented system [I, −G; −Gᵀ, −D], so that it does not
+        suffer from the squared condition of normal equations.
         """
         n = self._slope.size
-        right = np.concatenate((self._slope, -PROXIMAL * anchor[passive]))
-        z = self._factor(passive).solve(right)
+        # Most proximal steps share the passive set, and so the factors.
+        if self._last is None or not np.array_equal(self._last[0], passive):
+            G, D = self._G[:, passive], sp.diags_array(self._weights[passive] + PROXIMAL)
+            K = sp.block_array([[sp.eye_array(n), -G], [-G.T, -D]])
+            self._last = passive, SymmetricFactor(K)
+        z = self._last[1].solve(np.concatenate((self._slope, -PROXIMAL * anchor[passive])))
         nu = np.zeros(passive.size)
         nu[passive] = z[n:]
         return nu, z[:n]
 
-    def _factor(self, passive: Flags) -> SymmetricFactor:
-        """[I, −G; −Gᵀ, −D] of the passive set, which most proximal steps share with the last."""
-        if self._last is None or not np.array_equal(self._last[0], passive):
-            n, G = self._slope.size, self._G[:, passive]
-            D = sp.diags_array(self._weights[passive] + PROXIMAL)
-            K = sp.block_array([[sp.eye_array(n), -G], [-G.T, -D]])
-            self._last = passive, SymmetricFactor(K)
-        return self._last[1]
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Least-squares multipliers and the subspaces of the Jacobian.
+
+    Attributes:
+        multipliers: λ of minimum norm among the minimizers of ‖∇f + Jᵀλ‖₂.
+        rank: numerical rank of J.
+        condition: largest over smallest nonzero singular value of the row-scaled J (1 if rank 0).
+        kernel: n×(n − rank), an orthonormal basis Z of ker J.
+        free: m×(m − rank), an orthonormal basis of ker Jᵀ: λ may move along it.
+    """
+
+    multipliers: Vector
+    rank: int
+    condition: float
+    kernel: Matrix
+    free: Matrix
+
+    @property
+    def unique(self) -> bool:
+        """Full row rank, so that at most one λ satisfies ∇f + Jᵀλ = 0."""
+        return bool(self.free.shape[1] == 0)
+
+
+def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None = None) -> Fit:
+    """Return the minimum-norm least-squares multipliers of ∇f + Jᵀλ = 0, J being m×n.
+
+    The rank is decided on J with rows scaled to a largest entry of one, so that units do not
+    matter, and is at most ``max_rank`` (see :func:`settled_rank`).
+    """
+    rows = _row_sizes(jacobian)
+    U, sigma, Vt = np.linalg.svd(jacobian / rows[:, None])
+    rank = _rank(sigma)
+    if max_rank is not None:
+        rank = min(rank, max_rank)
+    multipliers = -(U[:, :rank] / sigma[:rank]) @ (Vt[:rank] @ gradient) / rows
+    free = np.linalg.qr(U[:, rank:] / rows[:, None])[0]
+    multipliers = multipliers - free @ (free.T @ multipliers)
+    condition = float(sigma[0] / sigma[rank - 1]) if rank else 1.0
+    for array in (multipliers, free, Vt):
+        array.setflags(write=False)
+    return Fit(multipliers, rank, condition, Vt[rank:].T, free)
+
+
+def settled_rank(first: Callable[[Vector], Evaluation], start: Evaluation) -> int:
+    """Return the rank of J where h = 0, near a point that violates it a little.
+
+    Where J loses rank on the feasible set, it has full rank a tiny distance away, and huge
+    multipliers fit any gradient there. So the rank is read after a few Gauss–Newton steps towards
+    h = 0, without directions that move x by more than 1e-3·max(1, ‖x‖_∞).
+    """
+    here = start
+    rank = int(min(start.B.shape))
+    for step in range(SETTLING_STEPS + 1):
+        rows = _row_sizes(here.B)
+        U, sigma, Vt = np.linalg.svd(here.B / rows[:, None], full_matrices=False)
+        rank = min(rank, _rank(sigma))
+        noise = SETTLED * np.maximum(1.0, np.abs(here.B) @ np.abs(here.x))
+        if step == SETTLING_STEPS or np.all(np.abs(here.h) <= noise):
+            break
+        move = (U.T @ (here.h / rows))[:rank] / sigma[:rank]
+        move[np.abs(move) > TRUST * max(1.0, float(np.abs(start.x).max()))] = 0.0
+        try:
+            here = first(here.x - Vt[:rank].T @ move)
+        except EvaluationError:
+            break
+    return rank
+
+
+def _row_sizes(jacobian: Matrix) -> Vector:
+    size = np.abs(jacobian).max(axis=1)
+    return np.where(size > 0, size, 1.0)
+
+
+def _rank(sigma: Vector) -> int:
+    return int(np.count_nonzero(sigma > RANK_TOLERANCE * sigma[0]))

@@ -4,9 +4,8 @@ With the violated rows' gradients A_V and weights w, x is stationary for the vio
 
     A_Vᵀ w + A_Sᵀ ν = 0,   ν with the signs of multipliers,
 
-where S are the satisfied rows that x touches, which a step has to keep. Solvers minimize different
-violations, so three are tried: the least squares w = v, those of rows scaled to gradients of one,
-and the sum w = sign(v). Any of them confirms a certificate of local infeasibility.
+where S are the satisfied rows that x touches. Solvers minimize different violations, so three are
+tried: least squares w = v, least squares of scaled rows, and the sum w = sign(v).
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.fit import fit_signed
-from casadi_hybrid.verify.first_order.rows import Measure, Rows, nearby_sides
+from casadi_hybrid.verify.first_order.rows import Measure, Rows, Sides, nearby_sides
 
 STATIONARY = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class ViolationSlope:
-    """How far an infeasible point is from being stationary for its violation.
+    """Distance of an infeasible point from being stationary for its violation.
 
     Attributes:
-        kind: which violation: ``"least squares"``, ``"scaled least squares"`` or ``"sum"``.
-        slope: ‖A_Vᵀw + A_Sᵀν‖_∞ relative to the weights, Σ|w|; scaled: the relative decrease of the
-            violation that a step of relative size one predicts.
+        kind: ``"least squares"``, ``"scaled least squares"`` or ``"sum"``.
+        slope: ‖A_Vᵀw + A_Sᵀν‖_∞ relative to Σ|w|; scaled: the relative decrease of the violation
+            that a step of relative size one predicts.
         weights: w and ν, one per row: the certificate Aᵀ·weights ≈ 0.
     """
 
@@ -39,34 +38,34 @@ class ViolationSlope:
 
     @property
     def stationary(self) -> bool:
-        """Whether no small step reduces the violation."""
+        """Proof that no small step reduces the violation."""
         return self.slope.scaled <= STATIONARY
 
 
 def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
-    """The violation that is closest to stationary; rows count that are violated by over ``tol``."""
+    """Return the violation closest to stationary; rows violated by more than ``tol`` count."""
     v = np.where(np.abs(rows.violation) > tol, rows.violation, 0.0)
     choices = {
         "least squares": v,
         "scaled least squares": v / np.maximum(rows.sizes, 1e-100) ** 2,
         "sum": np.sign(v),
     }
-    found = [_slope(rows, kind, w, v, tol) for kind, w in choices.items()]
-    return min(found, key=lambda one: one.slope.scaled)
+    slopes = [_slope(rows, kind, w, v, tol) for kind, w in choices.items()]
+    return min(slopes, key=lambda violation: violation.slope.scaled)
 
 
 def _slope(rows: Rows, kind: str, weights: Vector, v: Vector, tol: float) -> ViolationSlope:
     sides = nearby_sides(rows, tol)
-    kept = sides.select(v[sides.row] == 0.0)
-    # Weights of size one, so that the fit's tolerances fit.
+    satisfied = v[sides.row] == 0.0
+    kept = Sides(sides.row[satisfied], sides.sign[satisfied], sides.distance[satisfied])
+    # The fit's tolerances are made for weights of size one.
     weights = weights / np.abs(weights).max()
     slope = rows.jacobian.T @ weights
     nu = fit_signed(slope, kept.columns(rows), np.zeros(kept.row.size), kept.sign != 0)
     weights = weights + kept.multipliers(nu, v.size)
     unit = np.maximum(1.0, np.abs(rows.x))
     left = np.abs(rows.jacobian.T @ weights)
-    terms = float((unit * (abs(rows.jacobian).T @ np.abs(weights))).max())
-    scale = max(terms, float(weights @ v))
+    scale = max(float((unit * rows.pulls(weights)).max()), float(weights @ v))
     worst = int(np.argmax(left))
     total = float(np.abs(weights[v != 0]).sum())
     measure = Measure(

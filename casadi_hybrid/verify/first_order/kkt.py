@@ -7,30 +7,31 @@ The residuals, for rows lower ≤ c ≤ upper with Jacobian A (see :mod:`.rows`)
 - complementarity: the largest |λ_i|·(distance of row i to the bound that λ_i points to);
 - dual sign: the largest |λ_i| that points away from the bound its row is at, or to no bound.
 
-What rounding explains counts as zero, by the rule of the solver
-(:mod:`casadi_hybrid.point.residuals`).
+Entries that rounding explains count as zero (:mod:`casadi_hybrid.problem.rounding`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.factorization import SymmetricFactor
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.point.residuals import EXACT, PULL, counted_distance, counted_slope
+from casadi_hybrid.problem.rounding import PULL, counted_distance, counted_slope
 from casadi_hybrid.verify.first_order.active import find_active
-from casadi_hybrid.verify.first_order.face import DEPENDENT, Faces, OnFace
+from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
 from casadi_hybrid.verify.first_order.rows import Measure, Rows, Sides, nearby_sides
 
+SETTLED = 1e-11
+"""Newton step within rounding, relative to 1 + ‖x‖_∞."""
+
 
 class PointResiduals(NamedTuple):
-    """The residuals of one point with one set of multipliers; all but the first depend on these."""
+    """The residuals of one point with one set of multipliers."""
 
     feasibility: Measure
     stationarity: Measure
@@ -40,12 +41,11 @@ class PointResiduals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """How the multipliers a solver gave fare. Sign: L = f + lam_gᵀg + lam_xᵀx.
+    """Residuals of the multipliers that came with a point. Sign: L = f + lam_gᵀg + lam_xᵀx.
 
     Attributes:
-        residuals: with the given multipliers.
-        flipped: with their negatives, which tells a sign error from a wrong answer.
-        multipliers: lam_x and lam_g as one vector; lam_x is what stationarity needs if none came.
+        residuals, flipped: with the given multipliers; with their negatives.
+        multipliers: (lam_x; lam_g); lam_x is what stationarity needs if none came.
         distance: ‖λ_given − λ_fit‖_∞, None where multipliers are not unique.
     """
 
@@ -61,8 +61,7 @@ class FirstOrder:
 
     Attributes:
         residuals: with the fitted multipliers.
-        multipliers: the fitted λ = (lam_x; lam_g). They respect the signs, unless only
-            multipliers of the wrong sign make x stationary.
+        multipliers: the fitted λ = (lam_x; lam_g), of the wrong sign only if x needs it.
         sides: the bounds near x that the fit could use.
         given: the same for given multipliers, None without.
     """
@@ -72,87 +71,78 @@ class FirstOrder:
     sides: Sides
     given: Given | None
 
-    @property
-    def feasibility(self) -> Measure:
-        """Largest violation of a row."""
-        return self.residuals.feasibility
-
-    @property
-    def stationarity(self) -> Measure:
-        """‖∇f + Aᵀλ‖_∞ with the fitted multipliers."""
-        return self.residuals.stationarity
-
-    def holds(self, tol: float, *, scaled: bool) -> bool:
-        """Whether x is a KKT point within ``tol``."""
-        return all(measure.within(tol, scaled=scaled) for measure in self.residuals)
-
 
 def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None) -> FirstOrder:
-    """Fit multipliers, for bounds within √tol·max(1, |bound|) first, and evaluate the residuals.
-
-    ``given`` are (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
-    stationarity needs.
-    """
-    rows = faces.rows
+    """Fit multipliers, judge ``given`` (lam_x, lam_g) beside them, and evaluate the residuals."""
+    rows, within = faces.rows, faces.instance.within
     sides = nearby_sides(rows, float(np.sqrt(faces.instance.tol)))
     with np.errstate(all="ignore"):
         multipliers = _fit(faces, sides)
-        judged = None if given is None else _judge_given(rows, sides, *given)
-        found = _settled(faces, residuals(rows, sides, multipliers), multipliers)
-        if judged is not None:
-            of = _settled(faces, judged.residuals, judged.multipliers)
-            judged = replace(judged, residuals=of)
-            better = faces.instance.within(*of) and not faces.instance.within(*found)
-            if better and _plausible(rows, judged.multipliers):
-                found, multipliers = of, judged.multipliers  # a fit follows the rounding of ∇f
-        return FirstOrder(found, multipliers, sides, judged)
+        fitted = _settled(faces, residuals(rows, sides, multipliers), multipliers)
+        if given is None:
+            return FirstOrder(fitted, multipliers, sides, None)
+        judged = _judge_given(faces, sides, *given)
+        better = within(*judged.residuals) and not within(*fitted)
+        # A fit follows the rounding of ∇f, given multipliers may not. Huge terms would hide ∇f.
+        pulls = rows.pulls(judged.multipliers)
+        if better and pulls.max() <= PULL * np.abs(rows.gradient).max():
+            fitted, multipliers = judged.residuals, judged.multipliers
+        return FirstOrder(fitted, multipliers, sides, judged)
 
 
-def _settled(faces: Faces, found: PointResiduals, multipliers: Vector) -> PointResiduals:
-    """The residuals, less what rounding inside of ∇f explains: see :func:`counted_slope`."""
+def _judge_given(faces: Faces, sides: Sides, lam_x: Vector | None, lam_g: Vector) -> Given:
+    rows, n = faces.rows, faces.rows.n
+    if lam_x is None:
+        lam_x = -(rows.gradient + rows.jacobian[n:].T @ lam_g)
+        # A slope that no bound can carry stays a residual of stationarity.
+        bound = np.where(lam_x > 0, rows.upper[:n], rows.lower[:n])
+        lam_x = np.where(np.isfinite(bound), lam_x, 0.0)
+    both = np.concatenate((lam_x, lam_g))
+    settled = _settled(faces, residuals(rows, sides, both), both)
+    return Given(settled, residuals(rows, sides, -both), both)
+
+
+def _settled(faces: Faces, computed: PointResiduals, multipliers: Vector) -> PointResiduals:
+    """Return the residuals without the rounding inside of ∇f: see :func:`counted_slope`."""
     instance, rows = faces.instance, faces.rows
-    others = found.feasibility, found.complementarity, found.dual_sign
-    if instance.within(found.stationarity) or not instance.within(*others):
-        return found
-    step, inner = _newton_step(faces, multipliers)
-    size = np.abs(rows.x)
-    allowed = np.minimum(EXACT * (1.0 + size.max()), instance.tol * (1.0 + size))
-    if not (np.abs(step) <= allowed).all():
-        return found
-    return found._replace(stationarity=_stationarity(rows, multipliers, inner))
+    others = computed.feasibility, computed.complementarity, computed.dual_sign
+    if instance.within(computed.stationarity) or not instance.within(*others):
+        return computed
+    newton = _newton_step(faces, multipliers)
+    if newton is None:
+        return computed
+    step, inner = newton
+    size = 1.0 + np.abs(rows.x)
+    settled = (np.abs(step) <= np.minimum(SETTLED * size.max(), instance.tol * size)).all()
+    stationarity = _stationarity(rows, multipliers, inner)
+    return computed._replace(stationarity=stationarity) if settled else computed
 
 
-def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float]:
-    """The step of x on the active set, NaN where it leads to no minimum; most of |∇²L||x|."""
+def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | None:
+    """Return the step of x on the active set and the largest |∇²L||x|; None if no minimum."""
     rows = faces.rows
     face = faces.of(find_active(rows, multipliers, faces.instance.tol).binding)
-    view, n, k = OnFace(faces, face), face.free.size, face.constraints.size
-    step = np.full(rows.n, np.nan)
-    if not view.exact:
-        return step, 0.0
+    n, k = face.free.size, face.constraints.size
+    if not face.exact:
+        return None
     try:
-        H = view.hessian(view.x, view.pick(multipliers))
+        H = face.hessian(face.pick(multipliers))
         size = (float(abs(H).max()) if H.nnz else 0.0) or 1.0
-        corner = sp.eye_array(k) * (0.0 if face.rank == k else -DEPENDENT)
-        factor = SymmetricFactor(
-            sp.block_array([[0.5 * (H + H.T) / size, face.scaled.T], [face.scaled, corner]])
-        )
+        factor = SymmetricFactor(face.augmented(H / size))
     except (EvaluationError, FloatingPointError):
-        return step, 0.0
+        return None
     if factor.inertia.zero or factor.inertia.negative != k:
-        return step, 0.0
-    slope = rows.gradient + rows.jacobian.T @ multipliers
-    step[:] = 0.0
-    step[face.free] = factor.solve(np.append(-slope[face.free] / size, np.zeros(k)))[:n]
-    return step, float((abs(H) @ np.abs(view.x)).max(initial=0.0))
+        return None
+    slope = rows.slope(multipliers)[face.free]
+    step = factor.solve(np.append(-slope / size, np.zeros(k)))[:n]
+    return step, float((abs(H) @ np.abs(face.x)).max(initial=0.0))
 
 
 def _fit(faces: Faces, sides: Sides) -> Vector:
-    """The multipliers with the least residuals.
+    """Return the multipliers with the least residuals.
 
-    First with the bounds near x; then with every bound, as far as complementarity leaves a
-    multiplier to it, and with the largest residual in place of the squares. What fails all of
-    these fails for any multipliers, and the first try tells best why.
+    The bounds near x come first, then every bound as far as complementarity leaves a multiplier to
+    it. A point that fails both fails for any multipliers, and the first try tells best why.
     """
     rows, everywhere = faces.rows, nearby_sides(faces.rows, np.inf)
     nearby, multipliers = _fit_sides(faces, sides)
@@ -160,18 +150,16 @@ def _fit(faces: Faces, sides: Sides) -> Vector:
         _, multipliers = _fit_sides(faces, everywhere)
     if multipliers is not None:
         return multipliers
-    if not sides.sign.any():
-        return nearby
-    # With multipliers of any sign on the same bounds: that is a different mistake.
-    free = np.zeros(sides.row.size, dtype=bool)
-    unsigned = sides.multipliers(
-        fit_signed(rows.gradient, sides.columns(rows), sides.distance, free), rows.value.size
-    )
-    return unsigned if faces.instance.within(_stationarity(rows, unsigned)) else nearby
+    # Multipliers of the wrong sign on the same bounds are a different mistake.
+    unsigned = np.zeros(sides.row.size, dtype=bool)
+    fitted = fit_signed(rows.gradient, sides.columns(rows), sides.distance, unsigned)
+    multipliers = sides.multipliers(fitted, rows.value.size)
+    wrong_sign = sides.sign.any() and faces.instance.within(_stationarity(rows, multipliers))
+    return multipliers if wrong_sign else nearby
 
 
 def _fit_sides(faces: Faces, sides: Sides) -> tuple[Vector, Vector | None]:
-    """The least-squares multipliers, and some that satisfy the conditions (None: none do)."""
+    """Return the least-squares multipliers, and some that satisfy the conditions or None."""
     rows, instance = faces.rows, faces.instance
     gradients, signed, size = sides.columns(rows), sides.sign != 0, rows.value.size
 
@@ -184,12 +172,12 @@ def _fit_sides(faces: Faces, sides: Sides) -> tuple[Vector, Vector | None]:
         fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
     else:
         # Singular values tell huge multipliers from a rank that is lost where the equations hold.
-        view = OnFace(faces, faces.equations)
-        fitted = view.complete(view.face.fit.multipliers)[sides.row]
+        equations = faces.equations
+        fitted = equations.complete(equations.fit.multipliers)[sides.row]
     multipliers = sides.multipliers(fitted, size)
-    found = satisfying(fitted)
-    if found is not None:
-        return multipliers, found
+    accepted = satisfying(fitted)
+    if accepted is not None:
+        return multipliers, accepted
     slope = _slope(rows, multipliers)
     left = float(np.sqrt(slope @ slope + np.sum((sides.distance * fitted) ** 2)))
     unit = instance.tol * (_scale(rows, multipliers) if instance.scaled else 1.0)
@@ -216,65 +204,38 @@ def _stationarity(rows: Rows, multipliers: Vector, inner: float = 0.0) -> Measur
 
 
 def _slope(rows: Rows, multipliers: Vector, inner: float = 0.0) -> Vector:
-    """∇f + Aᵀλ, as far as it counts."""
-    slope = rows.gradient + rows.jacobian.T @ multipliers
-    return counted_slope(slope, rows.gradient, _pulls(rows, multipliers), inner)
-
-
-def _plausible(rows: Rows, multipliers: Vector) -> bool:
-    """Whether no multiplier term exceeds a thousand times ∇f: beyond it they hide the slope."""
-    return bool(_pulls(rows, multipliers).max() <= PULL * np.abs(rows.gradient).max())
+    """Return ∇f + Aᵀλ beyond rounding."""
+    slope, pulls = rows.slope(multipliers), rows.pulls(multipliers)
+    return counted_slope(slope, rows.gradient, pulls, inner)
 
 
 def _scale(rows: Rows, multipliers: Vector) -> float:
-    pulls = _pulls(rows, multipliers)
-    return max(1.0, float(np.abs(rows.gradient).max()), float(pulls.max()))
-
-
-def _pulls(rows: Rows, multipliers: Vector) -> Vector:
-    return np.asarray(abs(rows.jacobian).T @ np.abs(multipliers))
+    largest = max(np.abs(rows.gradient).max(), rows.pulls(multipliers).max())
+    return max(1.0, float(largest))
 
 
 def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Measure]:
-    """Complementarity and dual sign.
+    """Return complementarity and dual sign.
 
-    A multiplier that points to a bound the row is near, or has in the distance while it is near
-    none, is a question of complementarity. One that points away from the bound the row is at, or
-    to no bound, has the wrong sign.
+    The sign of a multiplier is wrong if it points to no bound, or away from the bound of its row.
     """
-    above, below = (
-        np.isin(np.arange(rows.value.size), sides.row[sides.sign == sign]) for sign in (1.0, -1.0)
-    )
-    up = multipliers > 0
-    bound = np.where(up, rows.upper, rows.lower)
+    every = np.arange(rows.value.size)
+    above, below = (np.isin(every, sides.row[sides.sign == sign]) for sign in (1.0, -1.0))
+    up, size = multipliers > 0, np.abs(multipliers)
     there, here = np.where(up, above, below), np.where(up, below, above)
+    bound = np.where(up, rows.upper, rows.lower)
     finite = np.isfinite(bound)
     wrong = ~rows.equations & ~there & (here | ~finite)
-    size = np.abs(multipliers)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
     distance = counted_distance(distance, rows.terms, size * rows.sizes, rows.gradient)
     product = np.where(rows.equations | wrong, 0.0, size * distance)
     scale = np.maximum(1.0, size * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0))))
     sign = np.where(wrong, size, 0.0)
-    largest = max(1.0, float(size.max()))
-    return (
-        _measure(product, product / scale, rows.names),
-        _measure(sign, sign / largest, rows.names),
-    )
+    scaled_sign = sign / max(1.0, float(size.max()))
+    return _measure(product, product / scale, rows.names), _measure(sign, scaled_sign, rows.names)
 
 
 def _measure(entries: Vector, scaled: Vector, names: tuple[str, ...]) -> Measure:
     # argmax finds a NaN first, and no tolerance accepts it.
     worst = int(np.argmax(entries))
     return Measure(float(entries[worst]), float(np.max(scaled)), names[worst])
-
-
-def _judge_given(rows: Rows, sides: Sides, lam_x: Vector | None, lam_g: Vector) -> Given:
-    if lam_x is None:
-        n = rows.n
-        lam_x = -(rows.gradient + rows.jacobian[n:].T @ lam_g)
-        # What no bound can carry stays a residual of stationarity.
-        bound = np.where(lam_x > 0, rows.upper[:n], rows.lower[:n])
-        lam_x = np.where(np.isfinite(bound), lam_x, 0.0)
-    both = np.concatenate((lam_x, lam_g))
-    return Given(residuals(rows, sides, both), residuals(rows, sides, -both), both)

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.point.kkt import row_sizes, violations
-from casadi_hybrid.point.residuals import counted_violation
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.rounding import counted_violation, violations
 
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+FirstOrderValues = tuple[float, Vector, Vector, Any]
 
 
 class Measure(NamedTuple):
@@ -29,7 +29,7 @@ class Measure(NamedTuple):
 
     Attributes:
         value: unscaled.
-        scaled: relative to the size of the terms it is the sum of.
+        scaled: relative to the size of the terms of the sum.
         where: the constraint or the variable with the largest unscaled entry.
     """
 
@@ -37,14 +37,10 @@ class Measure(NamedTuple):
     scaled: float
     where: str
 
-    def within(self, tol: float, *, scaled: bool) -> bool:
-        """Whether the residual is within ``tol``; NaN never is."""
-        return (self.scaled if scaled else self.value) <= tol
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """f and the rows at x, whose bounds are the first n of them; A is sparse by rows."""
+    """Objective f and the rows at x, variables first; A is sparse by rows."""
 
     x: Vector
     f: float
@@ -56,13 +52,7 @@ class Rows:
     names: tuple[str, ...]
 
     @classmethod
-    def at(
-        cls,
-        x: Vector,
-        first: tuple[float, Vector, Vector, Any],
-        bounds: Bounds,
-        names: tuple[str, ...],
-    ) -> Rows:
+    def at(cls, x: Vector, first: FirstOrderValues, bounds: Bounds, names: tuple[str, ...]) -> Rows:
         """Stack bounds and constraints; ``first`` is f, ∇f, g and the sparse J_g at x."""
         f, gradient, g, J = first
         jacobian = sp.vstack((sp.eye_array(x.size), J), format="csr")
@@ -77,34 +67,49 @@ class Rows:
 
     @cached_property
     def equations(self) -> Flags:
-        """Rows whose two bounds are equal."""
+        """Mask of the rows whose two bounds are equal."""
         return np.asarray(self.lower == self.upper)
 
     @cached_property
     def violation(self) -> Vector:
-        """Signed distance outside the bounds: negative below, positive above, zero inside.
-
-        Of a constraint, zero too where the rounding of its terms explains it.
-        """
+        """Signed distance outside the bounds, zero in constraints where rounding explains it."""
         violation, n = violations(self.value, self.lower, self.upper), self.n
         violation[n:] = counted_violation(violation[n:], self.terms[n:])
         return violation
 
     @cached_property
     def terms(self) -> Vector:
-        """The sizes of the variables, and those that the terms of each constraint have."""
-        n = self.n
-        of_g = row_sizes(self.value[n:], self.jacobian[n:], self.x)
-        return np.concatenate((np.abs(self.x), of_g))
+        """Size |x_i| of each variable and |J_g||x| + |g| of the terms of each constraint."""
+        terms = np.abs(self.value)
+        terms[self.n :] += abs(self.jacobian[self.n :]) @ np.abs(self.x)
+        return terms
 
     @cached_property
     def sizes(self) -> Vector:
-        """Those of the rows of A."""
+        """Largest entry of each row of A."""
         return largest_of(self.jacobian, 1)
 
+    def pulls(self, multipliers: Vector) -> Vector:
+        """Return |A|ᵀ|λ|, the sizes of the multiplier terms in ∂L/∂x."""
+        return np.asarray(abs(self.jacobian).T @ np.abs(multipliers))
+
+    def slope(self, multipliers: Vector) -> Vector:
+        """Return ∇f + Aᵀλ."""
+        return np.asarray(self.gradient + self.jacobian.T @ multipliers)
+
+    def inside(self, sign: float) -> Vector:
+        """Return distances inside the upper (sign > 0) or lower bounds, negative outside."""
+        return sign * ((self.upper if sign > 0 else self.lower) - self.value)
+
+    def near(self, sign: float, reach: float) -> Flags:
+        """Mark rows within ``reach``·max(1, |bound|) of their upper (sign > 0) or lower bound."""
+        bound = self.upper if sign > 0 else self.lower
+        close = self.inside(sign) <= reach * np.maximum(1.0, np.abs(bound))
+        return np.asarray(np.isfinite(bound) & close)
+
     def describe(self, i: int, sign: float) -> str:
-        """Row i as a relation: ``"speed ≤ 3"`` for sign > 0, ``≥`` for sign < 0."""
-        if self.lower[i] == self.upper[i]:
+        """Return row i as a relation: ``"speed ≤ 3"`` for sign > 0, ``≥`` for sign < 0."""
+        if self.equations[i]:
             return f"{self.names[i]} = {self.upper[i]:g}"
         bound = self.upper[i] if sign > 0 else self.lower[i]
         return f"{self.names[i]} {'≤' if sign > 0 else '≥'} {bound:g}"
@@ -112,7 +117,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The bounds that x meets, violates or is close to: those that may have a multiplier.
+    """Bounds that x meets, violates or is close to: the candidates for multipliers.
 
     A row close to both of its bounds has two sides, of sign +1 at the upper and −1 at the lower
     one, an equation one of sign 0. ``distance`` is how far inside its bound the row is, or zero.
@@ -122,40 +127,30 @@ class Sides:
     sign: Vector
     distance: Vector
 
-    @property
-    def _outward(self) -> Vector:
-        return np.where(self.sign == 0, 1.0, self.sign)
-
     def columns(self, rows: Rows) -> Any:
-        """The sides' gradients as columns, pointing out of the feasible set: n×k, sparse."""
-        return (sp.diags_array(self._outward) @ rows.jacobian[self.row]).T.tocsc()
+        """Return the sides' gradients as columns, pointing out of the feasible set: n×k, sparse."""
+        outward = np.where(self.sign == 0, 1.0, self.sign)
+        return (sp.diags_array(outward) @ rows.jacobian[self.row]).T.tocsc()
 
     def multipliers(self, coefficients: Vector, size: int) -> Vector:
-        """One multiplier per row from one coefficient per side."""
+        """Return one multiplier per row from one coefficient per side."""
         multipliers = np.zeros(size)
-        np.add.at(multipliers, self.row, self._outward * coefficients)
+        np.add.at(multipliers, self.row, np.where(self.sign == 0, 1.0, self.sign) * coefficients)
         return multipliers
-
-    def select(self, keep: Flags) -> Sides:
-        """The sides where ``keep`` holds."""
-        return Sides(self.row[keep], self.sign[keep], self.distance[keep])
 
 
 def largest_of(matrix: Any, axis: int) -> Vector:
-    """The largest |entry| of each row (axis 1) or column (axis 0); 1 where all are zero."""
+    """Return the largest |entry| of each row (axis 1) or column (axis 0); 1 where all are zero."""
     largest = abs(matrix).max(axis=axis).toarray().ravel()
     return np.where(largest > 0, largest, 1.0)
 
 
 def nearby_sides(rows: Rows, reach: float) -> Sides:
-    """The sides within ``reach``·max(1, |bound|), equations and violated rows among them."""
+    """Return the sides within ``reach``·max(1, |bound|), equations and violated rows included."""
     equations = np.flatnonzero(rows.equations)
     parts = [(equations, np.zeros(equations.size), np.zeros(equations.size))]
-    for sign, bound in ((1.0, rows.upper), (-1.0, rows.lower)):
-        finite = np.isfinite(bound)
-        inside = np.where(finite, sign * (np.where(finite, bound, 0.0) - rows.value), np.inf)
-        room = reach * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0)))
-        near = np.flatnonzero(finite & (inside <= room) & ~rows.equations)
-        parts.append((near, np.full(near.size, sign), np.maximum(inside[near], 0.0)))
-    row, sign_of, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Sides(row, sign_of, distance)
+    for sign in (1.0, -1.0):
+        near = np.flatnonzero(rows.near(sign, reach) & ~rows.equations)
+        distance = np.maximum(rows.inside(sign)[near], 0.0)
+        parts.append((near, np.full(near.size, sign), distance))
+    return Sides(*(np.concatenate(column) for column in zip(*parts, strict=True)))

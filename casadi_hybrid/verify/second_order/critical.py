@@ -1,15 +1,9 @@
 """Second-order conditions of a nonlinear program (Nocedal and Wright, section 12.5).
 
-With λ fixed, a critical direction d keeps the equations and the strongly active rows (A_i d = 0)
-and does not leave the weakly active ones. Positive curvature of ∇²L on ker A of the former, which
-contains every critical direction, proves a strict minimizer. Negative curvature in a critical
-direction refutes one, where multipliers are unique.
-
-Active bounds leave variables out, so everything lives in the free ones. Without weakly active rows
-this is the equality-constrained question that
-:mod:`casadi_hybrid.verify.second_order.curvature` answers on the face of the active rows. A few
-weakly active rows are decided exactly, face by face: the least of dᵀHd on the sphere within the
-cone is an eigenvector of H on one of its faces.
+A critical direction d keeps the equations and the strongly active rows (A_i d = 0) and does not
+leave the weakly active ones. Positive curvature of ∇²L on ker A of the former proves a strict
+minimizer. Negative curvature in a critical direction refutes one, where multipliers are unique.
+A few weakly active rows are decided exactly, face by face of the cone.
 """
 
 from __future__ import annotations
@@ -22,165 +16,154 @@ from scipy.linalg import null_space
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification, qualify
-from casadi_hybrid.verify.first_order.face import Faces, OnFace
+from casadi_hybrid.verify.first_order.active import ActiveSet, qualify
+from casadi_hybrid.verify.first_order.face import Face, Faces
 from casadi_hybrid.verify.first_order.kkt import FirstOrder
 from casadi_hybrid.verify.second_order.curvature import (
     NO_MINIMIZER,
     Curvature,
     ReducedHessian,
     SecondOrder,
+    by_inertia,
     falls_along,
-    second_order,
-    without_eigenvalues,
 )
-from casadi_hybrid.verify.second_order.large import by_factorization
 
 WEAK_LIMIT = 8
 """Weakly active rows up to which every face of the critical cone is looked at."""
-KERNEL_LIMIT = 3500
-"""Free variables up to which the reduced Hessian is formed."""
+PATHS = 20
+"""Flat directions that are followed at most."""
 INSIDE = 1e-9
 _UNPROVED = (*NO_MINIMIZER, Curvature.UNDECIDED)
+_BEST_FIRST = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGATIVE_CURVATURE)
 
 
 def critical_second_order(
-    faces: Faces, first: FirstOrder, active: ActiveSet, qualification: Qualification
+    faces: Faces, first: FirstOrder, active: ActiveSet, licq: bool
 ) -> SecondOrder:
-    """Judge the curvature at a KKT point; up to the instance's ``tol`` it counts as zero.
-
-    Returns:
-        The verdict, with the inertia on the kernel of the binding rows. Its direction is one of
-        R^n, its multipliers are (lam_x; lam_g).
-    """
+    """Judge the curvature at a KKT point on the kernel of the binding rows."""
     rows, face, instance = faces.rows, faces.of(active.binding), faces.instance
-    view, given = OnFace(faces, face), None
+    given = None
     if first.given is not None and instance.within(*first.given.residuals[1:]):
-        given = view.pick(first.given.multipliers)
-    fitted = view.pick(first.multipliers)
+        given = face.pick(first.given.multipliers)
+    fitted = face.pick(first.multipliers)
     try:
-        found = _judge(view, active, qualification.licq, fitted, given)
+        verdict = _judge(face, active, licq, fitted, given)
     except EvaluationError:
-        found = without_eigenvalues(Curvature.UNDEFINED, fitted, instance.tol)
+        verdict = SecondOrder(Curvature.UNDEFINED, instance.tol, fitted)
+    except FloatingPointError:
+        verdict = SecondOrder(Curvature.UNDECIDED, instance.tol, fitted)
     direction = None
-    if found.direction is not None:
+    if verdict.direction is not None:
         direction = np.zeros(rows.n)
-        direction[face.free] = found.direction
-    fit = found.chosen == "fitted"
-    full = first.multipliers.copy() if fit else view.complete(found.multipliers)
-    return replace(found, direction=direction, multipliers=full)
+        direction[face.free] = verdict.direction
+    fit = verdict.chosen == "fitted"
+    full = first.multipliers.copy() if fit else face.complete(verdict.multipliers)
+    return replace(verdict, direction=direction, multipliers=full)
 
 
 def judged_with_near_limits(
-    faces: Faces, first: FirstOrder, active: ActiveSet, qualification: Qualification
+    faces: Faces, first: FirstOrder, active: ActiveSet, licq: bool
 ) -> SecondOrder:
-    """As :func:`critical_second_order`, and where that proves no minimum with near limits too.
+    """Judge as :func:`critical_second_order`; without a proof count near limits as active too.
 
     An interior-point method ends off a limit whose multiplier is small, by the barrier parameter
     divided by it. Such a limit counts as active where f falls by no more than ``tol`` on the way to
-    it, and that leaves a minimizer.
+    it, and a minimizer is left.
     """
-    found = critical_second_order(faces, first, active, qualification)
-    if found.verdict not in _UNPROVED:
-        return found
+    verdict = critical_second_order(faces, first, active, licq)
+    if verdict.verdict not in _UNPROVED:
+        return verdict
     sides, rows = first.sides, faces.rows
-    fall = -(found.smallest or 0.0) * (sides.distance / rows.sizes[sides.row]) ** 2
+    fall = -(verdict.smallest or 0.0) * (sides.distance / rows.sizes[sides.row]) ** 2
     near = (sides.sign * first.multipliers[sides.row] > 0) & (fall <= faces.instance.tol)
     near &= ~np.isin(sides.row, active.all)
     if not near.any():
-        return found
+        return verdict
     signs = active.signs.copy()
     signs[sides.row[near]] = sides.sign[near]
     strong = np.sort(np.concatenate((active.strong, sides.row[near])))
-    more = replace(active, strong=strong, signs=signs)
-    again = critical_second_order(faces, first, more, qualify(faces, more))
+    larger = replace(active, strong=strong, signs=signs)
+    again = critical_second_order(faces, first, larger, qualify(faces, larger).licq)
     if again.verdict in _UNPROVED:
-        return found
-    return replace(again, near=more.names_of(sides.row[near]))
+        return verdict
+    return replace(again, near=larger.names_of(sides.row[near]))
 
 
 def _judge(
-    view: OnFace, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
+    face: Face, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
 ) -> SecondOrder:
-    face, tol = view.face, view.instance.tol
+    tol = face.instance.tol
     if face.free.size == face.rank:
         point = Curvature.VERTEX if active.strong.size else Curvature.ISOLATED_POINT
-        return without_eigenvalues(point, fitted, tol)
-    if not view.exact:
-        return without_eigenvalues(Curvature.UNAVAILABLE, fitted, tol)
-    if not face.small:
-        return _on_large_face(view, active, licq, fitted)
-    at = view.first(view.x)
-    # Small multipliers of rows off the face are a slope on it that is no way down.
-    residual = float(np.abs(at.gradient + at.B.T @ fitted).max())
-    if active.weak.size:
-        return _on_cone(view, at, active, licq, fitted, residual)
-    signs = np.zeros(view.rows.value.size)
-    signs[active.strong] = active.signs[active.strong]
-    return second_order(view, at, fitted, given, signs, residual)
-
-
-def _on_large_face(view: OnFace, active: ActiveSet, licq: bool, fitted: Vector) -> SecondOrder:
-    """The verdict without paths and without a search for other multipliers."""
-    found = by_factorization(view, fitted)
-    if found is None and view.face.free.size > KERNEL_LIMIT:
-        return without_eigenvalues(Curvature.UNDECIDED, fitted, view.instance.tol)
-    if found is None:
-        found = ReducedHessian(view).judge(fitted)
-    if found.verdict is not Curvature.NEGATIVE_CURVATURE:
-        return found
-    assert found.direction is not None
-    critical = _in_cone(_outward(view, active), found.direction)
+        return SecondOrder(point, tol, fitted)
+    if not face.exact:
+        return SecondOrder(Curvature.UNAVAILABLE, tol, fitted)
+    if face.small:
+        return _on_small_face(face, active, licq, fitted, given)
+    verdict = by_inertia(face, fitted)
+    if verdict.direction is None:
+        return verdict
+    # Neither paths nor other multipliers are looked at here.
+    critical = _in_cone(_outward(face, active), verdict.direction)
     if licq and critical is not None:
-        return replace(found, direction=critical)
-    return replace(found, verdict=Curvature.UNDECIDED)
+        return replace(verdict, direction=critical)
+    return replace(verdict, verdict=Curvature.UNDECIDED)
 
 
-def _on_cone(
-    view: OnFace, at: Evaluation, active: ActiveSet, licq: bool, fitted: Vector, residual: float
+def _on_small_face(
+    face: Face, active: ActiveSet, licq: bool, fitted: Vector, given: Vector | None
 ) -> SecondOrder:
-    model = ReducedHessian(view)
-    found = model.judge(fitted)
-    if found.verdict is Curvature.STRICT_MINIMIZER:
-        return found
-    if active.weak.size > WEAK_LIMIT:
-        return replace(found, verdict=Curvature.UNDECIDED)
-    reduced = model.reduced(fitted)[0]
-    least, inner, decided = least_on_cone(reduced, _outward(view, active) @ model.Z)
-    if inner is None:
-        verdict = Curvature.CRITICAL_CONE if decided else Curvature.UNDECIDED
-        return replace(found, verdict=verdict)
-    direction = model.Z @ inner
+    model, weak = ReducedHessian(face), active.weak.size
+    best = model.judge(fitted)
+    if best.verdict is not Curvature.STRICT_MINIMIZER and not licq and not weak:
+        signs = np.zeros(face.rows.value.size)
+        signs[active.strong] = active.signs[active.strong]
+        trials = [best] if given is None else [best, model.judge(given, "given")]
+        trials.append(model.search(fitted, signs))
+        best = min(trials, key=lambda trial: _BEST_FIRST.index(trial.verdict))
+    if best.verdict is Curvature.STRICT_MINIMIZER:
+        return best
+    if weak > WEAK_LIMIT:
+        return replace(best, verdict=Curvature.UNDECIDED)
+    reduced = model.reduced(best.multipliers)[0]
+    least, y, decided = least_on_cone(reduced, _outward(face, active) @ model.Z)
+    if y is not None:
+        best = replace(best, direction=model.Z @ y)
+    if least > best.zero:
+        proved = Curvature.CRITICAL_CONE if decided else Curvature.UNDECIDED
+        return replace(best, verdict=proved)
+    falling = least < -best.zero
+    if falling and licq:
+        return replace(best, verdict=Curvature.NEGATIVE_CURVATURE)
+    if not (falling or decided):
+        return replace(best, verdict=Curvature.UNDECIDED)
+    # Curvature alone does not decide: f has to fall along a feasible path.
+    values, vectors = np.linalg.eigh(reduced)
+    flat = vectors.T[values <= best.zero][:PATHS]
+    start = face.first(face.x)
+    # Small multipliers of rows off the face are a slope on it that is no way down.
+    residual = float(np.abs(start.gradient + start.B.T @ fitted).max())
+    for inner in y[None, :] if weak and y is not None else flat:
+        path = falls_along(face, start, model.Z @ inner, best.multipliers, residual)
+        if path is not None:
+            verdict = Curvature.NEGATIVE_CURVATURE if falling else Curvature.DESCENT
+            return replace(best, verdict=verdict, direction=path)
+    return replace(best, verdict=Curvature.UNDECIDED if falling else Curvature.DEGENERATE)
 
-    def falls() -> bool:
-        return falls_along(view, at, direction, fitted, residual) is not None
 
-    if least < -found.zero:
-        sure = licq or falls()
-        verdict = Curvature.NEGATIVE_CURVATURE if sure else Curvature.UNDECIDED
-    elif not decided:
-        verdict = Curvature.UNDECIDED
-    elif least > found.zero:
-        verdict = Curvature.CRITICAL_CONE
-    else:
-        verdict = Curvature.DESCENT if falls() else Curvature.DEGENERATE
-    return replace(found, direction=direction, verdict=verdict)
-
-
-def _outward(view: OnFace, active: ActiveSet) -> Matrix:
-    """W: a direction d of the face does not leave the weakly active rows where W d ≤ 0."""
+def _outward(face: Face, active: ActiveSet) -> Matrix:
+    """Return W: a direction d of the face keeps the weakly active rows where W d ≤ 0."""
     signs = active.signs[active.weak][:, None]
-    outward = signs * view.rows.jacobian[active.weak].toarray()[:, view.face.free]
-    return np.asarray(outward / view.rows.sizes[active.weak][:, None])
+    outward = signs * face.rows.jacobian[active.weak].toarray()[:, face.free]
+    return np.asarray(outward / face.rows.sizes[active.weak][:, None])
 
 
 def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
-    """The least yᵀRy over unit y with W y ≤ 0, by its faces.
+    """Minimize yᵀRy over unit y with W y ≤ 0: y is an eigenvector of R on a face of the cone.
 
     Returns:
-        The least value found, its y (None where none was found: the cone is {0}), and whether it
-        is the least for sure: repeated eigenvalues leave that open.
+        The least value, infinite for the cone {0}, its y or None, and whether it is proved to be
+        the least: repeated eigenvalues leave that open.
     """
     least, best = np.inf, None
     unresolved = [np.inf]
@@ -202,7 +185,7 @@ def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
 
 
 def _in_cone(W: Matrix, y: Vector) -> Vector | None:
-    """y or −y where W y ≤ 0, else None."""
+    """Return y or −y, the one with W y ≤ 0, or None."""
     for candidate in (y, -y):
         if (W @ candidate <= INSIDE).all():
             return np.asarray(candidate)

@@ -1,0 +1,82 @@
+"""Residual entries that count, and entries that the rounding of their terms explains.
+
+An absolute tolerance alone asks for the impossible where large terms cancel: the difference of two
+numbers near 1e12 is known to 1e-4. Solver and verifier count residuals by this one rule. The rule
+matters only where terms exceed 4e7 times the tolerance of 1e-6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Vector
+
+ROUNDING = 100.0 * float(np.finfo(float).eps)
+"""Rounding left of a sum, relative to the sizes of the terms that cancel in it."""
+ROOM = 4.0 * float(np.finfo(float).eps)
+"""Rounding of the distance between two numbers, relative to them: the core's HYBRID_FORM_ROOM."""
+PULL = 1000.0
+"""Largest size of a multiplier term, relative to ‖∇f‖_∞, that excuses a residual."""
+_NEGLIGIBLE = 1e-9
+_CONSTANT = 1e-2
+
+
+def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
+    """Return the signed distances outside the bounds: negative below, positive above, else zero."""
+    return np.maximum(value - upper, 0.0) - np.maximum(lower - value, 0.0)
+
+
+def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) -> Vector:
+    """Return the entries, with zeros where |entry| ≤ ``rounding``·size.
+
+    A size is the sum of the absolute values of an entry's terms. Rounding explains no entry that is
+    not finite, or whose size is not.
+    """
+    explained = (np.abs(entries) <= rounding * sizes) & np.isfinite(sizes)
+    return np.where(explained, 0.0, entries)
+
+
+def counted(entries: Vector, sizes: Vector) -> Vector:
+    """Return the entries beyond rounding, where rounding below 1e-9 explains nothing.
+
+    Such rounding is far below every tolerance, and a user who asks for less wants the numbers.
+    """
+    return beyond_rounding(entries, np.where(ROUNDING * sizes > _NEGLIGIBLE, sizes, 0.0))
+
+
+def counted_violation(violation: Vector, sizes: Vector) -> Vector:
+    """Return the violations of equations or rows that count.
+
+    Rounding excuses 1e-2 of a violation at most: very far out it would excuse any constant.
+    """
+    return counted(violation, np.minimum(sizes, _CONSTANT / ROUNDING))
+
+
+def counted_slope(slope: Vector, gradient: Vector, pulls: Vector, inner: float = 0.0) -> Vector:
+    """Return the entries of ∇f + Aᵀλ that count; ``pulls`` are |A|ᵀ|λ|.
+
+    Multipliers excuse a residual only up to a thousand times the size of ∇f: where constraints
+    degenerate they grow without bound, and ∇f itself would drown in rounding. Beyond that limit
+    an entry is no smaller than the rounding of its multiplier terms.
+
+    Args:
+        inner: the largest terms of ∇f itself, as |∇²L||x|. They excuse something only at a settled
+            point: the Newton step on the active set is at most 1e-11·(1 + ‖x‖_∞), and in each entry
+            the tolerance times 1 + |x_j|.
+    """
+    limit = PULL * float(np.abs(gradient).max(initial=0.0))
+    entries = counted(slope, np.minimum(np.abs(gradient) + pulls, limit) + inner)
+    hidden = np.where(pulls <= limit, 0.0, ROOM * pulls)
+    return np.where(np.abs(entries) < hidden, hidden, entries)
+
+
+def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: Vector) -> Vector:
+    """Return the distances |bound − value| that count in complementarity.
+
+    Args:
+        sizes: of each variable, or of the terms of each row: a constant in a row and the same
+            constant in its bounds make no difference.
+        pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
+    """
+    limit = PULL * float(np.abs(gradient).max(initial=0.0))
+    return beyond_rounding(distance, np.where(pulls <= limit, sizes, 0.0), ROOM)
