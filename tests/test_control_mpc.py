@@ -545,9 +545,8 @@ def test_every_step_leaves_a_record():
     mpc.reset()
     assert mpc.records == []
     assert not mpc.step([1.0, 0.0]).record.warm
-    mpc.applied = [0.1, 0.2, 0.3]
     with pytest.raises(InputError, match="applied has 3 entries"):
-        mpc.step([1.0, 0.0])
+        mpc.applied = [0.1, 0.2, 0.3]
 
 
 @pytest.mark.parametrize(

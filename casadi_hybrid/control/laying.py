@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, placed, where
 from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
-from casadi_hybrid.control.program import Of, Program
+from casadi_hybrid.control.program import Program, Role
 from casadi_hybrid.control.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
@@ -95,7 +95,7 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
     if before is None:
-        start, begin = assembly.parameter(f"{horizon.prefix}time", 0.0, 1, 1), 0.0
+        start, begin = assembly.parameter("time", 0.0, 1, 1, part=horizon.prefix), 0.0
     else:
         start, begin = before.T[-1], before.times[-1]
     horizon.times = begin + ocp.length * ocp.fractions
@@ -116,16 +116,15 @@ def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> Non
     controls = {} if before is None else before.model.places("control")
     last = {name: before.V[at, -1] for name, at in controls.items()} if before else {}
     for name, signal in ocp.given.items():
-        label = horizon.prefix + name
         if name in ocp.freed:
             free = ocp.freed[name]
             guess = spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name)
             part = horizon.unknown(name, free, [LAST], guess, 0)
         elif signal.varying:
             value = spread(values[name], signal.size, horizon.times, f"value of {name!r}")
-            part = assembly.parameter(label, value, signal.size, points, 1)
+            part = assembly.parameter(name, value, signal.size, points, 1, part=horizon.prefix)
         elif (part := last.get(ocp.lagged.get(name, ""), ca.SX())).numel() != signal.size:
-            part = assembly.parameter(label, values[name], signal.size, 1)
+            part = assembly.parameter(name, values[name], signal.size, 1, part=horizon.prefix)
         rows.append(part if signal.varying else ca.repmat(part, 1, points))
     horizon.P = ca.vertcat(*rows, ca.repmat(horizon.duration, 1, points))
 
@@ -185,12 +184,12 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
         default = horizon.guess[name][:, 0] if value is None else value
         numbers = matrix(default, signal.size, 1, f"initial {name!r}")
         label = f"initial {name}"
-        of = Of(name, "initial")
+        role = Role(name, "initial")
         parameter = horizon.assembly.parameter(
-            horizon.prefix + label, numbers, signal.size, 1, of=of
+            label, numbers, signal.size, 1, role=role, part=horizon.prefix
         )
         difference = horizon.X[rows[name], 0] - parameter
-        horizon.constrain(label, difference, [horizon.first], scale=signal.scale, of=of)
+        horizon.constrain(label, difference, [horizon.first], scale=signal.scale, role=role)
     for name in ocp.cycles:
         difference = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
         scale = ocp.model.signals["state"][name].scale
@@ -202,25 +201,25 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
     for place, columns, stages in where(horizon, constraint):
         stride = stages.count(stages[0]) if constraint.place == "path" else 1
         (rows,) = each(function, horizon.assembly.kind, columns)
-        name, of = placed(constraint.name, place), Of(constraint.quantity, place=place)
+        name, role = placed(constraint.name, place), Role(constraint.quantity, place=place)
         if constraint.soft is None:
             horizon.constrain(name, rows, stages, constraint.lower, constraint.upper,
-                              scale=constraint.scale, stride=stride, of=of)  # fmt: skip
+                              scale=constraint.scale, stride=stride, role=role)  # fmt: skip
         else:
-            _soften(horizon, constraint, name, rows, stages, stride, of)
+            _soften(horizon, constraint, name, rows, stages, stride, role)
 
 
 def _soften(
     horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int,
-    of: Of,
+    role: Role,
 ) -> None:  # fmt: skip
     soft = constraint.soft
     assert soft is not None
     size = constraint.scale if soft.scaled else np.ones(constraint.scale.size)
     violation = horizon.assembly.variable(
-        f"{horizon.prefix}violation of {name}", int(rows.shape[0]), stages, lower=0.0,
-        upper=soft.most * size, scale=constraint.scale, stride=stride,
-        of=replace(of, kind="violation"),
+        f"violation of {name}", int(rows.shape[0]), stages, lower=0.0, upper=soft.most * size,
+        scale=constraint.scale, stride=stride, role=replace(role, kind="violation"),
+        part=horizon.prefix,
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -230,7 +229,7 @@ def _soften(
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
                               scale=constraint.scale[finite], stride=stride,
-                              of=replace(of, side=side, entries=tuple(finite)))  # fmt: skip
+                              role=replace(role, side=side, entries=tuple(finite)))  # fmt: skip
     linear, quadratic = ca.DM(soft.linear / size), ca.DM(soft.quadratic / size**2)
     price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
     horizon.assembly.cost = horizon.assembly.cost + price

@@ -17,6 +17,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.assembly import Horizon, each
 from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.program import Role
 from casadi_hybrid.control.signals import Array, between, lagrange
 from casadi_hybrid.control.steps import Integrator, RungeKutta, check_step, plain_step, step_of
 
@@ -220,7 +221,7 @@ def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:
     horizon.constrain(
         name, gaps, np.repeat(horizon.stages(), stride).tolist(), stride=stride,
         scale=horizon.model.limits("state", "scale"),
-        entries=horizon.model.entry_names("state"),
+        entries=horizon.model.entry_names("state"), role=Role(kind="dynamics"),
     )  # fmt: skip
 
 

@@ -15,13 +15,18 @@ from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.following import following
 from casadi_hybrid.control.laying import Laid, lay_phase, read
+from casadi_hybrid.control.limits import Limits
+from casadi_hybrid.control.naming import labels
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.judging import labels, stated
+from casadi_hybrid.control.reading import checking
+from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.reading.storing import renumbered
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, column
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_of, start_values
+from casadi_hybrid.control.starting import refuse_guessed, start_values, state_of
 from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.verify.point import Stated
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
@@ -125,13 +130,17 @@ class OptimalControl(Statement, Posed):
                 :meth:`guess`'s by default.
             **parameters: of the model and of the problem, by name.
         """
-        return self.with_numbers(x0, time, parameters, {} if guess is None else guess)
+        state, at = state_of(self, self.program, x0), float(column(time, 1, "time")[0])
+        if isinstance(guess, Solution):
+            program = self.with_numbers(state, at, parameters)
+            return program.with_x0(guess.start_of(self, program)["x0"])
+        return self.with_numbers(state, at, parameters, {} if guess is None else guess)
 
     def with_numbers(
-        self, x0: Any, time: float, parameters: Mapping[str, Any], guess: Any = None
+        self, state: Array | None, time: float, parameters: Mapping[str, Any], guess: Any = None
     ) -> Program:
-        """Return the program as :meth:`numbers` does; without a guess it keeps its start."""
-        return start_values(self, self.program, x0, time, guess, parameters)
+        """Return the program with a checked state; without a guess it keeps its start."""
+        return start_values(self, self.program, state, time, guess, parameters)
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -145,7 +154,7 @@ class OptimalControl(Statement, Posed):
         """
         refuse_guessed(self, x0)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        known = start_of(self, program, guess) if isinstance(guess, Solution) else {}
+        known = guess.start_of(self, program) if isinstance(guess, Solution) else {}
         return self.solution(program, *solved(self.solver, program, known))
 
     def export(
@@ -177,7 +186,6 @@ class OptimalControl(Statement, Posed):
         """
         # only for this
         from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
-        from casadi_hybrid.control.predictive.limits import Limits  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
@@ -226,3 +234,18 @@ def ended(found: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, A
     """Return x, lam_x and lam_g of CasADi's outputs, with how a solver ended."""
     point = {key: np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g")}
     return {**point, "stats": dict(stats), "explanation": explanation}
+
+
+def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Stated:
+    """Return a program with the numbers of a solve to judge, entries named with their scales."""
+
+    def exceeded(x: Array, p: Array) -> list[str]:
+        found = []
+        for prefix, (ocp, laid) in parts.items():
+            beyond = checking.violation(Dense(ocp, laid, x, p), checking.POINTS)
+            found += [f"{prefix}{excess}" for excess in beyond.noted]
+        return found
+
+    names: dict[str, Any] = labels(program, {prefix: ocp for prefix, (ocp, _) in parts.items()})
+    problem = Problem.from_nlp(dict(program.nlp), name=program.name, **names)
+    return Stated(problem, program.arguments, exceeded)

@@ -11,12 +11,12 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.control.formatting import entry_name, in_unit
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.reading.measures import entry_name, in_unit, warning
+from casadi_hybrid.control.reading.measures import warning
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import sampled
 from casadi_hybrid.control.statement import moved_to
 
 _PIECES = 4
@@ -255,7 +255,7 @@ def _elsewhere(old: _Mesh, new: _Mesh) -> str:
     Compared at the grid points of both, in fractions of the duration; a free one counts as a state.
     """
     at = np.union1d(old.ocp.fractions, new.ocp.fractions)
-    before, after = (sampled(mesh.solution, at) for mesh in (old, new))
+    before, after = (mesh.solution.sampled(at) for mesh in (old, new))
     states, model, free = old.solution.values, old.ocp.model, old.ocp.free_duration
     compared = {
         name: (after[name] - before[name], states[name], signal.scale, signal.unit)

@@ -17,6 +17,7 @@ from casadi_hybrid.problem.expressions import no_comparison
 
 Array = NDArray[np.float64]
 _RESERVED = "[", "violation of "
+Places = Mapping[str, slice]
 Guess = Any
 """A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 
@@ -258,6 +259,11 @@ def places_of(sizes: Mapping[str, int]) -> dict[str, slice]:
     """Return where parts of these sizes stand in the column of all of them."""
     edges = pairwise(accumulate(sizes.values(), initial=0))
     return {name: slice(*edge) for name, edge in zip(sizes, edges, strict=True)}
+
+
+def size_of(places: Places) -> int:
+    """Return the number of rows of all names."""
+    return sum(where.stop - where.start for where in places.values())
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:

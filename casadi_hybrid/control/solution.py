@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.control.excess import Excess
+from casadi_hybrid.control.formatting import entry_name
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
 from casadi_hybrid.control.signals import Array, Named, known, number, plain
+from casadi_hybrid.control.starting import trajectory_blocks
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import SOFT
 
@@ -215,17 +219,19 @@ class Solution(Ended):
         for key, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g):
             for name, block in blocks.items():
                 found[name] = block.read(stacked, dual=True)
-                if block.of.kind == "limit" and block.of.quantity in self.ocp.limitable:
+                if block.role.kind == "limit" and block.role.quantity in self.ocp.limitable:
                     stages = self.program.stages[key][block.where].reshape(block.shape, order="F")
-                    parts.setdefault(block.of.quantity, []).append((block, stages[0], found[name]))
+                    parts.setdefault(block.role.quantity, []).append(
+                        (block, stages[0], found[name])
+                    )
         for name, of in parts.items():
-            if len(of) == 1 and not of[0][0].of.side:
+            if len(of) == 1 and not of[0][0].role.side:
                 found[name] = of[0][2]
                 continue
             every = np.unique(np.concatenate([stages for _, stages, _ in of]))
             total = np.zeros((self.ocp.limitable[name].lower.size, every.size))
             for block, stages, values in of:
-                rows = np.array(block.of.entries or range(len(total)))
+                rows = np.array(block.role.entries or range(len(total)))
                 np.add.at(total, (rows[:, None], np.searchsorted(every, stages)), values)
             found[name] = total
         return Named({name: plain(rows) for name, rows in found.items()}, "constraint or variable")
@@ -253,6 +259,12 @@ class Solution(Ended):
         """Return every quantity by name at n equally spaced times an interval, and at the end."""
         n = count(n, "n", at_least=1)
         return self.dense.samples(*self.dense.each(np.arange(n) / n, end=True))
+
+    def sampled(self, fractions: Array) -> Mapping[str, Array]:
+        """Return every quantity at fractions of the duration, as matrices by name."""
+        dense = self.dense
+        times = self.times[0] + fractions * self.duration
+        return dense.samples(*dense.locate(np.clip(times, *self.times[[0, -1]]))).rows
 
     def residual(self, n: int = 10) -> Samples:
         """Return (dx/dt − rate) / scale by state: how far the trajectory is from the model.
@@ -297,7 +309,7 @@ class Solution(Ended):
         return checking.violation(self.dense, count(n, "n", at_least=1))
 
     @cached_property
-    def exceeded(self) -> tuple[measures.Excess, ...]:
+    def exceeded(self) -> tuple[Excess, ...]:
         """The limits that are exceeded between grid points by over 1e-4 of the scale."""
         return self.violation().noted
 
@@ -308,7 +320,7 @@ class Solution(Ended):
         return "\n".join(filter(None, (beyond, checking.coarse(self.dense))))
 
     @property
-    def unmet(self) -> list[measures.Excess]:
+    def unmet(self) -> list[Excess]:
         """What is violated most where it should hold, the worst first; nothing of a solution."""
         return checking.unmet(self.program, self.x, self.ocp, self.times)
 
@@ -377,6 +389,57 @@ class Solution(Ended):
 
         return slopes_of(self, name, weak)
 
+    def start_of(self, ocp: Statement, program: Program) -> dict[str, Array]:
+        """Return ``x0``, ``lam_x0`` and ``lam_g0`` for a problem, moved if its mesh is another.
+
+        By another method, or of a problem with other constraints, it is ``x0`` alone: some
+        multipliers without the others lead away from it. States and controls are read from the
+        trajectory at the new points. Multipliers are those of the old interval there: costates
+        as they are, those of limits in proportion to the length, as parts of an integral.
+        """
+        old = self.program
+        alike = all(_shapes(getattr(old, of)) == _shapes(getattr(program, of))
+                    for of in ("variables", "constraints"))  # fmt: skip
+        if alike and np.array_equal(self.ocp.fractions, ocp.fractions):
+            return {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
+        had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
+                    for one in (self.ocp, ocp))  # fmt: skip
+        if had != has:
+            raise InputError(
+                f"guess is a solution of {self.ocp.name}, whose states and controls are not those "
+                f"of {ocp.name}: {had}, not {has}"
+            )
+        fractions, before = ocp.fractions, self.ocp.fractions
+        k = np.searchsorted(before, (fractions[:-1] + fractions[1:]) / 2, side="right") - 1
+        ratio = np.diff(fractions) / np.diff(before)[k]
+        k, ratio = np.append(k, before.size - 1), np.append(ratio, ratio[-1])  # and the last point
+
+        def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
+            blocks, sources = getattr(program, of), getattr(old, of)
+            for name, _ in _shapes(blocks).items() & _shapes(sources).items():
+                block, source = blocks[name], sources[name]
+                rows = values[source.where].reshape(source.shape, order="F")
+                if block.stride:
+                    at, point = np.divmod(np.arange(block.shape[1]), block.stride)
+                    rows = rows[:, np.minimum(k[at] * block.stride + point, source.shape[1] - 1)]
+                    if dual and block.role.kind != "dynamics" and block.shape[1] > 1:
+                        rows = rows * ratio[at]
+                found[block.where] = rows.ravel(order="F")
+            return found
+
+        values = {
+            label: self.sampled(at)[name] for name, label, at in trajectory_blocks(ocp, program)
+        }
+        begun = program.with_x0(moved("variables", self.x, program.x0.copy(), dual=False))
+        start = begun.with_start(values).x0
+        if not alike:
+            return {"x0": start}
+        return {
+            "x0": start,
+            "lam_x0": moved("variables", self.lam_x, np.zeros(program.n), dual=True),
+            "lam_g0": moved("constraints", self.lam_g, np.zeros(program.m), dual=True),
+        }
+
     def to_pandas(self, n: int = 1) -> Any:
         """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.
 
@@ -387,7 +450,7 @@ class Solution(Ended):
         """
         pd, samples = pandas(), self.sample(n)
         columns = {
-            measures.entry_name(name, i, rows): row
+            entry_name(name, i, rows): row
             for name, rows in samples.rows.items() for i, row in enumerate(rows)
         }  # fmt: skip
         return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
@@ -397,3 +460,8 @@ class Solution(Ended):
         saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers,
                                  units=self.units, costs=self.costs)  # fmt: skip
         return saved.write(path)
+
+
+def _shapes(blocks: Mapping[str, Block]) -> dict[str, tuple[int, int]]:
+    """What does not depend on the mesh: names, entries and points an interval of the blocks."""
+    return {name: (block.shape[0], block.stride) for name, block in blocks.items()}

@@ -28,7 +28,7 @@ from casadi_hybrid.control.signals import (
     spread,
 )
 from casadi_hybrid.control.steps import Free
-from casadi_hybrid.control.terms import AT, SOFT, Constraint, Cost, Soft
+from casadi_hybrid.control.terms import AT, SAME, SOFT, Constraint, Cost, Soft
 
 
 class Statement:
@@ -39,6 +39,7 @@ class Statement:
         options: of the solver.
         length: the duration, or where a free one begins.
         fractions: of the grid points, from 0 to 1.
+        even: whether all intervals are equally long.
         signals, values: parameters and references of the problem by name.
         costs, constraints: in the order of declaration.
         fixed: states that are fixed at the start, with their numbers.
@@ -80,7 +81,7 @@ class Statement:
             )
         longest = getattr(self.method, "unrolled", np.inf)
         self.unroll = bool(self.intervals <= longest if unroll is None else unroll)
-        self.fractions = _fractions(mesh, self.intervals)
+        self._set_mesh(_fractions(mesh, self.intervals))
         self.duration: Any = ca.SX.sym("duration")
         self.signals: dict[str, Signal] = {}
         self.values: dict[str, Any] = {}
@@ -398,7 +399,7 @@ class Statement:
         """
         mesh = _fractions(fractions, np.size(fractions) - 1)
         made = self.reopened()
-        made.fractions, made.intervals = mesh, mesh.size - 1
+        made._set_mesh(mesh)
         old = self.fractions
         for name, signal in self.given.items():
             if signal.varying:
@@ -415,6 +416,11 @@ class Statement:
         x, z, u, p, t = self.model.arguments
         p = ca.vertcat(p, *own, self.duration)
         return ca.Function(name, [x, z, u, p, t], expressions)
+
+    def _set_mesh(self, fractions: Array) -> None:
+        lengths = np.diff(fractions)
+        self.fractions, self.intervals = fractions, lengths.size
+        self.even = bool(np.ptp(lengths) <= SAME * lengths[0])
 
     def _constrain(
         self, name: str, place: str, expression: Any, lower: Any, upper: Any, equal: Any,

@@ -11,6 +11,8 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Array
 
 AT = ("points", "ends", "inside", "intervals")
+SAME = 1e-9
+"""Part of an interval by which times may differ and still be the same."""
 SOFT = "soft limits"
 """What a solution calls the price of its soft limits, among its costs by name."""
 

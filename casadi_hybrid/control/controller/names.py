@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.predictive.limits import Limits
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.signals import number as number_of
@@ -84,16 +84,6 @@ def by_word(of: Sequence[Quantity], values: Array) -> dict[str, Any]:
 def table(values: Any) -> str:
     """Numbers as an initializer; of none a zero, for C has no empty table."""
     return braced(number(v) if isinstance(v, float) else str(int(v)) for v in values)
-
-
-def after(blocks: Mapping[str, Block], size: int) -> np.ndarray:
-    """For each place what stands there one interval later."""
-    places = np.arange(size)
-    for block in blocks.values():
-        places[block.where] = block.after
-    if (places < np.arange(size)).any():
-        raise AssertionError("a block moves forward, so that it cannot be shifted in place")
-    return places
 
 
 _SIDES = "lower", "upper"
@@ -212,8 +202,8 @@ class Softened:
         return {
             "common_x": x.shape[1], "hard_x": table(x[0]), "soft_x": table(x[1]),
             "common_g": g.shape[1], "hard_g": table(g[0]), "soft_g": table(g[1]),
-            "soft_after_x": table(after(own.variables, own.n)),
-            "soft_after_g": table(after(own.constraints, own.m)),
+            "soft_after_x": table(own.after["x"]),
+            "soft_after_g": table(own.after["g"]),
             "violation_places": enumeration(names, f"{name.upper()}_VIOLATED"),
             "violations": len(names), "violated_names": [q.name for q in names],
             "first_violated": names[0].word.upper(),

@@ -16,7 +16,6 @@ from casadi_hybrid.control.controller.names import (
     LimitsInC,
     Quantity,
     Softened,
-    after,
     by_word,
     enumeration,
     members,
@@ -24,10 +23,9 @@ from casadi_hybrid.control.controller.names import (
     table,
     total,
 )
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.loop.plant import first_guess
-from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.checking import outside
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
@@ -94,12 +92,6 @@ def export_law(
     """
     if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
-    if beyond := outside(law.ocp, law.program.part(law.first)):
-        key, kind = ("x", "mpc") if law.shifted else ("x0", "ocp")
-        raise InputError(
-            f"{beyond}. An export stores a solve: give a state within the limits, export(folder, "
-            f"{key}=…), for the command by a function that returns ({kind}, {{'{key}': …}})"
-        )
     if name is None:
         name = re.sub("[^A-Za-z0-9]+", "_", law.program.name).strip("_").lower()
     written: Export = solver.export(
@@ -150,9 +142,9 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     places = _from(law, place, values.size, outputs)
     known = (places >= 0) & (places < values.size)
     values[places[known]] = program.p[known]
-    later = after(program.variables, program.n), after(program.constraints, program.m)
+    later = program.after
     if not law.shifted:
-        later = np.arange(program.n), np.arange(program.m)
+        later = {"x": np.arange(program.n), "g": np.arange(program.m)}
     soft_words = law.softened.words(written.name, program) if law.softened else {}
     # For each unknown that a measured state begins which violation is that of its limits.
     violation = {label: k for k, label in enumerate(soft_words.get("violated_names", ()))}
@@ -193,8 +185,8 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "control_scale": table(np.concatenate([block.scale[:, 0] for block in blocks])),
         **{f"control_{side}": table(limits.of_controls(controls, side))
            for side in ("lower", "upper")},
-        "default": table(law.default), "after_x": table(later[0]),
-        "after_g": table(later[1]),
+        "default": table(law.default), "after_x": table(later["x"]),
+        "after_g": table(later["g"]),
         "read_begin": table(np.cumsum([0, *(q.count for q in readable)])),
         "read_places": program.n, "read_x": table(np.concatenate([b.where for _, b in shown])),
         "read_scale": table(np.concatenate([b.scale.ravel(order="F") for _, b in shown])),

@@ -14,8 +14,8 @@ from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.estimation.arrival import Gaussian
 from casadi_hybrid.control.estimation.estimator import Estimator, Record
 from casadi_hybrid.control.estimation.window import FACTOR, MEAN, Memory, window_problem
-from casadi_hybrid.control.loop.plant import factor
 from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.noise import factor
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution

@@ -30,7 +30,7 @@ from casadi_hybrid.basics.inputs import (
     is_callable,
     real_array,
 )
-from casadi_hybrid.control.feedback.geometry import covariance, root
+from casadi_hybrid.control.noise import covariance, root
 
 
 @dataclass(frozen=True, eq=False)

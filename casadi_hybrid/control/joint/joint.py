@@ -12,13 +12,12 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.ocp import OptimalControl, Posed, ended, solved
+from casadi_hybrid.control.ocp import OptimalControl, Posed, ended, solved, stated
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import storing
-from casadi_hybrid.control.reading.judging import stated
-from casadi_hybrid.control.signals import Array, by_name, known
+from casadi_hybrid.control.signals import Array, by_name, column, known
 from casadi_hybrid.control.solution import Ended, Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_values
+from casadi_hybrid.control.starting import refuse_guessed, start_values, state_of
 
 
 @dataclass(frozen=True)
@@ -152,22 +151,28 @@ class Joint(Posed):
             **parameters: by name for all parts that know it, but for scenarios that state it for
                 themselves, or a dictionary for one part by the part's name, which counts most.
         """
+        first = next(iter(self.prefixed))
+        state = state_of(self.prefixed[first], self.program.part(first), x0)
+        at = float(column(time, 1, "time")[0])
         if isinstance(guess, JointSolution):
-            return self.with_numbers(x0, time, parameters).with_x0(guess.x)
-        return self.with_numbers(x0, time, parameters, by_name(guess, "guess"))
+            return self.with_numbers(state, at, parameters).with_x0(guess.x)
+        return self.with_numbers(state, at, parameters, by_name(guess, "guess"))
 
     def with_numbers(
-        self, x0: Any, time: float, parameters: Mapping[str, Any],
+        self, state: Array | None, time: float, parameters: Mapping[str, Any],
         guess: Mapping[str, Any] | None = None,
     ) -> Program:  # fmt: skip
-        """Return the program as :meth:`numbers` does; without guesses it keeps its start."""
+        """Return the program with a checked state; without guesses it keeps its start."""
         program = self.program
         for label, part in self.parts.items():
             own = replace(program.part(f"{label}/"), following=None)
-            begin = x0 if self._begins(label) else None
+            begin = state if self._begins(label) else None
             values = self.parameters_of(label, parameters)
             start = None if guess is None else guess.get(label) or {}
-            found = start_values(part, own, begin, time, start, values)
+            another = start if isinstance(start, Solution) else None
+            found = start_values(part, own, begin, time, None if another else start, values)
+            if another:
+                found = found.with_x0(another.start_of(part, found)["x0"])
             program = replace(program, **found.arguments)
             if self.in_turn:  # after a free duration no time is known
                 time = time + (part.length if part.free_duration is None else np.inf)
@@ -208,7 +213,7 @@ class Joint(Posed):
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
                 if name not in self.own[f"{label}/"] and (
-                    block.of.kind != "initial" or self._begins(label)
+                    block.role.kind != "initial" or self._begins(label)
                 ):
                     reached.setdefault(name, {})[label] = block.where
         return {

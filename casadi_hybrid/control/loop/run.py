@@ -13,9 +13,9 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
+from casadi_hybrid.control.excess import FEASIBLE, Excess, Limits, worst_excess
+from casadi_hybrid.control.formatting import in_unit
 from casadi_hybrid.control.loop.table import EstimationError, Table
-from casadi_hybrid.control.reading.checking import FEASIBLE
-from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, worst_excess
 from casadi_hybrid.control.reading.storing import packed, unpacked
 from casadi_hybrid.control.signals import Array, ByName
 

@@ -15,10 +15,10 @@ from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.following import own_parameters
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.predictive.plan import SAME
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
+from casadi_hybrid.control.terms import SAME
 
 _FINER, _STEPS = 4, (4, 8, 16, 32, 64)
 """Steps of the prediction for one of the problem's; those tried in C, an interval."""

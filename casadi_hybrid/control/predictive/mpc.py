@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.joint.joint import JointSolution
@@ -17,7 +18,7 @@ from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
-from casadi_hybrid.control.predictive.limits import limited, measured
+from casadi_hybrid.control.predictive.measurement import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, refuse
 from casadi_hybrid.control.predictive.search import Answers, Found, Question
@@ -161,7 +162,7 @@ class MPC:
         self._left, self._waited = np.inf, 0
         self._keep(self._prepared)
         self._time: float | None = None
-        self.applied: Any = None
+        self._applied: Any = None
         self._answers.reset()
         self._delay.reset()
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
@@ -209,23 +210,26 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time, self._time)
-        if self.applied is not None:  # for a delay, and for a problem that asks for it
-            applied = self._one.model.vector("control", self.applied, "applied")
-            self._delay.begin(applied)
-            places = self._one.model.places("control")
-            before = {name: applied[places[of]] for name, of in self._one.lagged.items()}
-            parameters = {**before, **parameters}
+        if self._applied is not None:  # for a delay, and for a problem that asks for it
+            self._delay.begin(self._applied)
+            slices = self._one.model.places("control") if self._one.lagged else {}
+            for name, of in self._one.lagged.items():
+                parameters = {name: self._applied[slices[of]], **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
-        solves = [Found(reason=flaw, report={"warm": False, "iterations": 0})]
-        if not flaw:
+        if flaw:
+            solves = [Found(reason=flaw, report={"warm": False, "iterations": 0})]
+        else:
             # From a point that was no plan a few steps a time need not come to one, ever.
             few = self.iterations if self._latest is self._plan else None
-            question = replace(question, before=self._latest, until=until, reserve=self._reserve)
-            solves = self._answers.to(replace(question, iterations=few))
+            solves = self._answers.to(changed(
+                question, before=self._latest, until=until, reserve=self._reserve, iterations=few
+            ))  # fmt: skip
         solver_done = clock.perf_counter()
+        iterations = 0
         for found in solves:
             self._keep(found)
+            iterations += found.report["iterations"]
         answer = solves[-1]
         status, reason = answer.status or words.LAST_PLAN, answer.reason
         plan = self._plan
@@ -238,16 +242,27 @@ class MPC:
                 self._spare.settle(self._plan or beginning(self.ocp, *given))
             control, status, said = self._spare.control(known, acts)
             reason += f"; {said}" if said else ""
-        sides = self._answers.limits.of("control", question.program)
-        control = self.applied = np.clip(control, *sides)
+        lower, upper = self._answers.limits.of("control", question.program)
+        control = self._applied = np.minimum(np.maximum(control, lower), upper)
         self._delay.note(at, control)
         now = clock.perf_counter()
-        self._reserve = self._margin(now - solver_done, now - until)
-        report = {**answer.report, "iterations": sum(one.report["iterations"] for one in solves)}
+        if self.deadline is not None:
+            self._reserve = self._margin(self.deadline, now - solver_done, now - until)
+        report = {**answer.report, "iterations": iterations}
         record = Record(time=at, status=status, reason=reason, seconds=now - began, **report)
         self.records.append(record)
         asked = self.ocp, question.program, self._courses(question.parameters)
         return Step(control, status, reason, answer.violated, record, asked, plan)
+
+    @property
+    def applied(self) -> Any:
+        """Controls applied last, a column; None before the first step."""
+        return self._applied
+
+    @applied.setter
+    def applied(self, control: Any) -> None:
+        model = self._one.model
+        self._applied = None if control is None else model.vector("control", control, "applied")
 
     def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Change limits for the steps from now on, without rebuilding: they are numbers.
@@ -318,7 +333,7 @@ class MPC:
             OSError: where the folder cannot be written to.
         """
         # only for this
-        from casadi_hybrid.control.controller.loop import exported  # noqa: PLC0415
+        from casadi_hybrid.control.predictive.exporting import exported  # noqa: PLC0415
 
         if "x0" in parameters:
             raise InputError("the state that an MPC exports is x=, not x0=")
@@ -338,9 +353,11 @@ class MPC:
     def _next(self) -> float:
         if self._time is None:
             return 0.0
+        if self._period is not None:
+            return self._time + self._period
         last = self._latest
         length = self._one.length if last is None else last.duration
-        return self._time + (self._period or length * float(self._one.fractions[1]))
+        return self._time + length * float(self._one.fractions[1])
 
     def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
         """What a step asks, and what is wrong with its numbers, if anything is."""
@@ -370,7 +387,7 @@ class MPC:
             program = numbers(state, at, given)
         sides = self._answers.limits.of("state", program)
         inside, far = limited(self._one, state, sides, self._tolerance)
-        if (inside != state).any():
+        if inside is not state:
             state, program = inside, numbers(inside, at, given)
         return Question(program, state, at, given, far), flaw
 
@@ -390,8 +407,8 @@ class MPC:
             nearer, steps = found.left < _NEARER * self._left, found.report["iterations"]
             self._waited = 0 if nearer else self._waited + max(steps, 1)
             self._left = found.left if nearer else self._left
-            self._latest, stats = found.plan, found.plan.stats
-            if self._waited and stats["iter_count"] == 0 and not stats["success"]:
+            self._latest, end = found.plan, found.plan.ended
+            if self._waited and end.iterations == 0 and not end.success:
                 # SQP is in vain. Without multipliers the interior-point method begins at once.
                 none = np.zeros_like(found.plan.lam_x), np.zeros_like(found.plan.lam_g)
                 self._latest = replace(found.plan, lam_x=none[0], lam_g=none[1])
@@ -399,9 +416,7 @@ class MPC:
                 self._latest, self._left, self._waited = self._plan, np.inf, 0
                 self._answers.turn()
 
-    def _margin(self, after: float, late: float) -> float:
+    def _margin(self, deadline: float, after: float, late: float) -> float:
         """Seconds that the next solve leaves for what comes after it."""
-        if self.deadline is None:
-            return 0.0
-        needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * self.deadline)
-        return min(_MOST_RESERVE * self.deadline, needed)
+        needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * deadline)
+        return min(_MOST_RESERVE * deadline, needed)

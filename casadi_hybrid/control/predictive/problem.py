@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.formatting import in_unit
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.reading.measures import in_unit
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.terms import Soft
 
@@ -87,7 +87,7 @@ def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
     """Return the unknowns that are violations, each with the name of its limit."""
     blocks = (block for prefix in problem.prefixed
               for block in program.part(prefix).variables.values())  # fmt: skip
-    return [(block.of.quantity, block) for block in blocks if block.of.kind == "violation"]
+    return [(block.role.quantity, block) for block in blocks if block.role.kind == "violation"]
 
 
 def prices(problem: Problem) -> set[str]:

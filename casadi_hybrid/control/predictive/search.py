@@ -6,18 +6,19 @@ import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import all_finite
+from casadi_hybrid.basics.arrays import all_finite, changed
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
-from casadi_hybrid.casadi_api.stats import return_status
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
 from casadi_hybrid.control.predictive.problem import Problem, prices, said, softened, violated
 from casadi_hybrid.control.program import Program
@@ -99,20 +100,20 @@ class Search:
         self._solver = problem.solver
         program, nlp = problem.program, problem.program.nlp
         self._rows = Buffered(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
-        self._names: dict[str, Any] = {}  # of the block of each entry, for each step has a list
+        self._block_of: dict[str, Any] = {}  # the number of the block of each entry
         for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
-            self._names[key] = np.empty(lower.size, dtype=object)
-            for name, block in blocks.items():
-                self._names[key][block.where] = name
+            self._block_of[key] = np.zeros(lower.size, dtype=int)
+            for number, block in enumerate(blocks.values()):
+                self._block_of[key][block.where] = number
 
     @property
     def zeros(self) -> dict[str, float]:
         """Numbers for the references that each step has to give."""
         return dict.fromkeys(self.problem.nominal.lacking(self.problem.stated), 0.0)
 
-    def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
-        """Return the program with the numbers of a step, its start aside."""
-        return self._limits.put_into(self.problem.with_numbers(x0, time, parameters))
+    def numbers(self, state: Array, time: float, parameters: Mapping[str, Any]) -> Program:
+        """Return the program with the values of a step, its start aside."""
+        return self._limits.put_into(self.problem.with_numbers(state, time, parameters))
 
     def used_once(self, until: float) -> Found:
         """Solve from the declared start, and from what that comes to; return the former."""
@@ -154,21 +155,22 @@ class Search:
         return {**start, "x0": plan.begun(start["x0"], asked.state)}
 
     def _judged(self, asked: Question, result: Result, report: dict[str, Any]) -> Found:
-        residuals, x = result.residuals, np.array(result.x)
-        said = {name: getattr(result, name) for name in ("iterations", "engine", "kernel")}
-        said |= {name: getattr(residuals, name) for name in _RESIDUALS}
-        report |= {**said, "objective": float(result.f)}
-        reasons = [] if result.success else [_why(result)]
+        residuals, x, success = result.residuals, np.array(result.x), result.success
+        report |= {
+            "iterations": result.iterations, "engine": result.engine, "kernel": result.kernel,
+            "feasibility": residuals.feasibility, "stationarity": residuals.stationarity,
+            "complementarity": residuals.complementarity, "objective": float(result.f),
+        }  # fmt: skip
+        reasons = [] if success else [_why(result)]
         if not all(map(all_finite, (x, result.lam_x, result.lam_g))):
             reason = "; ".join([*reasons, "its point is not finite"])
             return Found(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
-        stats = {
-            "success": result.success, "iter_count": result.iterations,
-            "return_status": return_status(result), "stop_reason": result.stop.name,
-            "point_status": result.point.name, "engine": result.engine, "kernel": result.kernel,
-        }  # fmt: skip
-        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f), stats)
+        ended = SimpleNamespace(
+            success=success, iterations=result.iterations, stop=result.stop, point=result.point,
+            engine=result.engine, kernel=result.kernel,
+        )  # fmt: skip
+        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f), ended)
         usable = False
         if clock.perf_counter() < asked.until - asked.reserve / 2:  # for what comes after it
             try:
@@ -184,23 +186,28 @@ class Search:
                 reasons.append(f"its point violates the problem by {report['violation']:.1e}")
         else:
             reasons.append("no time was left to check its point")
-        unfinished = result.stop in _WORDS
+        unfinished = result.stop in (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
         if unfinished and not usable:
             x, lam_x, lam_g = map(np.array, result.last.values())
             plan = replace(plan, x=x, lam_x=lam_x, lam_g=lam_g)
-        lasting = usable or result.success or unfinished
-        return Found(plan, usable, usable and result.success, result.infeasible, lasting,
+        lasting = usable or success or unfinished
+        return Found(plan, usable, usable and success, result.infeasible, lasting,
                      unfinished, "; ".join(reasons), report)  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
-        """The largest violation in scaled units (NaN for NaN), and which limits are active."""
+        """The largest violation in scaled units (NaN for NaN), and the active limits."""
         worst, count, near = 0.0, 0, self.tolerance
         names: list[str] = []
-        for key, values, lower, upper, blocks in program.sides(x, g):
-            worst = max(worst, (lower - values).max(initial=0), (values - upper).max(initial=0))
-            at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
-            touched = self._names[key][at].tolist()
-            count, names = count + len(touched), names + [n for n in blocks if n in touched]
+        for key, values, lower, upper, blocks in (
+            ("x", x, program.lbx, program.ubx, program.variables),
+            ("g", g, program.lbg, program.ubg, program.constraints),
+        ):
+            worst = max(worst, np.maximum(lower - values, values - upper).max(initial=0.0))
+            at_limit = (values <= lower + near) | (values >= upper - near)
+            numbers = self._block_of[key][at_limit & (lower < upper)]
+            touched = np.zeros(len(blocks), dtype=bool)
+            touched[numbers] = True
+            count, names = count + numbers.size, [*names, *compress(blocks, touched.tolist())]
         worst = float(worst) if all_finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
 
@@ -254,15 +261,16 @@ class Answers:
 
     def _kept(self, question: Question, relaxed: list[Found]) -> list[Found]:
         """By a plan that keeps all limits; else the softened answer, which may be there."""
-        softly = any(found.status for found in relaxed)
-        near = relaxed[0].plan if softly else question.before
-        found = self.search.run(replace(question, before=near))
+        softly = bool(relaxed) and bool(relaxed[0].status)
+        if softly:
+            question = replace(question, before=relaxed[0].plan)
+        found = self.search.run(question)
         # Where there is no feasible point one within the tolerance is any, the best of none.
         given_up = found.infeasible and self._soft is not None
         if found.usable and not given_up:
             self._strained = False
             status = words.SOLVED if found.solved else words.FEASIBLE
-            return [*relaxed, replace(found, status=status)]
+            return [*relaxed, changed(found, status=status)]
         # Where neither problem has come to a plan they take turns.
         going = softly or any(one.unfinished for one in relaxed)
         self._strained = going or not (relaxed or found.unfinished)

@@ -12,18 +12,15 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.matrices import Buffered
+from casadi_hybrid.control.excess import FEASIBLE, Excess, Limits, worst_excess
+from casadi_hybrid.control.formatting import in_unit
 from casadi_hybrid.control.methods import inner_points, points_of
+from casadi_hybrid.control.naming import units_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.reading.measures import (
-    Errors,
-    Excess,
-    Limits,
-    Violations,
-    in_unit,
-    worst_excess,
-)
-from casadi_hybrid.control.signals import Array, Signal, finite, plain
+from casadi_hybrid.control.reading.measures import Errors, Violations
+from casadi_hybrid.control.signals import Array, Signal, plain
+from casadi_hybrid.control.starting import targets
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import dae_of, nothing
 from casadi_hybrid.control.terms import Constraint
@@ -31,9 +28,6 @@ from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
 TOLERANCE = 1e-11
 """Of the independent integrations, relative and in units of the scale."""
-
-FEASIBLE = 1e-6
-"""Violation of a row or a bound, in units of the scale, that counts as none."""
 
 COARSE = 1e-2
 """An error of a state, in units of the scale, that a solution speaks of."""
@@ -145,7 +139,7 @@ def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Exce
                 when = times[np.clip(stages, 0, times.size - 1)]
                 _, excess = worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)
                 if excess.scaled > FEASIBLE:
-                    found.append(replace(excess, of=block.of.quantity))
+                    found.append(replace(excess, of=block.role.quantity))
     return sorted(found, key=lambda excess: -excess.scaled)
 
 
@@ -156,16 +150,6 @@ def curved(ocp: Statement, name: str) -> str:
         if c.place == "path" and c.quantity == name:
             return "" if ca.is_linear(c.expression, unknowns) else c.name
     return ""
-
-
-def units_of(ocp: Statement, program: Program) -> dict[str, str]:
-    """The unit of each block of a program that is of one quantity, by the block's name."""
-    of = {"duration": ocp.model.time_unit}
-    of |= {name: s.unit for kind in ocp.model.signals.values() for name, s in kind.items()}
-    of |= {c.quantity: c.unit for c in ocp.constraints}
-    blocks = (*program.variables.items(), *program.constraints.items())
-    return {name: of[block.of.quantity] for name, block in blocks
-            if block.of.quantity in of and block.of.kind != "violation"}  # fmt: skip
 
 
 def outside(ocp: Statement, program: Program) -> str:
@@ -192,14 +176,13 @@ def outside(ocp: Statement, program: Program) -> str:
     return "; ".join(said)
 
 
-def targets(ocp: Statement, program: Program) -> dict[str, Array]:
-    """Return the final values of states that are fixed there, as the parameters say."""
-    model = ocp.model
-    numbers = np.append(program.stacked(ocp.given, -1), ocp.length)
-    zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
-    values = ocp.expression_function([*ocp.ends.values()]).call([*zero, numbers, ocp.length])
-    return {name: finite(value, model.signals["state"][name].size, f"final {name!r}")
-            for name, value in zip(ocp.ends, values, strict=True)}  # fmt: skip
+def refuse_outside(ocp: Statement, program: Program, key: str, kind: str) -> None:
+    """Refuse states beyond their limits in the solve that an export stores."""
+    if beyond := outside(ocp, program):
+        raise InputError(
+            f"{beyond}. An export stores a solve: give a state within the limits, export(folder, "
+            f"{key}=…), for the command by a function that returns ({kind}, {{'{key}': …}})"
+        )
 
 
 def active(

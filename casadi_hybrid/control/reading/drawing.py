@@ -194,7 +194,9 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
     own, inner = points_of(ocp.method), inner_points(ocp.method)
     inside = own if algebraic else np.append(own[own < 1.0], inner)
     blocks = {**program.variables, **program.constraints}
-    places = {block.of.place: label for label, block in blocks.items() if block.of.quantity == name}
+    places = {
+        block.role.place: label for label, block in blocks.items() if block.role.quantity == name
+    }
     for word, taus in (("inside", inside), ("between", inner)):
         if (label := places.get(word)) in active:
             more = np.atleast_2d(active[label])

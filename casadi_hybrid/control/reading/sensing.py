@@ -12,8 +12,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.control.following import slopes
+from casadi_hybrid.control.formatting import quotient
 from casadi_hybrid.control.reading.dense import by_names
-from casadi_hybrid.control.reading.measures import quotient
 from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.problem import Problem
 
@@ -94,7 +94,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
             else part[:, : solution[label].shape[-1]]
             for label, part in named.items()
             if label not in given or label in solution.ocp.freed}  # fmt: skip
-    per = {**solution.units, "time": model.time_unit}.get(block.of.quantity or name, "")
+    per = {**solution.units, "time": model.time_unit}.get(block.role.quantity or name, "")
     units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
     joint = sum(block.where.size for block in program.variables.values()) < program.n

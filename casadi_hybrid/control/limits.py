@@ -1,4 +1,4 @@
-"""What a step of a controller is given: limits that may change between steps, and measurements."""
+"""Limits of a problem that change between solves, without a new program."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, changeable, known, numbers, pair_of
+from casadi_hybrid.control.signals import Array, changeable, known, pair_of
 from casadi_hybrid.control.statement import Statement
 
 Sides = tuple[Array, Array]
 
 
 class Limits:
-    """The limits of a problem, of scenarios the one in common, that are not as declared.
+    """Limits of a problem, of scenarios the one in common, that are not as declared.
 
-    ``declared`` is what has limits, by name.
+    ``declared`` has the limited quantities and constraints by name.
     """
 
     def __init__(self, ocp: Statement, prefixes: Iterable[str] = ("",)) -> None:
         self._model, self._prefixes = ocp.model, list(prefixes)
         self.declared = ocp.limitable
         self._changed: dict[str, Sides] = {}
+        self._stacked: dict[str, Sides] = {
+            kind: (ocp.model.limits(kind, "lower"), ocp.model.limits(kind, "upper"))
+            for kind in ("state", "control")
+        }
 
     def change(self, given: Mapping[str, Any]) -> None:
         """Take pairs by name; see :meth:`MPC.limits`."""
@@ -68,73 +72,12 @@ class Limits:
 
     def of(self, kind: str, program: Program) -> Sides:
         """Return lower and upper of all of a kind as a program has them, one below the other."""
-        lower, upper = (self._model.limits(kind, side) for side in ("lower", "upper"))
-        for name, where in self._model.places(kind).items() if program.limits else ():
+        if not program.limits:
+            return self._stacked[kind]
+        lower, upper = (side.copy() for side in self._stacked[kind])
+        for name, where in self._model.places(kind).items():
             of = [program.limits.get(f"{prefix}{name}") for prefix in self._prefixes]
             if pairs := [pair for pair in of if pair is not None]:  # of scenarios the tightest
                 lower[where] = np.max([pair[0] for pair in pairs], axis=0)
                 upper[where] = np.min([pair[1] for pair in pairs], axis=0)
         return lower, upper
-
-
-def measured(
-    ocp: Statement, x: Any, parameters: Mapping[str, Any]
-) -> tuple[Array, dict[str, Any], str]:
-    """Return the state as a column, the parameters, and what is not finite in them, in words.
-
-    Where numbers are not finite the declared ones stand, of states zeros, so that the shapes can be
-    checked and limits are those that were declared.
-    """
-    flaws: list[str] = []
-    if isinstance(x, Mapping):
-        x = {name: _clean(name, value, f"the measured {name}", flaws, {})
-             for name, value in x.items()}  # fmt: skip
-    else:
-        x = _clean("", x, "the measured state", flaws, {})
-    state: Array = ocp.model.vector("state", x, "x")
-    given = {
-        name: _clean(name, value, f"the parameter {name}", flaws, ocp.declared)
-        for name, value in parameters.items()
-    }
-    return state, given, "; ".join(flaws)
-
-
-def limited(
-    ocp: Statement, state: Array, limits: Sides, tolerance: float
-) -> tuple[Array, dict[str, float]]:
-    """Return the state, and by how much it exceeds each of its hard limits that it does.
-
-    What exceeds a limit by no more than the tolerance begins at the limit: of a problem that has no
-    feasible point by as little the solver would look for one for long, and in vain.
-    """
-    amounts, state = {}, state.copy()
-    for name, where in ocp.model.places("state").items():
-        if name in ocp.softened:
-            continue
-        signal, values = ocp.model.signals["state"][name], state[where]
-        lower, upper = (side[where] for side in limits)
-        over = np.maximum(lower - values, values - upper)
-        if (over > tolerance * signal.scale).any():
-            amounts[name] = float(over.max())
-        else:
-            state[where] = np.clip(values, lower, upper)
-    return state, amounts
-
-
-def _clean(name: str, value: Any, what: str, flaws: list[str], declared: Mapping[str, Any]) -> Any:
-    if isinstance(value, Mapping):  # of one scenario
-        return {own: _clean(own, part, f"{what}: {own}", flaws, declared)
-                for own, part in value.items()}  # fmt: skip
-    if callable(value):
-        return value
-    try:
-        found = numbers(value, what)
-    except InputError:
-        return value  # whoever reads it says what is wrong with it
-    wrong = ~np.isfinite(found)
-    if wrong.any():
-        flaws.append(f"{what} has {found[wrong].ravel()[0]:g}")
-        known = declared.get(name, 0.0)
-        fits = not callable(known) and np.size(known) in (1, found.size)
-        found[wrong] = np.resize(known if fits else 0.0, found.shape)[wrong]
-    return found
