@@ -237,6 +237,14 @@ class Horizon:
         """Add rows to the program; see :meth:`Assembly.constrain`."""
         self.assembly.constrain(name, rows, stages, *limits, part=self.prefix, **rest)
 
+    def close(self, name: str, gaps: Any, stride: int = 1) -> None:
+        """Add the rows of the dynamics: a gap of each state, ``stride`` columns an interval."""
+        self.constrain(
+            name, gaps, np.repeat(self.stages(), stride).tolist(), stride=stride,
+            scale=self.model.limits("state", "scale"), entries=self.model.entry_names("state"),
+            role=Role(kind="dynamics"),
+        )  # fmt: skip
+
     def limit(self, kind: str, rows: Any, place: str, stages: list[int], stride: int = 1) -> None:
         """Add rows for the limits of all of a kind that have any."""
         for name, where in self.model.places(kind).items():

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, placed, where
-from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
+from casadi_hybrid.control.interpolants import interpolated
 from casadi_hybrid.control.program import Program, Role
 from casadi_hybrid.control.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
@@ -43,7 +43,7 @@ def read(
     h, kind, model = horizon, assembly.kind, horizon.model
     Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
     if (nz := model.size("algebraic")) and not Z.shape[0]:
-        taus = points_of(ocp.method)
+        taus = ocp.method.nodes
         ends = interpolated(taus, np.array([0.0, 1.0]), ca.reshape(inside[1], nz * taus.size, h.N))
         Z = ca.horzcat(ends[:nz, :], ends[nz:, -1])
     own = h.P[: model.size("parameter"), :]
@@ -76,8 +76,7 @@ def lay_phase(
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)
     _parameters(ocp, horizon, before)
-    one = isinstance(ocp.method, SingleShooting)
-    horizon.X = horizon.unknowns("state", 1 if one else horizon.N + 1)
+    horizon.X = horizon.unknowns("state", horizon.N + 1 if ocp.method.all_states else 1)
     _algebraic(ocp, horizon)
     _controls(horizon)
     _previous(ocp, horizon)
@@ -136,8 +135,7 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
     asks = [c.expression for c in ocp.constraints if c.at != "unknowns"]
     asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
     used = bool(model.size("algebraic")) and (
-        not isinstance(ocp.method, Collocation)
-        or any(ca.depends_on(expression, z) for expression in asks)
+        ocp.method.all_algebraic or any(ca.depends_on(expression, z) for expression in asks)
     )
     points = horizon.N + 1
     horizon.Z = horizon.unknowns("algebraic", points) if used else horizon.assembly.kind(0, points)

@@ -12,9 +12,8 @@ from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.formatting import entry_name, in_unit
-from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.reading.measures import warning
+from casadi_hybrid.control.reading.checking import warning
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import moved_to
@@ -226,7 +225,7 @@ def _status(ocp: OptimalControl, stop: str, best: _Mesh | None, met: bool) -> st
     said = [f"{stop} with {best.round.intervals} intervals."]
     if not met:
         at = f"The best mesh has {best.round.intervals} intervals."
-        said = [stop, at, warning(best.solution.exceeded, best.ocp.method)]
+        said = [stop, at, warning(best.solution.exceeded, best.ocp.method.finer())]
     if best.ocp.intervals > ocp.intervals and (changed := _by_mesh(ocp)):
         warn(f"refine of {ocp.name}: {changed}")
         said.append(changed)
@@ -292,9 +291,8 @@ def _in_the_way(solution: Solution) -> str:
 
 def _finer(mesh: _Mesh, tolerance: float) -> Array:
     ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
-    order = ocp.method.degree + 1 if isinstance(ocp.method, Collocation) else 5
     pieces = np.ones(error.size)
-    for values, q in ((error, order), (beyond, 2)):
+    for values, q in ((error, ocp.method.order), (beyond, 2)):
         bad = values > tolerance
         with np.errstate(over="ignore"):
             wanted = np.ceil((values[bad] / (_AIM * tolerance)) ** (1.0 / q))

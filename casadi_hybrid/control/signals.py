@@ -345,13 +345,6 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
     return no_comparison(value, what)
 
 
-def lagrange(nodes: Array, s: Array) -> Array:
-    """Return the Lagrange polynomials on the nodes at s, one row a point."""
-    others = [np.delete(nodes, i) for i in range(nodes.size)]
-    rows = [np.prod((s[:, None] - o) / (n - o), axis=1) for n, o in zip(nodes, others, strict=True)]
-    return np.stack(rows, axis=1)
-
-
 def between(fractions: Array, taus: Array) -> Array:
     """Return where points at fractions ``taus`` of each interval lie, interval by interval."""
     return np.asarray((fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel())

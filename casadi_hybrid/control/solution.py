@@ -17,7 +17,7 @@ from casadi_hybrid.control.excess import Excess
 from casadi_hybrid.control.formatting import entry_name
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.reading import checking, measures, storing
+from casadi_hybrid.control.reading import checking, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
 from casadi_hybrid.control.signals import Array, Named, known, number, plain
 from casadi_hybrid.control.starting import trajectory_blocks
@@ -279,7 +279,7 @@ class Solution(Ended):
 
     def error(
         self, n: int = 4, *, whole: bool = False, integrator: str | None = None
-    ) -> measures.Errors:
+    ) -> checking.Errors:
         """Return the distance from an accurate integration; printed, the largest and when.
 
         Args:
@@ -296,7 +296,7 @@ class Solution(Ended):
         n = count(n, "n", at_least=1)
         return checking.error(self.dense, n, whole=whole, integrator=integrator)
 
-    def violation(self, n: int = checking.POINTS) -> measures.Violations:
+    def violation(self, n: int = checking.POINTS) -> checking.Violations:
         """Return by how much hard limits are exceeded in between; printed, the largest and when.
 
         By the name of the quantity or of the path constraint, the largest of each interval,
@@ -316,7 +316,7 @@ class Solution(Ended):
     @property
     def cautions(self) -> str:
         """What the grid points of a solution do not show, in sentences."""
-        beyond = measures.warning(self.exceeded, self.ocp.method)
+        beyond = checking.warning(self.exceeded, self.ocp.method.finer())
         return "\n".join(filter(None, (beyond, checking.coarse(self.dense))))
 
     @property

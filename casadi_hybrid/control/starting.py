@@ -13,7 +13,6 @@ import numpy as np
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.signals import (
     Array,
@@ -169,5 +168,5 @@ def trajectory_blocks(ocp: Statement, program: Program) -> Iterator[tuple[str, s
         if block.role.kind == "limit" and block.role.quantity in ocp.model.unknowns:
             at = ocp.fractions[: block.shape[1]]
             if block.role.place:
-                at = between(ocp.fractions, points_of(ocp.method)[: block.stride])
+                at = between(ocp.fractions, ocp.method.nodes[: block.stride])
             yield block.role.quantity, label, at

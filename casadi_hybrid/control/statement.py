@@ -74,13 +74,13 @@ class Statement:
             self.length = positive(duration, "duration")
         self.intervals = count(intervals, "intervals", at_least=1)
         self.method: Method = MultipleShooting() if method is None else method
-        if isinstance(self.method, type) or not callable(getattr(self.method, "connect", None)):
+        if not isinstance(self.method, Method):
             raise InputError(
                 "method must be MultipleShooting(), SingleShooting() or Collocation(), got "
                 f"{method!r}"
             )
-        longest = getattr(self.method, "unrolled", np.inf)
-        self.unroll = bool(self.intervals <= longest if unroll is None else unroll)
+        short = self.intervals <= self.method.unrolled
+        self.unroll = bool(short if unroll is None else unroll)
         self._set_mesh(_fractions(mesh, self.intervals))
         self.duration: Any = ca.SX.sym("duration")
         self.signals: dict[str, Signal] = {}

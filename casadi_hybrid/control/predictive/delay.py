@@ -51,7 +51,7 @@ class Delay:
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        own = getattr(ocp.method, "step", None)
+        own = ocp.method.step
         self._finer = RungeKutta(_FINER * own.steps) if isinstance(own, RungeKutta) else None
         self._plant = Plant(ocp.model, step, step=self._finer) if self.seconds else None
         self.reset()

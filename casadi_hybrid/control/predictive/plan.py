@@ -11,7 +11,6 @@ import numpy as np
 
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.joint.joint import JointSolution
-from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.control.program import Block, Program, common
@@ -146,7 +145,7 @@ class Plan:
                 else:
                     here, there = old, new
                     if stride > 1:
-                        taus = points_of(self.ocp.method)[:stride]
+                        taus = self.ocp.method.nodes[:stride]
                         here, there = between(old, taus), between(new, taus)
                     if smooth:
                         values = np.stack([np.interp(there, here, row) for row in values])

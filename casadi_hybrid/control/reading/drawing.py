@@ -15,7 +15,6 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.methods import inner_points, points_of
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
@@ -191,7 +190,7 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
     if algebraic and name not in solution.program.variables:  # no limit holds at the grid points
         touched[:] = False
     active, marked = solution.active(tol), [(grid_times[None], dots, touched)]
-    own, inner = points_of(ocp.method), inner_points(ocp.method)
+    own, inner = ocp.method.nodes, ocp.method.inner_points
     inside = own if algebraic else np.append(own[own < 1.0], inner)
     blocks = {**program.variables, **program.constraints}
     places = {
