@@ -202,7 +202,7 @@ class Horizon:
 
     @cached_property
     def sizes(self) -> Array:
-        """Of the rows of the equations: how far the scales of z move them at the guess, up to 1."""
+        """Scales of the rows of the equations: their change by those of z at the guess, up to 1."""
         model, kinds = self.model, ("state", "algebraic", "control")
         slopes = ca.fabs(ca.jacobian(model.moves.equations(*model.arguments), model.arguments[1]))
         rows = ca.mtimes(slopes, ca.DM(model.limits("algebraic", "scale")))
@@ -278,7 +278,7 @@ def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
-    """The place in the intervals, the arguments and the stages of a constraint's columns."""
+    """Return the place in the intervals, the arguments and the stages of a constraint's columns."""
     h, N, Z = horizon, horizon.N, horizon.Z
     if constraint.place != "path":
         k = 0 if constraint.place == "start" else N
@@ -315,7 +315,7 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
 
 
 def _moves(horizon: Horizon, constraint: Constraint) -> tuple[bool, bool]:
-    """Whether the expression changes within an interval, and whether it jumps at its end."""
+    """Return if the expression changes within an interval, and if it jumps at the end."""
     model = horizon.model
     x, z, _, _, t = model.arguments
     controls = model.signals["control"].items()

@@ -1,13 +1,13 @@
-"""Excess of a trajectory over its limits."""
+"""Excess of a trajectory over its limits, and numbers in words and columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.control.formatting import entry_name, in_unit
 from casadi_hybrid.control.signals import Array
 
 FEASIBLE = 1e-6
@@ -42,7 +42,7 @@ class Excess:
 
     @property
     def beyond(self) -> str:
-        """How far from which limit, in words."""
+        """Distance from the limit in words."""
         if self.side == "equal" and not self.limit:
             return f"off by {in_unit(self.amount, self.unit)}"
         there = {"lower": "below its limit", "upper": "above its limit"}.get(self.side, "away from")
@@ -82,3 +82,30 @@ def worst_excess(
         entry_name(name, int(at[0]), rows), scaled * float(scale[at]), scaled,
         float((lower if low else upper)[at]), side, float(times[at[1]]), limited.unit, time_unit,
     )  # fmt: skip
+
+
+def in_unit(value: float, unit: str) -> str:
+    """Return a number with its unit."""
+    return f"{value:.3g} {unit}".rstrip()
+
+
+def quotient(unit: str, per: str) -> str:
+    """Return the unit of a slope."""
+    below = f"({per})" if set(per) & set("/ *") else per
+    return f"{unit or 1}/{below}" if per else unit or "1"
+
+
+def entry_name(name: str, i: int, rows: Array) -> str:
+    """Return the name of an entry of a quantity."""
+    return f"{name}[{i}]" if rows.shape[0] > 1 else name
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
+    """Return rows of words as lines, columns aligned; with ``right`` to the right but the first."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = ["<", *(">" if right else "<" for _ in widths[1:])]
+    lines = (
+        "  ".join(f"{word:{side}{w}}" for word, side, w in zip(row, sides, widths, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)

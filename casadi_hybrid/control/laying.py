@@ -17,7 +17,7 @@ from casadi_hybrid.control.terms import Constraint
 
 
 @dataclass(frozen=True)
-class Laid:
+class Transcription:
     """A program with the numbers of the declarations, and the functions (x, p) that read it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Laid:
 
 def read(
     ocp: Statement, assembly: Assembly, program: Program, horizon: Horizon, costs: Any
-) -> Laid:
+) -> Transcription:
     """Return the built program with the functions that read a horizon from it.
 
     Where algebraic states are unknowns at the points of a collocation alone, those at a grid point
@@ -50,7 +50,7 @@ def read(
     shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
     outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *shown]
     trajectories = assembly.reader("trajectories", program, outputs)
-    return Laid(program, trajectories, assembly.reader("points", program, inside))
+    return Transcription(program, trajectories, assembly.reader("points", program, inside))
 
 
 def lay_phase(

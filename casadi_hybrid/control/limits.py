@@ -60,7 +60,7 @@ class Limits:
         return self._changed.get(name, (declared.lower, declared.upper))
 
     def follows(self, name: str, side: str) -> bool:
-        """Whether a limit is an expression of parameters and has not been changed."""
+        """True if a limit is an expression of parameters and has not been changed."""
         moved = getattr(self.declared[name], "moved", (None, None))
         return name not in self._changed and moved[side == "upper"] is not None
 

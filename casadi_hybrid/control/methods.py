@@ -166,7 +166,7 @@ class MultipleShooting(_Shooting):
 
 @dataclass(frozen=True)
 class SingleShooting(_Shooting):
-    """The same steps with the first state alone as an unknown; limits of states become rows.
+    """Shooting with the first state alone as an unknown; limits of states become rows.
 
     All derivatives are dense, so a solve grows with the cube of the intervals; for more than some
     fifty :class:`MultipleShooting` is the better choice.

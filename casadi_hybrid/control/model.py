@@ -87,7 +87,7 @@ class Model:
         self.discrete = self.closed = False
 
     def __repr__(self) -> str:
-        """What it has, by kind and name."""
+        """Quantities by kind and name."""
         kinds = [
             f"{kind} {', '.join(signals)}" for kind, signals in self.signals.items() if signals
         ]
@@ -247,7 +247,7 @@ class Model:
 
     @cached_property
     def limiting(self) -> tuple[dict[str, Signal], ca.Function]:
-        """What has expressions as limits, and (p) → lower and upper of each in turn."""
+        """Signals with expressions as limits, and (p) → lower and upper of each in turn."""
         moving = {name: signal for signals in self.signals.values()
                   for name, signal in signals.items() if signal.moved != (None, None)}  # fmt: skip
         columns = [

@@ -14,7 +14,7 @@ import numpy as np
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.following import following
-from casadi_hybrid.control.laying import Laid, lay_phase, read
+from casadi_hybrid.control.laying import Transcription, lay_phase, read
 from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.naming import labels
 from casadi_hybrid.control.program import Program
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
 
 
-class Posed:
+class TranscribedProblem:
     """One program of all parts.
 
     Attributes:
@@ -46,22 +46,24 @@ class Posed:
     own: Mapping[str, Mapping[str, Any]] = MappingProxyType({"": {}})
 
     @cached_property
-    def laid(self) -> dict[str, Laid]:
+    def transcriptions(self) -> dict[str, Transcription]:
         """The program and the functions that read parts by prefix, made at the first use."""
         parts: dict[str, Statement] = self.prefixed
         kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in parts.values()]
         assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
-        laid = self._lay(assembly)
+        horizons = self._lay(assembly)
         models = {prefix: part.model for prefix, part in parts.items()}
         program = following(assembly.build(), models)
         for part in parts.values():
             part.closed = part.model.closed = True
-        return {prefix: read(p, assembly, program, *laid[prefix]) for prefix, p in parts.items()}
+        return {
+            prefix: read(p, assembly, program, *horizons[prefix]) for prefix, p in parts.items()
+        }
 
     @property
     def program(self) -> Program:
         """The nonlinear program, with the numbers given so far."""
-        return next(iter(self.laid.values())).program
+        return next(iter(self.transcriptions.values())).program
 
     @cached_property
     def solver(self) -> Any:
@@ -80,7 +82,7 @@ class Posed:
         return {prefix: lay_phase(part, assembly, prefix=prefix) for prefix, part in parts}
 
 
-class OptimalControl(Statement, Posed):
+class OptimalControl(Statement, TranscribedProblem):
     """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
 
     Costs and constraints are expressions of the model's symbols, of :meth:`parameter` and
@@ -204,17 +206,19 @@ class OptimalControl(Statement, Posed):
             InputError: for a solution of another problem.
         """
         if not isinstance(answer, Solution):
-            return stated(self.program, {"": (self, self.laid[""])})
+            return stated(self.program, {"": (self, self.transcriptions[""])})
         mesh = answer.ocp.fractions
         ocp = self if np.array_equal(mesh, self.fractions) else self.on_mesh(mesh)
         program = renumbered(ocp.program, answer.program)
-        return stated(program, {"": (ocp.limited(program.limits), ocp.laid[""])})
+        return stated(program, {"": (ocp.limited(program.limits), ocp.transcriptions[""])})
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        return Solution.of(self, self.laid[""], program, **ended(found, stats, explanation))
+        return Solution.of(
+            self, self.transcriptions[""], program, **ended(found, stats, explanation)
+        )
 
 
 def solved(
@@ -236,13 +240,13 @@ def ended(found: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, A
     return {**point, "stats": dict(stats), "explanation": explanation}
 
 
-def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Stated:
+def stated(program: Program, parts: Mapping[str, tuple[Statement, Transcription]]) -> Stated:
     """Return a program with the numbers of a solve to judge, entries named with their scales."""
 
     def exceeded(x: Array, p: Array) -> list[str]:
         found = []
-        for prefix, (ocp, laid) in parts.items():
-            beyond = checking.violation(Dense(ocp, laid, x, p), checking.POINTS)
+        for prefix, (ocp, transcription) in parts.items():
+            beyond = checking.violation(Dense(ocp, transcription, x, p), checking.POINTS)
             found += [f"{prefix}{excess}" for excess in beyond.noted]
         return found
 

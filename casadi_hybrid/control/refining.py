@@ -11,7 +11,7 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.control.formatting import entry_name, in_unit
+from casadi_hybrid.control.excess import entry_name, in_unit
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.reading.checking import warning
 from casadi_hybrid.control.signals import Array
@@ -25,7 +25,7 @@ _AIM = 0.5
 """The next round aims at this part of the tolerance."""
 
 _APART = 2.0
-"""By how many times what an interval changes a state two trajectories of one kind may differ."""
+"""Largest distance of two trajectories of one kind, in changes of a state over an interval."""
 
 _TRIES = 2
 """Meshes in a row that lead nowhere, before it stops."""
@@ -61,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Refined:
-    """What a refinement came to; ``str()`` of it is a table of the rounds.
+    """Result of a refinement; ``str()`` of it is a table of the rounds.
 
     Attributes:
         ocp: the problem on the best mesh.
@@ -233,7 +233,7 @@ def _status(ocp: OptimalControl, stop: str, best: _Mesh | None, met: bool) -> st
 
 
 def _by_mesh(ocp: OptimalControl) -> str:
-    """Which terms mean something else on a finer mesh, and what to state instead; else nothing."""
+    """Name the terms that mean something else on a finer mesh, and their remedy; else nothing."""
     before = ca.vertcat(ca.SX(0, 1), *map(ocp.previous, ocp.lagged.values()))
     terms = [(c.name, c.sum, "give integral=") for c in ocp.costs if not c.sum.is_zero()]
     excess = "price a control that is its excess by integral="
@@ -249,7 +249,7 @@ def _by_mesh(ocp: OptimalControl) -> str:
 
 
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:
-    """Where the new trajectory is one of another kind, by which state and when; else nothing.
+    """Name the state and time of the largest jump to a trajectory of another kind; else nothing.
 
     Compared at the grid points of both, in fractions of the duration; a free one counts as a state.
     """

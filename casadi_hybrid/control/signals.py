@@ -306,7 +306,7 @@ def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool =
 
 
 def _stacked(points: Sequence[Any], size: int, what: str) -> Array:
-    """What a function gave at several times, one column for each."""
+    """Return the values of a function at several times, one column for each."""
     try:
         rows = np.array(points, dtype=float)
     except (TypeError, ValueError):

@@ -13,9 +13,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.control.excess import Excess
-from casadi_hybrid.control.formatting import entry_name
-from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.excess import Excess, entry_name
+from casadi_hybrid.control.laying import Transcription
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading import checking, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """What a solver found and how it ended, as its ``stats`` say, and its figure."""
+    """Point of a solver, its statistics, and its figure."""
 
     program: Program = field(repr=False)
     x: Array = field(repr=False)
@@ -44,7 +43,7 @@ class Ended:
 
     @property
     def success(self) -> bool:
-        """Whether the solver says that the point is a solution, where limits are asked to hold."""
+        """True if the solver reports a solution, at the points where limits hold."""
         return bool(self.stats["success"])
 
     @property
@@ -107,7 +106,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Solution(Ended):
-    """What a solver found for an optimal control problem.
+    """Solution of an optimal control problem.
 
     ``solution["speed"]`` is a trajectory: of a quantity with one entry a vector, else a matrix with
     a column a time. States, algebraic states, references and outputs are at :attr:`times`; a
@@ -118,7 +117,7 @@ class Solution(Ended):
 
     Attributes:
         ocp: the problem.
-        laid, dense: its functions, and the trajectories as functions of time.
+        transcription, dense: its functions, and the trajectories as functions of time.
         program: with the numbers of the solve.
         x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
         objective: f, the sum of the costs.
@@ -130,14 +129,14 @@ class Solution(Ended):
     """
 
     ocp: Statement = field(repr=False)
-    laid: Laid = field(repr=False)
+    transcription: Transcription = field(repr=False)
     dense: Dense = field(repr=False)
     times: Array = field(repr=False)
     values: Mapping[str, Array] = field(repr=False)
     costs: Mapping[str, float]
 
     def __str__(self) -> str:
-        """Whether it is a solution, what it costs, and what is wrong with it between grid points.
+        """Status, costs, and flaws between the grid points.
 
         Where it is no solution, what is wrong with it at all.
         """
@@ -154,18 +153,21 @@ class Solution(Ended):
     __repr__ = __str__
 
     @classmethod
-    def of(cls, ocp: Statement, laid: Laid, program: Program, x: Array, **more: Any) -> Solution:
+    def of(
+        cls, ocp: Statement, transcription: Transcription, program: Program, x: Array, **more: Any
+    ) -> Solution:
         """Read a point of the program."""
         ocp = ocp.limited(program.limits)
-        dense = Dense(ocp, laid, x, program.p)
+        dense = Dense(ocp, transcription, x, program.p)
         values = by_names(ocp, dense.X, dense.Z, dense.U, dense.P, dense.Y)
         for name, signal in ocp.model.signals["control"].items():
             if signal.linear:
                 values[name] = program.variables[name].read(x)
         names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
         found = dict(zip(names, dense.costs.ravel().tolist(), strict=False))
-        return cls(ocp, laid, dense, dense.times, values, Named(found, "cost"), program=program,
-                   x=x, objective=sum(found.values()), **more)  # fmt: skip
+        costs, objective = Named(found, "cost"), sum(found.values())
+        return cls(ocp, transcription, dense, dense.times, values, costs, program=program, x=x,
+                   objective=objective, **more)  # fmt: skip
 
     def __getitem__(self, name: str) -> Any:
         """Return a trajectory by name; of a parameter its number or numbers."""
@@ -206,7 +208,7 @@ class Solution(Ended):
 
     @property
     def multipliers(self) -> dict[str, Array]:
-        """By the name of the constraint, and of the variable for its limits, per physical unit.
+        """Multipliers by constraint, or by variable for its limits, per physical unit.
 
         Positive where an upper limit holds the point back, negative where a lower one does. The
         name of a quantity or constraint has all of it: what holds at several places of an interval
@@ -238,7 +240,7 @@ class Solution(Ended):
 
     @property
     def units(self) -> dict[str, str]:
-        """Of every quantity by name."""
+        """Units of all quantities by name."""
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
 
@@ -315,21 +317,20 @@ class Solution(Ended):
 
     @property
     def cautions(self) -> str:
-        """What the grid points of a solution do not show, in sentences."""
+        """Warnings about the trajectory between the grid points, in sentences."""
         beyond = checking.warning(self.exceeded, self.ocp.method.finer())
         return "\n".join(filter(None, (beyond, checking.coarse(self.dense))))
 
     @property
     def unmet(self) -> list[Excess]:
-        """What is violated most where it should hold, the worst first; nothing of a solution."""
+        """Largest violations where limits should hold, the worst first; none of a solution."""
         return checking.unmet(self.program, self.x, self.ocp, self.times)
 
     @property
     def another_guess(self) -> str:
-        """What to change first where a state is given outside of its limits, and what to try before
-        a limit is relaxed where a nonlinear path constraint is violated.
+        """Advice before a limit is relaxed: states given beyond their limits, or another guess.
 
-        Empty for a solution, and where linear constraints alone contradict each other.
+        Empty for a solution, and if linear constraints alone contradict each other.
         """
         if not self.success and (given := checking.outside(self.ocp, self.program)):
             return f"{given}: change that, or the limit."
@@ -463,5 +464,5 @@ class Solution(Ended):
 
 
 def _shapes(blocks: Mapping[str, Block]) -> dict[str, tuple[int, int]]:
-    """What does not depend on the mesh: names, entries and points an interval of the blocks."""
+    """Properties of blocks that do not depend on the mesh: entries and points an interval."""
     return {name: (block.shape[0], block.stride) for name, block in blocks.items()}

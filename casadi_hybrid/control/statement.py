@@ -1,4 +1,4 @@
-"""What an optimal control problem says: horizon, costs, constraints, parameters, by name."""
+"""The statement of an optimal control problem: horizon, costs, constraints, parameters."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Statement:
         self.options = by_name(solver, "solver")
 
     def __repr__(self) -> str:
-        """What it says, by name."""
+        """Content by name."""
         length = "free duration" if self.free_duration else f"duration {self.length:g}"
         said = [f"{length} in {self.intervals} intervals, {type(self.method).__name__}"]
         for kind, parts in (("costs", self.costs), ("constraints", self.constraints)):
@@ -122,7 +122,7 @@ class Statement:
 
     @property
     def limitable(self) -> dict[str, Any]:
-        """What has limits, by name."""
+        """Quantities and constraints with limits, by name."""
         return {**{c.name: c for c in self.constraints}, **self.model.unknowns}
 
     @property
@@ -378,7 +378,7 @@ class Statement:
         """Return the same problem without its program, to be changed; this one stays as it is."""
         made = object.__new__(type(self))
         for name, value in vars(self).items():
-            if name not in ("laid", "solver"):  # made at the first use
+            if name not in ("transcriptions", "solver"):  # made at the first use
                 setattr(made, name, value.copy() if isinstance(value, dict | list) else value)
         made.closed = False
         return made
@@ -471,7 +471,7 @@ class Statement:
 
     @property
     def _names(self) -> set[str]:
-        """What stands for something else than a constraint."""
+        """Names that no constraint may have."""
         of_model = (name for kind in self.model.signals.values() for name in kind)
         rows = "dynamics", "continuity", "equations", "equations at grid points"
         return {*self._symbols, *of_model, "time", "duration", *rows}

@@ -1,4 +1,4 @@
-"""Where a model rests."""
+"""Equilibria of a model."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def quantities(rows: Sequence[tuple[str, int, str, str]], what: str) -> list[Qua
 
 
 def total(of: Sequence[Quantity]) -> int:
-    """How many numbers they have."""
+    """Number of all entries."""
     return sum(quantity.count for quantity in of)
 
 
@@ -72,12 +72,12 @@ def members(of: Sequence[Quantity]) -> str:
 
 
 def enumeration(of: Sequence[Quantity], prefix: str) -> str:
-    """Their places."""
+    """Enumerators with their places."""
     return ",\n".join(f"    {prefix}_{q.word.upper()} = {q.at}" for q in of)
 
 
 def by_word(of: Sequence[Quantity], values: Array) -> dict[str, Any]:
-    """Their numbers, columns of several, by name in C."""
+    """Values by name in C."""
     return {q.word: number_of(values[q.at : q.at + q.count]) for q in of}
 
 
@@ -110,7 +110,7 @@ class LimitsInC:
         self._at = {key: member.at for key, member in zip(now, self.members, strict=True)}
 
     def words(self, name: str, program: Program, softened: Program | None) -> dict[str, Any]:
-        """What the templates ask for of the programs with the numbers of the export."""
+        """Words of the templates about limits, from the programs with the values of the export."""
         upper = name.upper()
         return {
             "bounds": self._bounds(program), "limited": bool(self.members),
@@ -154,7 +154,7 @@ class LimitsInC:
 
 
 _SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c", "_static.c"
-"""What the export of the problem itself has too."""
+"""Files that the export of the problem itself has too."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Softened:
         return written, own
 
     def words(self, name: str, program: Program) -> dict[str, Any]:
-        """What the templates ask for; the program is that of the problem itself."""
+        """Words of the templates about the softened problem; the program is the problem's own."""
         own = self.program
         if program.p.size != own.p.size:
             raise AssertionError("the softened problem has other parameters")

@@ -37,7 +37,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @dataclass(frozen=True)
 class Law:
-    """What is written.
+    """A control law to be written.
 
     Attributes:
         ocp, program: the problem, of scenarios the one in common, with the numbers of the export.
@@ -71,7 +71,7 @@ class Law:
 
     @property
     def functions(self) -> dict[str, ca.Function]:
-        """What is written beside the solvers, by the word of the templates."""
+        """Functions written beside the solvers, by the word of the templates."""
         follow = self.program.following and self.program.following.function
         return {label: f for label, f in (("ahead", self.ahead), ("follow", follow)) if f}
 
@@ -121,7 +121,7 @@ def export_law(
 
 
 def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
-    """What the templates ask for."""
+    """Words of the templates."""
     ocp, program, upper = law.ocp, law.program, written.name.upper()
     controls = ocp.model.signals["control"]
     inputs = _inputs(law)
@@ -213,7 +213,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
 def _memory(
     law: Law, written: Export, relaxed: Export | None, words: Mapping[str, Any]
 ) -> list[tuple[str, int]]:
-    """Of a controller on this machine: doubles, and whole numbers rounded up to eight bytes."""
+    """Memory of a controller on this machine: doubles, and integers rounded up to eight bytes."""
     numbers = words["plan_places"] + words["outputs"] + words["limit_count"] + 1
     memories, integers = [written.memory], 2
     rows = [("input and output of the solver", written.input + written.output)]
@@ -247,7 +247,7 @@ def _inputs(law: Law) -> list[Quantity]:
 
 
 def _timed(law: Law) -> bool:
-    """Whether costs, rows or dynamics depend on the time at the start."""
+    """Return if costs, rows or dynamics depend on the time at the start."""
     nlp, known = law.program.nlp, law.program.parameters
     rows = ca.Function("rows", [nlp["x"], nlp["p"]], [ca.vertcat(nlp["f"], nlp["g"])])
     used = {int(column) for column in np.unique(rows.jac_sparsity(0, 1).get_triplet()[1])}
@@ -256,7 +256,7 @@ def _timed(law: Law) -> bool:
 
 
 def _given(ocp: Statement) -> dict[str, Signal]:
-    """What a step is given by name; controls applied before the controller knows itself."""
+    """Inputs of a step by name, without the controls applied before, which the controller knows."""
     unknown = {*ocp.freed, *ocp.lagged}
     return {name: signal for name, signal in ocp.given.items() if name not in unknown}
 

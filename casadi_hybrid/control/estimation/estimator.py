@@ -1,4 +1,4 @@
-"""What all estimators have in common, with the record of their steps; the filter as one."""
+"""Base class of estimators, the record of their steps, and the extended Kalman filter."""
 
 from __future__ import annotations
 
@@ -152,14 +152,14 @@ class Estimator:
 
     @property
     def record(self) -> Record:
-        """Of the last step."""
+        """Record of the last step."""
         if not self.records:
             raise InputError("there was no step yet; call step(y, u)")
         return self.records[-1]
 
     @property
     def success(self) -> bool:
-        """Whether the last window was solved; of a filter, whether its estimate is finite."""
+        """True if the last window was solved, or the estimate of a filter is finite."""
         return self.record.success
 
     @property
@@ -269,7 +269,7 @@ class EKF(Estimator):
 
     @property
     def covariance(self) -> Array:
-        """Of the states and, below them, the free parameters now."""
+        """Covariance of the states and, below them, the free parameters now."""
         return self._last.covariance.copy()
 
     def step(self, y: Any, u: Any = None, time: float | None = None) -> Array:

@@ -115,7 +115,7 @@ class MHE(Estimator):
 
     @property
     def covariance(self) -> Array:
-        """Of the states and, below them, the free parameters now, limits left out of account.
+        """Covariance of the states and, below them, the free parameters now, without limits.
 
         The recursion of the Kalman filter over the window, linearized at its estimate.
 

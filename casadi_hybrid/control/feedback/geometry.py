@@ -1,4 +1,4 @@
-r"""What B and H say about inputs: the cheapest way to move h, and the directions that do not.
+r"""Geometry of B and H: the cheapest way to move h, and the directions that do not.
 
 For a plant with the steady-state sensitivity B = ∂h/∂u (m×n, full row rank) and the objective's
 Hessian H (n×n), let N be an orthonormal basis of ker B. The *cheapest lift*

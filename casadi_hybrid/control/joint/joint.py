@@ -1,4 +1,4 @@
-"""What phases and scenarios share: parts with names, one program, one solver."""
+"""Base of phases and scenarios: parts with names, one program, one solver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.ocp import OptimalControl, Posed, ended, solved, stated
+from casadi_hybrid.control.ocp import OptimalControl, TranscribedProblem, ended, solved, stated
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import storing
 from casadi_hybrid.control.signals import Array, by_name, column, known
@@ -22,7 +22,7 @@ from casadi_hybrid.control.starting import refuse_guessed, start_values, state_o
 
 @dataclass(frozen=True)
 class JointSolution(Ended):
-    """What a solver found for several horizons: ``solution["ascent"]["speed"]``.
+    """Solution for several horizons: ``solution["ascent"]["speed"]``.
 
     Attributes:
         parts: the :class:`~casadi_hybrid.control.Solution` of each by name, with its own costs and
@@ -37,7 +37,7 @@ class JointSolution(Ended):
     parts: Mapping[str, Solution]
 
     def __str__(self) -> str:
-        """Whether it is a solution, what each part costs, and what is wrong where it is none."""
+        """Status, costs of each part, and flaws."""
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
         said = f"{self._ending}: objective {self.objective:.6g} ({parts})"
         noted = {
@@ -107,7 +107,7 @@ class JointSolution(Ended):
         }
 
 
-class Joint(Posed):
+class Joint(TranscribedProblem):
     """Parts with names in one program. Phases and scenarios say how they are laid out.
 
     Args:
@@ -120,7 +120,7 @@ class Joint(Posed):
     """
 
     in_turn: ClassVar[bool] = False
-    """Whether a part begins when the one before it ends."""
+    """True if a part begins when the one before it ends."""
 
     def __init__(
         self, parts: Mapping[str, OptimalControl], name: str, solver: Mapping[str, Any] | None
@@ -192,7 +192,7 @@ class Joint(Posed):
     def to_verify(self, answer: Any) -> Any:
         """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
         program = answer.program if isinstance(answer, JointSolution) else self.program
-        parts = {prefix: (part.limited(program.part(prefix).limits), self.laid[prefix])
+        parts = {prefix: (part.limited(program.part(prefix).limits), self.transcriptions[prefix])
                  for prefix, part in self.prefixed.items()}  # fmt: skip
         return stated(program, parts)
 
@@ -203,12 +203,12 @@ class Joint(Posed):
         known, parts = ended(found, stats, explanation), {}
         for label, part in self.parts.items():
             own = replace(program.part(f"{label}/"), together=self._together[label])
-            parts[label] = Solution.of(part, self.laid[f"{label}/"], own, **known)
+            parts[label] = Solution.of(part, self.transcriptions[f"{label}/"], own, **known)
         return JointSolution(parts, program=program, objective=float(found["f"]), **known)
 
     @cached_property
     def _together(self) -> dict[str, dict[str, Array]]:
-        """By part :attr:`Program.together`; what a part has for itself is not in it."""
+        """:attr:`Program.together` by part, without the values that a part has for itself."""
         reached: dict[str, dict[str, Any]] = {}
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
@@ -223,7 +223,7 @@ class Joint(Posed):
         }  # fmt: skip
 
     def _begins(self, label: str) -> bool:
-        """Whether ``x0`` is the part's."""
+        """True if ``x0`` is the part's."""
         return not self.in_turn or label == next(iter(self.parts))
 
     def parameters_of(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:

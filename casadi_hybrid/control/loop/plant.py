@@ -62,7 +62,7 @@ def _numbers(value: Any, size: int, what: str) -> Array:
 
 
 class Plant:
-    """What the controller acts on: a model from one sample to the next, the control held between.
+    """Plant under control: a model from one sample to the next, the control held between.
 
     It has its own parameters, so that the controller's model can be wrong.
 
@@ -115,7 +115,7 @@ class Plant:
         self._z = first_guess(self.model, "algebraic")
 
     def __repr__(self) -> str:
-        """What it measures, how often, and its own parameters."""
+        """Measurements, period and own parameters."""
         own = (
             f", {name} = {'a function of time' if callable(value) else value}"
             for name, value in self.parameters.items() if value is not self.model.values[name]

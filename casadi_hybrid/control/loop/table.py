@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.excess import Excess
-from casadi_hybrid.control.formatting import entry_name, in_unit
+from casadi_hybrid.control.excess import Excess, entry_name, in_unit
 from casadi_hybrid.control.signals import Array, Places, known, places_of, plain
 
 
@@ -65,7 +64,7 @@ class Table:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the matrix."""
+        """Shape of the matrix."""
         return int(self.values.shape[0]), int(self.values.shape[1])
 
     @property

@@ -23,7 +23,7 @@ from casadi_hybrid.control.terms import SAME
 _FINER, _STEPS = 4, (4, 8, 16, 32, 64)
 """Steps of the prediction for one of the problem's; those tried in C, an interval."""
 _NEAR, _PART = 1e-6, 1e-3
-"""How near these come to the integrator, and by what states are changed to see, of the scale."""
+"""Distance to the integrator, and perturbation of states to measure it, in units of the scale."""
 
 
 class Delay:

@@ -16,7 +16,7 @@ from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, prices, violations
 from casadi_hybrid.control.predictive.search import Answers
-from casadi_hybrid.control.predictive.spare import Spare
+from casadi_hybrid.control.predictive.spare import DefaultControl
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.checking import refuse_outside
 from casadi_hybrid.control.terms import SAME
@@ -25,7 +25,7 @@ from casadi_hybrid.engine.export.export import Export
 
 def exported(
     answers: Answers,
-    spare: Spare,
+    fallback: DefaultControl,
     delay: Delay,
     period: float | None,
     deadline: float | None,
@@ -59,10 +59,11 @@ def exported(
         softened = Softened(other.solver, own, violations(other, own), prices(problem))
     ahead = None
     if delay.seconds:
-        ahead = delay.by_intervals(spare.default, program.part(next(iter(problem.own))))
+        ahead = delay.by_intervals(fallback.default, program.part(next(iter(problem.own))))
     law = Law(
-        ocp, program, problem.own, limits, spare.default, spare.said, answers.search.tolerance,
-        True, softened, ahead, delay.seconds, np.inf if deadline is None else deadline,
+        ocp, program, problem.own, limits, fallback.default, fallback.said,
+        answers.search.tolerance, True, softened, ahead, delay.seconds,
+        np.inf if deadline is None else deadline,
     )  # fmt: skip
     loop = _steps(problem, limits, length, steps, parameters)
     return export_law(problem.solver, law, folder, name, loop=loop, **how)

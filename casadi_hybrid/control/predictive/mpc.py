@@ -22,7 +22,7 @@ from casadi_hybrid.control.predictive.measurement import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, refuse
 from casadi_hybrid.control.predictive.search import Answers, Found, Question
-from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
+from casadi_hybrid.control.predictive.spare import DefaultControl, Fallback, use_once
 from casadi_hybrid.control.predictive.step import Gain, Record, Step, arrays, gain_at, table
 from casadi_hybrid.control.signals import NumberError, by_name, moment
 from casadi_hybrid.control.solution import Solution
@@ -124,7 +124,7 @@ class MPC:
         positive(tolerance, "tolerance")
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
         self._one = ocp.nominal
-        self._spare = Spare(self._one, fallback, default)
+        self._fallback = DefaultControl(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
@@ -135,14 +135,14 @@ class MPC:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
         if deadline is not None:
-            flaw = use_once(self._answers, self._spare, asked=fallback is None)
+            flaw = use_once(self._answers, self._fallback, asked=fallback is None)
             if flaw:
                 warn(f"MPC of {ocp.name}: {flaw}")
 
     def __repr__(self) -> str:
-        """What it does without a plan."""
+        """Problem, deadline, and the control without a plan."""
         limit = "" if self.deadline is None else f", deadline {self.deadline:g} s"
-        said = self._spare.said or "not decided before it is needed, or default= says it"
+        said = self._fallback.said or "not decided before it is needed, or default= says it"
         return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {said}>"
 
     def __reduce__(self) -> Any:
@@ -237,10 +237,10 @@ class MPC:
         if control is None:
             plan = None
             known = np.full(question.state.size, np.nan) if flaw else question.state
-            if not self._spare.settled:
+            if not self._fallback.settled:
                 given = None if flaw else known, acts, question.parameters
-                self._spare.settle(self._plan or beginning(self.ocp, *given))
-            control, status, said = self._spare.control(known, acts)
+                self._fallback.settle(self._plan or beginning(self.ocp, *given))
+            control, status, said = self._fallback.control(known, acts)
             reason += f"; {said}" if said else ""
         lower, upper = self._answers.limits.of("control", question.program)
         control = self._applied = np.minimum(np.maximum(control, lower), upper)
@@ -337,9 +337,9 @@ class MPC:
 
         if "x0" in parameters:
             raise InputError("the state that an MPC exports is x=, not x0=")
-        if not self._spare.settled:
-            self._spare.settle(beginning(self.ocp, x, 0.0, parameters))
-        asked = self._answers, self._spare, self._delay, self._period, self.deadline
+        if not self._fallback.settled:
+            self._fallback.settle(beginning(self.ocp, x, 0.0, parameters))
+        asked = self._answers, self._fallback, self._delay, self._period, self.deadline
         return exported(*asked, folder, x, name, steps, parameters, loops=loops, cold=cold)
 
     def telemetry(self) -> dict[str, Any]:
@@ -360,7 +360,7 @@ class MPC:
         return self._time + length * float(self._one.fractions[1])
 
     def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
-        """What a step asks, and what is wrong with its numbers, if anything is."""
+        """Return the question of a step, and the flaws of its values in words."""
         state, given, flaw = measured(self._one, x, parameters)
         at += self._delay.seconds
         numbers = self._answers.search.numbers

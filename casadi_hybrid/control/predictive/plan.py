@@ -43,13 +43,13 @@ class Plan:
 
     @cached_property
     def duration(self) -> float:
-        """Of its horizon."""
+        """Duration of the horizon."""
         block = self.program.variables.get("duration")
         return self.ocp.length if block is None else float(block.read(self.x)[0, 0])
 
     @cached_property
     def times(self) -> Array:
-        """Of the grid points."""
+        """Times of the grid points."""
         return np.asarray(self.time + self.duration * self.ocp.fractions)
 
     def solution(self) -> Solution | JointSolution:
@@ -80,7 +80,7 @@ class Plan:
                                for name in self.ocp.model.signals["state"]])  # fmt: skip
 
     def covers(self, time: float) -> bool:
-        """Whether it has a control for a time."""
+        """True if the plan has a control for a time."""
         times = self.times
         slack = SAME * (times[1] - times[0])
         return bool(times[0] - slack <= time < times[-1] - slack)

@@ -1,4 +1,4 @@
-"""What a predictive controller solves: one problem or scenarios of one, as it is or softened.
+"""The problem of a predictive controller: one or scenarios of one, as stated or softened.
 
 In the softened one limits may be exceeded at a price.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.formatting import in_unit
+from casadi_hybrid.control.excess import in_unit
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Block, Program

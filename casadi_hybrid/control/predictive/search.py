@@ -35,7 +35,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Question:
-    """What a solve is asked.
+    """Arguments of a solve.
 
     Attributes:
         program: the problem with the numbers of the step, its start aside.
@@ -61,7 +61,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Found:
-    """What a solve has come to, or what a step does by it.
+    """Outcome of a solve, or of the step that it answers.
 
     Attributes:
         plan: the point; None where there is none.
@@ -244,7 +244,7 @@ class Answers:
         self._strained = not self._strained
 
     def to(self, question: Question) -> list[Found]:
-        """What the solves of a step come to; the last one's is the answer to its question."""
+        """Return the outcomes of the solves of a step; the last one is the answer."""
         relaxed: list[Found] = []
         if self._soft is not None and (question.far or self._strained):
             why = "a step before no plan was found that keeps all limits"
@@ -260,7 +260,7 @@ class Answers:
         return self._kept(question, relaxed)
 
     def _kept(self, question: Question, relaxed: list[Found]) -> list[Found]:
-        """By a plan that keeps all limits; else the softened answer, which may be there."""
+        """Solve with all limits; else return the softened answer, which may be there."""
         softly = bool(relaxed) and bool(relaxed[0].status)
         if softly:
             question = replace(question, before=relaxed[0].plan)
@@ -283,7 +283,7 @@ class Answers:
         return [*relaxed, replace(found, status=status, reason=reason)]
 
     def _softened(self, question: Question, why: str) -> Found:
-        """By a plan that may exceed limits, and says by how much."""
+        """Solve with limits that may be exceeded at a price."""
         aid = self.aid
         assert aid is not None
         program = aid.numbers(question.state, question.at, question.parameters)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
-from casadi_hybrid.control.formatting import aligned, quotient
+from casadi_hybrid.control.excess import aligned, quotient
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan

@@ -1,4 +1,4 @@
-"""How far a trajectory is from the model between the grid points, and which limits it touches."""
+"""Accuracy of a trajectory between the grid points, excess over limits, and active limits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.matrices import Buffered
-from casadi_hybrid.control.excess import FEASIBLE, Excess, Limits, worst_excess
-from casadi_hybrid.control.formatting import entry_name, in_unit
+from casadi_hybrid.control.excess import FEASIBLE, Excess, Limits, entry_name, in_unit, worst_excess
 from casadi_hybrid.control.naming import units_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
@@ -26,7 +25,7 @@ from casadi_hybrid.control.terms import Constraint
 from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
 TOLERANCE = 1e-11
-"""Of the independent integrations, relative and in units of the scale."""
+"""Tolerance of the independent integrations, relative and in units of the scale."""
 
 COARSE = 1e-2
 """An error of a state, in units of the scale, that a solution speaks of."""
@@ -89,7 +88,7 @@ class Errors(ByName):
 
 @dataclass(frozen=True, repr=False)
 class Violations(ByName):
-    """By how much hard limits are exceeded between the grid points.
+    """Excess over hard limits between the grid points.
 
     ``print(violations)`` says the largest, of what and when. ``violations["speed"]`` is the largest
     in each interval, divided by the scale.
@@ -117,7 +116,7 @@ class Violations(ByName):
 
     @property
     def noted(self) -> tuple[Excess, ...]:
-        """What is worth a warning: above :data:`NOTED` of the scale."""
+        """Excesses worth a warning: above :data:`NOTED` of the scale."""
         return tuple(excess for excess in self.worst if excess.scaled > NOTED)
 
     def __repr__(self) -> str:
@@ -324,7 +323,7 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
 
 
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
-    """The same by CasADi's integrators."""
+    """Return the same function by CasADi's integrators."""
     model = dense.ocp.model
     dae, of_x, of_z = dae_of(model, nothing(model))
     options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,

@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.interpolants import Whole
-from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.laying import Transcription
 from casadi_hybrid.control.signals import Array, ByName, number, places
 from casadi_hybrid.control.statement import Statement
 
@@ -61,19 +61,19 @@ class Dense:
     Controls are held or linear; a reference has the value of the grid point before.
 
     Args:
-        ocp, laid: the problem and its functions.
+        ocp, transcription: the problem and its functions.
         x, p: the point and the parameters of its program.
 
     Attributes:
         N: number of intervals.
     """
 
-    def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
-        parts: list[Array] = [part.full() for part in laid.trajectories(x, p)]
+    def __init__(self, ocp: Statement, transcription: Transcription, x: Array, p: Array) -> None:
+        parts: list[Array] = [part.full() for part in transcription.trajectories(x, p)]
         self.X, self.Z, self.U, self.V, self.P, T, self.costs, self.Y = parts
         self.times = T.ravel()
         self.N = self.times.size - 1
-        self.ocp, self._inside = ocp, (laid.points, x, p)
+        self.ocp, self._inside = ocp, (transcription.points, x, p)
         self._interpolant = ocp.method.interpolant(self)
 
     @property

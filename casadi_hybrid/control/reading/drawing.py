@@ -23,9 +23,9 @@ from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 _BETWEEN = 12
 _ONE_COLUMN = 4
 LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-"""How a limit is drawn; no curve has its colour."""
+"""Style of a limit; no curve has its colour."""
 GREY = "#444444"
-"""Of lines and dots in a legend that stand for those of any colour."""
+"""Colour of lines and dots in a legend that stand for any colour."""
 _POINTS: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 5}
 _ACTIVE: dict[str, Any] = {"color": PALETTE[1], "linestyle": "", "marker": "o", "markersize": 6,
                            "fillstyle": "none", "markeredgewidth": 1.0}  # fmt: skip
@@ -34,7 +34,7 @@ _COLOURS = (PALETTE[0], *PALETTE[2:7])
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows.
+    """Content of one panel.
 
     Attributes:
         limited: the signal or constraint, with limits and unit.
@@ -140,7 +140,7 @@ def stacked_axes(
 
 
 def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
-    """What a panel shows of each part that has the quantity, by the part's number."""
+    """Panels of each part that has the quantity, by the part's number."""
     found: dict[int, Panel] = {}
     for i, part in enumerate(parts.values()):
         try:

@@ -19,16 +19,16 @@ from casadi_hybrid.control.program import BOUNDS, Program
 from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 3
-"""Of the layout of the file."""
+"""Version of the layout of the file."""
 _ARRAY = "array of this file"
-"""What stands for an array among the texts of a file, with its name there."""
+"""Key of an array among the texts of a file."""
 SAME = 1e-6
 """Difference of numbers of a program, in its scales, that rounding and integrators may make."""
 
 
 @dataclass(frozen=True)
 class Saved(ByName):
-    """What a file says of a solution without the problem: for figures and tables later on.
+    """Content of a solution's file without the problem: for figures and tables later on.
 
     Attributes:
         name: of the problem.
@@ -106,7 +106,7 @@ class Saved(ByName):
         return program
 
     def _other(self, program: Program, names: Mapping[str, Any]) -> Iterator[str]:
-        """What a program has otherwise at the point, the largest difference of each kind."""
+        """Yield the largest difference of each kind between program and file at the point."""
         f, g = program.at(self.point["x"])
         of = {"f": ["the objective"], "g": names["constraint_names"], "x": names["variable_names"]}
         values: dict[str, Any] = {"f": f, "g": g} | {key: getattr(program, key) for key in BOUNDS}
