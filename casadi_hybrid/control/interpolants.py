@@ -7,7 +7,6 @@ fractions s of them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -22,24 +21,36 @@ Whole = Any
 """A vector of whole numbers."""
 
 
-class Interpolant(ABC):
-    """States and algebraic states of a trajectory at fractions of intervals."""
+class Interpolant:
+    """Cubic polynomials with the states and the model's rates at both ends of an interval.
+
+    The base class of others. Algebraic states solve the equations.
+    """
 
     def __init__(self, of: Any) -> None:
         self.of, self.model = of, of.ocp.model
 
-    @abstractmethod
     def states(self, k: Whole, s: Array) -> Array:
         """Return the states, one column a point."""
+        of = self.of
+        first, change = of.X[:, k], of.X[:, k + 1] - of.X[:, k]
+        begins, ends = (
+            np.diff(of.times)[k] * of.rates_at(j, u[:, k], k) - change
+            for j, u in ((k, of.U), (k + 1, of.V))
+        )
+        return np.asarray(first + s * change + s * (1 - s) * ((1 - s) * begins - s * ends))
 
-    def slopes(self, k: Whole, s: Array) -> Array | None:
-        """Return dx/dt, one column a point; None for the model's rates there."""
-        return None
+    def slopes(self, k: Whole, s: Array) -> Array:
+        """Return dx/dt, one column a point, from the left at a kink; here the model's rates."""
+        return np.asarray(self.of.rates(self.of.columns(k, s)))
 
     def algebraic(self, k: Whole, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
-        """Return the algebraic states, here as the solution of the equations."""
-        of, own = self.of, p[: self.model.size("parameter")]
+        """Return the algebraic states, one column a point."""
+        of, size = self.of, self.model.size("algebraic")
+        if not (s.size and size):
+            return np.zeros((size, s.size))
         near, root = of.Z[:, k] + s * np.diff(of.Z)[:, k], self.model.moves.algebraic
+        own = p[: self.model.size("parameter")]
         return np.hstack([np.asarray(root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
                           for j in range(s.size)])  # fmt: skip
 
@@ -50,20 +61,6 @@ class Held(Interpolant):
     def states(self, k: Whole, s: Array) -> Array:
         """See :class:`Interpolant`."""
         return np.asarray(self.of.X[:, np.where(s >= 1.0, k + 1, k)])
-
-
-class Hermite(Interpolant):
-    """Cubic polynomials with the states and the model's rates at both ends of an interval."""
-
-    def states(self, k: Whole, s: Array) -> Array:
-        """See :class:`Interpolant`."""
-        of = self.of
-        first, change = of.X[:, k], of.X[:, k + 1] - of.X[:, k]
-        begins, ends = (
-            np.diff(of.times)[k] * of.rates_at(j, u[:, k], k) - change
-            for j, u in ((k, of.U), (k + 1, of.V))
-        )
-        return np.asarray(first + s * change + s * (1 - s) * ((1 - s) * begins - s * ends))
 
 
 class Polynomials(Interpolant):
@@ -116,10 +113,10 @@ class Flow(Interpolant):
         """See :class:`Interpolant`."""
         return self._shot(self._flow, self.of.controls(k, s), k, s * np.diff(self.of.times)[k])
 
-    def slopes(self, k: Whole, s: Array) -> Array | None:
+    def slopes(self, k: Whole, s: Array) -> Array:
         """See :class:`Interpolant`."""
         if not isinstance(self.step, RungeKutta):
-            return None
+            return super().slopes(k, s)
         return self._shot(self._slope, self.of.V[:, k], k, np.diff(self.of.times)[k], s)
 
     def ends(self) -> Array:

@@ -16,14 +16,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.assembly import Horizon, each
-from casadi_hybrid.control.interpolants import (
-    Flow,
-    Held,
-    Hermite,
-    Interpolant,
-    Polynomials,
-    interpolated,
-)
+from casadi_hybrid.control.interpolants import Flow, Held, Interpolant, Polynomials, interpolated
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.steps import Integrator, RungeKutta, check_step, plain_step, step_of
@@ -72,7 +65,7 @@ class Method(ABC):
 
     def interpolant(self, of: Any) -> Interpolant:
         """Return the states between the grid points of a trajectory."""
-        return Held(of) if of.ocp.model.discrete else Hermite(of)
+        return Held(of) if of.ocp.model.discrete else Interpolant(of)
 
     def halved(self, of: Any) -> tuple[Array, str]:
         """Return the ends of all intervals by half the step, and the remedy if they differ."""

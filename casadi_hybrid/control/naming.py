@@ -12,6 +12,7 @@ import numpy as np
 
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.problem.expressions import Label
 
 
 def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[str]]:
@@ -37,14 +38,13 @@ def named(
     of_x, of_g = program.variable_names, program.constraint_names
     for names, blocks, of in ((of_x, program.variables, {}), (of_g, program.constraints, begins)):
         for name in blocks.keys() & units.keys():  # others are of several quantities
-            where, scales = blocks[name].where, blocks[name].scale.ravel(order="F")
+            where, scales = blocks[name].where, blocks[name].scale.ravel(order="F").tolist()
             begin = np.broadcast_to(ca.DM(of.get(name, 0.0)).full().ravel(), where.size)
-            for place, scale, zero in zip(where.tolist(), scales, begin, strict=True):
-                counted = f"from {zero:g}" if np.abs(zero) > 0.0 else ""
-                size = f"{scale:g}" if scale != 1.0 or (counted and not units[name]) else ""
-                said = " ".join(filter(None, (size, units[name], counted)))
-                label = f"gap to {names[place]}" if np.isnan(zero) else names[place]
-                names[place] = f"{label} (in {said})" if said else label
+            for place, scale, zero in zip(where.tolist(), scales, begin.tolist(), strict=True):
+                if np.isnan(zero):
+                    names[place] = Label(f"gap to {names[place]}", scale, units[name])
+                else:
+                    names[place] = Label(names[place], scale, units[name], zero)
     for names in (of_x, of_g):  # "a" of two entries and another "a[0]"
         seen = Counter[str]()
         for i, name in enumerate(names):

@@ -132,7 +132,9 @@ def residual(dense: Dense, n: int) -> Samples:
     _continuous(dense, "residual")
     k, s = dense.each((np.arange(n) + 0.5) / n)
     at = dense.columns(k, s)
-    gap = (dense.slopes(k, s) - dense.rates(at)) / model.limits("state", "scale")[:, None]
+    gap = (dense.interpolant.slopes(k, s) - dense.rates(at)) / model.limits("state", "scale")[
+        :, None
+    ]
     return Samples(at.t, {name: gap[where] for name, where in model.places("state").items()})
 
 

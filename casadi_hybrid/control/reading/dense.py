@@ -74,7 +74,7 @@ class Dense:
         self.times = T.ravel()
         self.N = self.times.size - 1
         self.ocp, self._inside = ocp, (transcription.points, x, p)
-        self._interpolant = ocp.method.interpolant(self)
+        self.interpolant = ocp.method.interpolant(self)
 
     @property
     def inside(self) -> list[Array]:
@@ -105,14 +105,9 @@ class Dense:
     def columns(self, k: Whole, s: Array) -> Columns:
         """Return all arguments of the model's functions at fractions of intervals."""
         t = self.times[k] + s * np.diff(self.times)[k]
-        u, x = self.controls(k, s), self._interpolant.states(k, s)
+        u, x = self.controls(k, s), self.interpolant.states(k, s)
         p = self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)]
-        return Columns(x, self._algebraic(k, s, x, u, p, t), u, p, t)
-
-    def slopes(self, k: Whole, s: Array) -> Array:
-        """Return dx/dt of the trajectory, one column a point; at a kink that from the left."""
-        found = self._interpolant.slopes(k, s)
-        return self.rates(self.columns(k, s)) if found is None else found
+        return Columns(x, self.interpolant.algebraic(k, s, x, u, p, t), u, p, t)
 
     def rates_at(self, j: Whole, u: Array, k: Whole) -> Array:
         """Return dx/dt at the grid points j by the controls u and the parameters of intervals k."""
@@ -142,12 +137,6 @@ class Dense:
 
     def _own(self, at: Columns) -> Columns:
         return at._replace(p=at.p[: self.ocp.model.size("parameter")])
-
-    def _algebraic(self, k: Whole, s: Array, *rest: Array) -> Array:
-        size = self.ocp.model.size("algebraic")
-        if not (s.size and size):
-            return np.zeros((size, s.size))
-        return self._interpolant.algebraic(k, s, *rest)
 
     def controls(self, k: Whole, s: Array) -> Array:
         """Return the controls at fractions of intervals, one column a point."""

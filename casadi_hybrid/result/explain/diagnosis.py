@@ -17,10 +17,10 @@ import scipy.sparse as sp
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
+from casadi_hybrid.problem.expressions import Label
 from casadi_hybrid.result.answer import Answer
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
-_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _AT_MOST = 6  # names in a sentence
 _SPREAD = 1e6  # sizes further apart than this are bad scaling
 
@@ -48,14 +48,13 @@ class Violation:
 
 
 def physical(name: str, *numbers: float, digits: int = 6, zero: float = 1.0) -> list[str]:
-    """What is named, and its numbers in their unit: of ``place (in 10 m from 7)``.
+    """Return the bare name of a label, and numbers in its unit.
 
-    ``zero`` is the weight of the 7, which a difference does not have.
+    ``zero`` is the weight of the label's origin, which a difference does not have.
     """
-    told = re.fullmatch(rf"(.*) \(in (?:{_NUMBER}(?= |\)))? ?(.*?)(?: ?from {_NUMBER})?\)", name)
-    bare, scale, unit, begin = told.groups() if told else (name, None, "", None)
-    placed = (number * float(scale or 1) + zero * float(begin or 0) for number in numbers)
-    return [bare, *(f"{number:.{digits}g} {unit}".rstrip() for number in placed)]
+    label = name if isinstance(name, Label) else Label(name)
+    values = (number * label.scale + zero * label.origin for number in numbers)
+    return [label.bare, *(f"{value:.{digits}g} {label.unit}".rstrip() for value in values)]
 
 
 def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ...]:
