@@ -186,10 +186,11 @@ class OptimalControl(Statement, TranscribedProblem):
             InputError: as :meth:`NlpSolver.export`, and where a state is free at the start.
             OSError: where the folder cannot be written to.
         """
-        # only for this
+        # It takes time to import, and few call it.
         from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)
+        checking.refuse_outside(self, program, "x0", "ocp")
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
         words = "zero, within the limits"
@@ -216,9 +217,8 @@ class OptimalControl(Statement, TranscribedProblem):
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        return Solution.of(
-            self, self.transcriptions[""], program, **ended(found, stats, explanation)
-        )
+        ending = ended(found, stats, explanation)
+        return Solution.of(self, self.transcriptions[""], program, **ending)
 
 
 def solved(
