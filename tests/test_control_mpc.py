@@ -5,8 +5,10 @@ import dataclasses
 import gc
 import pickle
 import re
+import sys
 import time
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import casadi as ca
@@ -64,6 +66,22 @@ def loop(mpc, x, steps):
         made.append(mpc.step(states[-1]))
         states.append(after(states[-1], made[-1]["force"]))
     return made, np.array(states)
+
+
+def test_warm_step_checks_values_once():
+    mpc, files = MPC(cart()), []
+    loop(mpc, [1.0, 0.0], 3)
+
+    def note(frame, event, _):
+        if event == "call":
+            files.append(Path(frame.f_code.co_filename).parts)
+
+    sys.setprofile(note)
+    try:
+        mpc.step(np.array([0.9, 0.0]))
+    finally:
+        sys.setprofile(None)
+    assert sum("control" in parts for parts in files) <= 60
 
 
 @pytest.mark.parametrize("method", [None, Collocation(), SingleShooting()], ids=str)

@@ -66,10 +66,9 @@ class Delay:
 
     def note(self, time: float, control: Array) -> None:
         """Remember what was sent at a time."""
-        if self.seconds:
-            self._sent.append((time + self.seconds, control))
-            while len(self._sent) > 1 and self._sent[1][0] <= time:
-                del self._sent[0]  # another one acts already
+        self._sent.append((time + self.seconds, control))
+        while len(self._sent) > 1 and self._sent[1][0] <= time:
+            del self._sent[0]  # another one acts already
 
     def by_intervals(self, u: Array, program: Program) -> ca.Function:
         """Return (x, sent, p, t) → x one delay later, for C; p are the program's parameters.

@@ -23,7 +23,7 @@ def measured(
     shapes are checked and limits are those declared.
     """
     flaws: list[str] = []
-    if isinstance(x, dict | Mapping):
+    if not isinstance(x, np.ndarray) and isinstance(x, Mapping):
         x = {name: _clean(name, value, f"the measured {name}", flaws, {})
              for name, value in x.items()}  # fmt: skip
     state: Array = ocp.model.vector("state", x, "x", lost=True)

@@ -210,11 +210,13 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time, self._time)
-        if self._applied is not None:  # for a delay, and for a problem that asks for it
+        delayed, lagged = self._delay.seconds > 0.0, self._one.lagged
+        if delayed and self._applied is not None:
             self._delay.begin(self._applied)
-            slices = self._one.model.places("control") if self._one.lagged else {}
-            for name, of in self._one.lagged.items():
-                parameters = {name: self._applied[slices[of]], **parameters}
+        if lagged and self._applied is not None:
+            slices = self._one.model.places("control")
+            before = {name: self._applied[slices[of]] for name, of in lagged.items()}
+            parameters = {**before, **parameters}
         question, flaw = self._question(x, at, parameters)
         self._time, acts = at, question.at
         if flaw:
@@ -244,7 +246,8 @@ class MPC:
             reason += f"; {said}" if said else ""
         lower, upper = self._answers.limits.of("control", question.program)
         control = self._applied = np.minimum(np.maximum(control, lower), upper)
-        self._delay.note(at, control)
+        if delayed:
+            self._delay.note(at, control)
         now = clock.perf_counter()
         if self.deadline is not None:
             self._reserve = self._margin(self.deadline, now - solver_done, now - until)
