@@ -139,11 +139,13 @@ def number(values: Array) -> Any:
     return float(values[0]) if values.size == 1 else values
 
 
-def numbers(value: Any, what: str) -> Array:
-    """Return numbers as a new array of the shape they have; no None, text or expression."""
+def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
+    """Return numbers as a new array of the shape they have; no None, text or expression.
+
+    A ``limit`` has a hint in its messages.
+    """
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
-        limit = what.startswith(("lower ", "upper "))
         hint = "; for a limit on the other side state another constraint" if limit else ""
         raise InputError(f"{what} must be numbers, got the expression {value}{hint}")
     try:
@@ -154,9 +156,9 @@ def numbers(value: Any, what: str) -> Array:
         raise InputError(f"{what} must be numbers, got {value!r}") from None
 
 
-def flat(value: Any, what: str) -> Array:
+def flat(value: Any, what: str, *, limit: bool = False) -> Array:
     """Return numbers as one column; no matrix, whose order nobody could know."""
-    values = numbers(value, what)
+    values = numbers(value, what, limit=limit)
     if values.size > max(values.shape, default=1):
         raise InputError(
             f"{what} has the shape {values.shape}; give {values.size} numbers; A.ravel(order='F') "
@@ -189,12 +191,12 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
     return dict(values)
 
 
-def column(value: Any, size: int, what: str) -> Array:
+def column(value: Any, size: int, what: str, *, limit: bool = False) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
-    values = flat(value, what)
+    values = flat(value, what, limit=limit)
     _no_list_of_one(value, values, size, what)
     if np.isnan(values).any():
-        none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
+        none = ", infinite ones for no limit" if limit else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
     if values.size not in (1, size):
         needed = f"declare it with {values.size} entries" if size == 1 else size
@@ -217,8 +219,9 @@ def finite(value: Any, size: int, what: str) -> Array:
 
 def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
     """Return limits, None for none, as columns, the lower nowhere above the upper."""
-    least = column(-np.inf if lower is None else lower, size, f"lower of {name!r}")
-    most = column(np.inf if upper is None else upper, size, f"upper of {name!r}")
+    lower, upper = (-np.inf if lower is None else lower), (np.inf if upper is None else upper)
+    least = column(lower, size, f"lower of {name!r}", limit=True)
+    most = column(upper, size, f"upper of {name!r}", limit=True)
     if (least > most).any():
         at = int(np.argmax(least > most))
         raise NumberError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")

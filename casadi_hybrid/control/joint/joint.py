@@ -100,11 +100,9 @@ class JointSolution(Ended):
     @property
     def links(self) -> dict[str, Array]:
         """Multipliers by name of the rows that join the parts, per physical unit."""
-        return {
-            name: block.read(self.lam_g, dual=True).ravel()
-            for name, block in self.program.constraints.items()
-            if not name.startswith(tuple(f"{part}/" for part in self.parts))
-        }
+        blocks = self.program.constraints.items()
+        return {name: block.read(self.lam_g, dual=True).ravel()
+                for name, block in blocks if not block.part}  # fmt: skip
 
 
 class Joint(TranscribedProblem):

@@ -96,11 +96,14 @@ class Saved(ByName):
         """
         program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
-        for label, pair in self.limits.items():
-            prefix, part = next(item for item in ocp.prefixed.items() if label.startswith(item[0]))
-            if not np.array_equal(program.limits.get(label, ()), pair):  # it follows no parameter
-                name = label.removeprefix(prefix)
-                program = program.with_limits(name, part.limitable[name], pair[0], pair[1], prefix)
+        for prefix, part in ocp.prefixed.items():
+            for name in part.limitable:
+                pair = self.limits.get(f"{prefix}{name}", ())
+                now = program.limits.get(f"{prefix}{name}", ())
+                if len(pair) and not np.array_equal(now, pair):  # it follows no parameter
+                    program = program.with_limits(
+                        name, part.limitable[name], pair[0], pair[1], prefix
+                    )
         if said := "; ".join(self._other(program, labels(program, ocp.prefixed))):
             raise InputError(f"the file of {self.name!r} does not solve this problem: {said}")
         return program
