@@ -98,7 +98,7 @@ class Saved(ByName):
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
         for prefix, part in ocp.prefixed.items():
             for name in part.limitable:
-                pair = self.limits.get(f"{prefix}{name}", ())
+                pair: Any = self.limits.get(f"{prefix}{name}", ())
                 now = program.limits.get(f"{prefix}{name}", ())
                 if len(pair) and not np.array_equal(now, pair):  # it follows no parameter
                     program = program.with_limits(
