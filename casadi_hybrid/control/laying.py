@@ -9,8 +9,8 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, placed, where
-from casadi_hybrid.control.interpolants import interpolated
 from casadi_hybrid.control.program import Program, Role
+from casadi_hybrid.control.reading.interpolants import interpolated
 from casadi_hybrid.control.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint

@@ -16,8 +16,14 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.assembly import Horizon, each
-from casadi_hybrid.control.interpolants import Flow, Held, Interpolant, Polynomials, interpolated
 from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.reading.interpolants import (
+    Flow,
+    Held,
+    Interpolant,
+    Polynomials,
+    interpolated,
+)
 from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.steps import Integrator, RungeKutta, check_step, plain_step, step_of
 

@@ -16,10 +16,10 @@ from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.following import following
 from casadi_hybrid.control.laying import Transcription, lay_phase, read
 from casadi_hybrid.control.limits import Limits
-from casadi_hybrid.control.naming import labels
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import checking
 from casadi_hybrid.control.reading.dense import Dense
+from casadi_hybrid.control.reading.naming import labels
 from casadi_hybrid.control.reading.storing import renumbered
 from casadi_hybrid.control.signals import Array, column
 from casadi_hybrid.control.solution import Solution

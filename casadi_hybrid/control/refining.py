@@ -11,9 +11,9 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.control.excess import entry_name, in_unit
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.reading.checking import warning
+from casadi_hybrid.control.reading.excess import entry_name, in_unit
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import moved_to

@@ -13,11 +13,11 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.control.excess import Excess, entry_name
 from casadi_hybrid.control.laying import Transcription
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading import checking, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
+from casadi_hybrid.control.reading.excess import Excess, entry_name
 from casadi_hybrid.control.signals import Array, Named, known, number, plain
 from casadi_hybrid.control.starting import trajectory_blocks
 from casadi_hybrid.control.statement import Statement

@@ -15,8 +15,8 @@ from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
-from casadi_hybrid.control.excess import aligned
 from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.reading.excess import aligned
 from casadi_hybrid.control.signals import Array, ByName, known
 
 QUANTILES = (0.05, 0.5, 0.95)

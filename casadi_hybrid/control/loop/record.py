@@ -18,13 +18,13 @@ import numpy as np
 from casadi_hybrid.basics.calls import called_as
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import has_method, positive, real_array, sized
-from casadi_hybrid.control.excess import Limits
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK, LAST_PLAN
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.excess import Limits
 from casadi_hybrid.control.signals import (
     Array,
     Places,

@@ -13,8 +13,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
-from casadi_hybrid.control.excess import FEASIBLE, Excess, Limits, in_unit, worst_excess
 from casadi_hybrid.control.loop.table import EstimationError, Table
+from casadi_hybrid.control.reading.excess import FEASIBLE, Excess, Limits, in_unit, worst_excess
 from casadi_hybrid.control.reading.storing import packed, unpacked
 from casadi_hybrid.control.signals import Array, ByName
 

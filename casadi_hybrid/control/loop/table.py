@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.control.excess import Excess, entry_name, in_unit
+from casadi_hybrid.control.reading.excess import Excess, entry_name, in_unit
 from casadi_hybrid.control.signals import Array, Places, known, places_of, plain
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.excess import in_unit
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading.excess import in_unit
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.terms import Soft
 

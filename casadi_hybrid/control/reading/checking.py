@@ -13,10 +13,17 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.matrices import Buffered
-from casadi_hybrid.control.excess import FEASIBLE, Excess, Limits, entry_name, in_unit, worst_excess
-from casadi_hybrid.control.naming import units_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
+from casadi_hybrid.control.reading.excess import (
+    FEASIBLE,
+    Excess,
+    Limits,
+    entry_name,
+    in_unit,
+    worst_excess,
+)
+from casadi_hybrid.control.reading.naming import units_of
 from casadi_hybrid.control.signals import Array, ByName, Signal, known, plain
 from casadi_hybrid.control.starting import targets
 from casadi_hybrid.control.statement import Statement

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.interpolants import Whole
 from casadi_hybrid.control.laying import Transcription
+from casadi_hybrid.control.reading.interpolants import Whole
 from casadi_hybrid.control.signals import Array, ByName, number, places
 from casadi_hybrid.control.statement import Statement
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
-from casadi_hybrid.control.excess import quotient
 from casadi_hybrid.control.following import slopes
 from casadi_hybrid.control.reading.dense import by_names
+from casadi_hybrid.control.reading.excess import quotient
 from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.problem import Problem
 

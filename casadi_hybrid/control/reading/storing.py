@@ -14,8 +14,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.files import npz_path
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.naming import labels
 from casadi_hybrid.control.program import BOUNDS, Program
+from casadi_hybrid.control.reading.naming import labels
 from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 3
