@@ -1,7 +1,4 @@
-"""The numbers of one solve: initial state, parameters, references, the point to begin at.
-
-That may be a solution on another mesh or by another method.
-"""
+"""Values of one solve: initial state, parameters, references, and the point to begin at."""
 
 from __future__ import annotations
 

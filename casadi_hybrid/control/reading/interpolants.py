@@ -7,6 +7,7 @@ fractions s of them.
 
 from __future__ import annotations
 
+import weakref
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +29,8 @@ class Interpolant:
     """
 
     def __init__(self, of: Any) -> None:
-        self.of, self.model = of, of.ocp.model
+        # The trajectory has its interpolant: a circle would keep its arrays until a collection.
+        self.of, self.model = weakref.proxy(of), of.ocp.model
 
     def states(self, k: Whole, s: Array) -> Array:
         """Return the states, one column a point."""
