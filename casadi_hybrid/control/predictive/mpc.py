@@ -21,7 +21,7 @@ from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.measurement import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, refuse
-from casadi_hybrid.control.predictive.search import Answers, Found, Question
+from casadi_hybrid.control.predictive.search import Answers, Outcome, Request
 from casadi_hybrid.control.predictive.spare import DefaultControl, Fallback, use_once
 from casadi_hybrid.control.predictive.step import Gain, Record, Step, arrays, gain_at, table
 from casadi_hybrid.control.signals import NumberError, by_name, moment
@@ -129,7 +129,7 @@ class MPC:
         self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
         self._later = CollectingLater(deadline is not None)
-        self._prepared = Found()
+        self._prepared = Outcome()
         self._sensitivities: dict[Any, Any] = {}
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
@@ -180,15 +180,15 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        question, flaw = self._question(x, moment(time), parameters)
+        request, flaw = self._request(x, moment(time), parameters)
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs finite numbers")
         aid = self._answers.aid
-        found = self._prepared = self._answers.search.run(question)
+        found = self._prepared = self._answers.search.run(request)
         self._keep(found)
         if aid is not None:  # what it makes at its first solve is there then
-            softened = aid.numbers(question.state, question.at, parameters)
-            aid.run(replace(question, program=softened))
+            softened = aid.numbers(request.state, request.at, parameters)
+            aid.run(replace(request, program=softened))
         return None if found.plan is None else found.plan.solution()
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
@@ -217,15 +217,15 @@ class MPC:
             slices = self._one.model.places("control")
             before = {name: self._applied[slices[of]] for name, of in lagged.items()}
             parameters = {**before, **parameters}
-        question, flaw = self._question(x, at, parameters)
-        self._time, acts = at, question.at
+        request, flaw = self._request(x, at, parameters)
+        self._time, acts = at, request.at
         if flaw:
-            solves = [Found(reason=flaw, report={"warm": False, "iterations": 0})]
+            solves = [Outcome(reason=flaw, report={"warm": False, "iterations": 0})]
         else:
             # From a point that was no plan a few steps a time need not come to one, ever.
             few = self.iterations if self._latest is self._plan else None
-            solves = self._answers.to(changed(
-                question, before=self._latest, until=until, reserve=self._reserve, iterations=few
+            solves = self._answers.answer(changed(
+                request, before=self._latest, until=until, reserve=self._reserve, iterations=few
             ))  # fmt: skip
         solver_done = clock.perf_counter()
         iterations = 0
@@ -238,13 +238,13 @@ class MPC:
         control = None if plan is None else plan.control(acts)
         if control is None:
             plan = None
-            known = np.full(question.state.size, np.nan) if flaw else question.state
+            known = np.full(request.state.size, np.nan) if flaw else request.state
             if not self._fallback.settled:
-                given = None if flaw else known, acts, question.parameters
+                given = None if flaw else known, acts, request.parameters
                 self._fallback.settle(self._plan or beginning(self.ocp, *given))
             control, status, said = self._fallback.control(known, acts)
             reason += f"; {said}" if said else ""
-        lower, upper = self._answers.limits.of("control", question.program)
+        lower, upper = self._answers.limits.of("control", request.program)
         control = self._applied = np.minimum(np.maximum(control, lower), upper)
         if delayed:
             self._delay.note(at, control)
@@ -254,7 +254,7 @@ class MPC:
         report = {**answer.report, "iterations": iterations}
         record = Record(time=at, status=status, reason=reason, seconds=now - began, **report)
         self.records.append(record)
-        asked = self.ocp, question.program, self._courses(question.parameters)
+        asked = self.ocp, request.program, self._courses(request.parameters)
         return Step(control, status, reason, answer.violated, record, asked, plan)
 
     @property
@@ -362,8 +362,8 @@ class MPC:
         length = self._one.length if last is None else last.duration
         return self._time + length * float(self._one.fractions[1])
 
-    def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
-        """Return the question of a step, and the flaws of its values in words."""
+    def _request(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Request, str]:
+        """Return the request of a step, and the flaws of its values in words."""
         state, given, flaw = measured(self._one, x, parameters)
         at += self._delay.seconds
         numbers = self._answers.search.numbers
@@ -392,7 +392,7 @@ class MPC:
         inside, far = limited(self._one, state, sides, self._tolerance)
         if inside is not state:
             state, program = inside, numbers(inside, at, given)
-        return Question(program, state, at, given, far), flaw
+        return Request(program, state, at, given, far), flaw
 
     def _courses(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The references that are functions of time at a step, of scenarios the nominal one's."""
@@ -400,7 +400,7 @@ class MPC:
             given = self.ocp.parameters_of(next(iter(self.ocp.parts)), given)
         return {n: v for n, v in {**self._one.declared, **given}.items() if callable(v)}
 
-    def _keep(self, found: Found) -> None:
+    def _keep(self, found: Outcome) -> None:
         if found.usable:
             self._plan = self._latest = found.plan
             self._left, self._waited = np.inf, 0
