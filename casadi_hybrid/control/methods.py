@@ -34,6 +34,8 @@ class Method(ABC):
     Attributes:
         step: from one grid point to the next; None for a method without.
         inner: number of points inside of an interval where limits hold too.
+        order: power of the length of an interval in its error.
+        nodes: fractions of an interval at which states or algebraic states are unknowns too.
         unrolled: most intervals whose graph is unrolled by default.
         all_states: whether the states of all grid points are unknowns, or those of the first alone.
         all_algebraic: whether algebraic states at the grid points are unknowns, or only if a cost
@@ -42,6 +44,8 @@ class Method(ABC):
 
     step: Any = None
     inner: int = 0
+    order: int = 2
+    nodes: Array = np.zeros(0)
     unrolled: ClassVar[float] = np.inf
     all_states: ClassVar[bool] = True
     all_algebraic: ClassVar[bool] = True
@@ -53,16 +57,6 @@ class Method(ABC):
     def graphs(self, model: Model) -> Any:
         """Return ``ca.SX``, or ``ca.MX`` if the method needs it."""
         return ca.SX
-
-    @property
-    def order(self) -> int:
-        """Power of the length of an interval in its error."""
-        return 2
-
-    @property
-    def nodes(self) -> Array:
-        """Fractions of an interval at which states or algebraic states are unknowns too."""
-        return np.zeros(0)
 
     @property
     def inner_points(self) -> Array:
@@ -88,6 +82,7 @@ class _Shooting(Method):
 
     step: RungeKutta | Integrator = field(default_factory=RungeKutta)
     inner: int = 0
+    order = 5
 
     def __post_init__(self) -> None:
         check_step(self.step)
@@ -96,11 +91,6 @@ class _Shooting(Method):
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
         return step_of(model, self.step).graphs
-
-    @property
-    def order(self) -> int:
-        """See :class:`Method`."""
-        return 5
 
     def interpolant(self, of: Any) -> Interpolant:
         """See :class:`Method`."""
@@ -211,6 +201,8 @@ class Collocation(Method):
     points: str = "radau"
     inner: int = 0
     all_algebraic: ClassVar[bool] = False
+    order: int = field(init=False, repr=False)
+    nodes: Array = field(init=False, repr=False, compare=False)
     coefficients: tuple[Array, Array, Array, Array] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -219,16 +211,8 @@ class Collocation(Method):
         one_of(self.points, "points", ("radau", "legendre"))
         count(self.inner, "inner")
         object.__setattr__(self, "coefficients", _coefficients(self.degree, self.points))
-
-    @property
-    def order(self) -> int:
-        """See :class:`Method`."""
-        return self.degree + 1
-
-    @property
-    def nodes(self) -> Array:
-        """See :class:`Method`."""
-        return self.coefficients[0]
+        object.__setattr__(self, "nodes", self.coefficients[0])
+        object.__setattr__(self, "order", self.degree + 1)
 
     def interpolant(self, of: Any) -> Interpolant:
         """See :class:`Method`."""
