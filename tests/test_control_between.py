@@ -22,7 +22,7 @@ from casadi_hybrid.control import (
     Solution,
     refine,
 )
-from casadi_hybrid.control.reading import measures
+from casadi_hybrid.control.reading import checking
 from casadi_hybrid.verify import Rejection
 
 RADIUS = 0.4
@@ -133,7 +133,9 @@ def test_a_solution_says_what_is_exceeded_between_grid_points_by_how_much_and_wh
     said = f"clearance is {excess.amount:.3g} m² below its limit 0.16 m² at {excess.time:.3g} s"
     assert f"But between the grid points {said}" in text
     assert "inner=4" in text
-    assert "inner=8" in measures.warning(solution.exceeded, MAKE[name](4))  # more than there are
+    assert "inner=8" in checking.warning(
+        solution.exceeded, MAKE[name](4).finer()
+    )  # more than there are
     assert str(solution.violation()).endswith(f"{excess.scaled:.2g} of the scale: {said}")
     assert solution.violation()["clearance"].max() == pytest.approx(excess.scaled)
     assert solution.violation().by_interval.shape == (5,)

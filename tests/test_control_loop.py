@@ -343,7 +343,7 @@ def test_summary_of_monte_carlo():
         ({"dropout": 1.5}, "dropout"),
         ({"delay": -1}, "delay"),
         ({"push": {9: [0, 0]}}, "push has the step 9"),
-        ({"push": {1: [0]}}, r"push\[1\] has 1 entries; "),
+        ({"push": {1: [0]}}, r"push\[1\] has 1 entries, but"),
         ({"push": [0, 1]}, "push must be a dictionary by name, got list"),
         ({"cost": ca.SX.sym("strange")}, "cost 'cost' has 'strange', which is no"),
         ({"limits": {"x": 3}}, "must be a pair"),

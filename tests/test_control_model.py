@@ -92,7 +92,7 @@ OF_A_MODEL = {
     "symbol": (lambda m: m.symbol("y"), "there is no quantity 'y'"),
     "rates missing": (lambda m: (m.state("y"), m.moves), "does not say how 'y' moves"),
     "equations missing": (lambda m: (m.algebraic("z"), m.moves), "1 algebraic states and 0 rows"),
-    "vector": (lambda m: m.vector("state", [1], "x0"), "x0 has 1 entries; cart has 2"),
+    "vector": (lambda m: m.vector("state", [1], "x0"), "x0 has 1 entries, but cart has 2"),
     "vector a text": (lambda m: m.vector("state", "ab", "x0"), "x0 must be numbers, got 'ab'"),
     "vector by name": (lambda m: m.vector("state", {"x": 1}, "x0"), "x0 lacks 'v'"),
 }  # fmt: skip

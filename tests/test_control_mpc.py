@@ -5,8 +5,10 @@ import dataclasses
 import gc
 import pickle
 import re
+import sys
 import time
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import casadi as ca
@@ -26,7 +28,7 @@ from casadi_hybrid.control import (
     SingleShooting,
     simulate,
 )
-from casadi_hybrid.control.predictive.search import Found
+from casadi_hybrid.control.predictive.search import Outcome
 from casadi_hybrid.result.answer import altered
 from casadi_hybrid.verify import verify
 
@@ -64,6 +66,22 @@ def loop(mpc, x, steps):
         made.append(mpc.step(states[-1]))
         states.append(after(states[-1], made[-1]["force"]))
     return made, np.array(states)
+
+
+def test_warm_step_checks_values_once():
+    mpc, files = MPC(cart()), []
+    loop(mpc, [1.0, 0.0], 3)
+
+    def note(frame, event, _):
+        if event == "call":
+            files.append(Path(frame.f_code.co_filename).parts)
+
+    sys.setprofile(note)
+    try:
+        mpc.step(np.array([0.9, 0.0]))
+    finally:
+        sys.setprofile(None)
+    assert sum("control" in parts for parts in files) <= 60
 
 
 @pytest.mark.parametrize("method", [None, Collocation(), SingleShooting()], ids=str)
@@ -386,7 +404,7 @@ def test_only_a_proof_has_the_softened_problem_asked_first():
     mpc = MPC(cart(wall=1.0), deadline=60.0)
     mpc.step([0.9, 0.0])
     hard = mpc._answers.search.run
-    late = Found(unfinished=True, report={"warm": True, "iterations": 0})
+    late = Outcome(unfinished=True, report={"warm": True, "iterations": 0})
     mpc._answers.search.run = lambda *_, **__: late
     assert [mpc.step([1.2, 0.0]).status for _ in range(3)] == 3 * ["last plan"]
     mpc._answers.search.run = hard
@@ -411,7 +429,7 @@ def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_near
             "complementarity": 0.0,
             "iterations": 20,
         }
-        return Found(dataclasses.replace(plan, x=plan.x + left), lasting=True, report=report)
+        return Outcome(dataclasses.replace(plan, x=plan.x + left), lasting=True, report=report)
 
     course = (1e18, True), (2.0, True), (1.99, True), (3.0, True), (1.85, False), (np.nan, False)
     for left, lasts in course:
@@ -457,7 +475,7 @@ def cut(within, most, *_, **given):
 def test_a_solve_that_time_has_ended_goes_on_in_the_next_step(late):
     mpc = MPC(cart())
     mpc.step([1.0, 0.0])
-    search, asked = mpc._answers.search, mpc._question([1.0, 0.0], 0.1, {})[0]
+    search, asked = mpc._answers.search, mpc._request([1.0, 0.0], 0.1, {})[0]
     within = search._solver.within
 
     def ended(*_, **given):
@@ -545,9 +563,8 @@ def test_every_step_leaves_a_record():
     mpc.reset()
     assert mpc.records == []
     assert not mpc.step([1.0, 0.0]).record.warm
-    mpc.applied = [0.1, 0.2, 0.3]
     with pytest.raises(InputError, match="applied has 3 entries"):
-        mpc.step([1.0, 0.0])
+        mpc.applied = [0.1, 0.2, 0.3]
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_the_residual_vanishes_at_the_points_of_a_collocation(swung: Solution) -
     k, s = np.repeat(np.arange(6), 3), np.tile(taus, 6)
     s[-1] -= 1e-12  # at the very end the reference has a value of its own
     at = swung.dense.columns(k, s)
-    assert swung.dense.slopes(k, s) == pytest.approx(swung.dense.rates(at), abs=1e-6)
+    assert swung.dense.interpolant.slopes(k, s) == pytest.approx(swung.dense.rates(at), abs=1e-6)
     assert abs(swung.residual()["rate"]).max() > 1e-3
 
 

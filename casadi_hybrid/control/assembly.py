@@ -12,7 +12,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.program import BOUNDS, NONE, Block, Of, Program
+from casadi_hybrid.control.program import BOUNDS, NONE, Block, Program, Role
 from casadi_hybrid.control.signals import Array, Signal, matrix, spread
 from casadi_hybrid.control.terms import Constraint
 
@@ -40,12 +40,13 @@ class Assembly:
 
     def variable(
         self, name: str, rows: int, stages: Sequence[int], *, lower: Any = -np.inf,
-        upper: Any = np.inf, start: Any = 0.0, scale: Any = 1.0, stride: int = 1, of: Of = NONE,
+        upper: Any = np.inf, start: Any = 0.0, scale: Any = 1.0, stride: int = 1,
+        role: Role = NONE, part: str = "",
     ) -> Any:  # fmt: skip
         """Add unknowns, one column for each entry of ``stages``; return them as a matrix."""
         size = matrix(scale, rows, len(stages), f"scale of {name!r}")
-        symbol = self.kind.sym(name, *size.shape)
-        self._place("x", name, symbol, size, stages, stride, of=of,
+        symbol = self.kind.sym(part + name, *size.shape)
+        self._place("x", part, name, symbol, size, stages, stride, role=role,
                     x0=start, lbx=lower, ubx=upper)  # fmt: skip
         return symbol if (size == 1.0).all() else symbol * size
 
@@ -54,24 +55,25 @@ class Assembly:
         self._ties.append((name, other, column))
 
     def parameter(
-        self, name: str, value: Any, rows: int, columns: int, stride: int = 0, of: Of = NONE
-    ) -> Any:
+        self, name: str, value: Any, rows: int, columns: int, stride: int = 0, *,
+        role: Role = NONE, part: str = "",
+    ) -> Any:  # fmt: skip
         """Add a parameter with a value that may change between solves; return it as a matrix."""
-        symbol = self.kind.sym(name, rows, columns)
-        self._place(
-            "p", name, symbol, np.ones((rows, columns)), [0] * columns, stride, of=of, p=value
-        )
+        symbol, scale = self.kind.sym(part + name, rows, columns), np.ones((rows, columns))
+        self._place("p", part, name, symbol, scale, [0] * columns, stride, role=role, p=value)
         return symbol
 
     def constrain(
         self, name: str, rows: Any, stages: Sequence[int], lower: Any = 0.0, upper: Any = 0.0, *,
-        scale: Any = 1.0, stride: int = 1, entries: Sequence[str] = (), of: Of = NONE,
+        scale: Any = 1.0, stride: int = 1, entries: Sequence[str] = (), role: Role = NONE,
+        part: str = "",
     ) -> None:  # fmt: skip
         """Add lower ≤ rows ≤ upper, an equation by default; one column for each stage."""
         rows = self.kind(rows)
         size = matrix(scale, rows.shape[0], rows.shape[1], f"scale of {name!r}")
         scaled = rows if (size == 1.0).all() else rows / size
-        self._place("g", name, scaled, size, stages, stride, entries, of, lbg=lower, ubg=upper)
+        self._place("g", part, name, scaled, size, stages, stride, entries, role,
+                    lbg=lower, ubg=upper)  # fmt: skip
 
     def build(self) -> Program:
         """Return the collected program, its unknowns and rows ordered by stage."""
@@ -102,8 +104,12 @@ class Assembly:
             )
             ties[held], numbers["lbx"][held], numbers["ubx"][held] = place, -np.inf, np.inf
         stages = {key: np.array(self._stages[key], dtype=int)[order[key]] for key in ("x", "g")}
+        after = {key: np.arange(stage.size) for key, stage in stages.items()}
+        for key, places in after.items():
+            for block in blocks[key].values():
+                places[block.where] = block.after
         return Program(self.name, nlp, **numbers, variables=blocks["x"], parameters=blocks["p"],
-                       constraints=blocks["g"], stages=stages, ties=ties)  # fmt: skip
+                       constraints=blocks["g"], stages=stages, after=after, ties=ties)  # fmt: skip
 
     def reader(self, name: str, program: Program, outputs: Sequence[Any]) -> ca.Function:
         """Return the function (x, p) of the built program that gives expressions of its symbols."""
@@ -122,16 +128,19 @@ class Assembly:
         return pieces
 
     def _place(
-        self, key: str, name: str, symbols: Any, scale: Array, stages: Sequence[int], stride: int,
-        entries: Sequence[str] = (), of: Of = NONE, **numbers: Any,
+        self, key: str, part: str, name: str, symbols: Any, scale: Array, stages: Sequence[int],
+        stride: int, entries: Sequence[str] = (), role: Role = NONE, **numbers: Any,
     ) -> None:  # fmt: skip
         rows, columns = scale.shape
-        if name in self._blocks[key]:
-            raise InputError(f"{self.name} has two blocks named {name!r}; give each its own name")
+        label = part + name
+        if label in self._blocks[key]:
+            raise InputError(f"{self.name} has two blocks named {label!r}; give each its own name")
         if len(stages) != columns:
             raise AssertionError(f"{name!r} has {columns} columns and {len(stages)} stages")
         where = len(self._stages[key]) + np.arange(scale.size)
-        self._blocks[key][name] = Block(where, (rows, columns), scale, stride, tuple(entries), of)
+        self._blocks[key][label] = Block(
+            where, (rows, columns), scale, stride, tuple(entries), role, part, name
+        )
         self._parts[key].append(ca.vec(symbols))
         self._stages[key] += np.repeat(stages, rows).tolist()
         for kind, value in numbers.items():
@@ -193,7 +202,7 @@ class Horizon:
 
     @cached_property
     def sizes(self) -> Array:
-        """Of the rows of the equations: how far the scales of z move them at the guess, up to 1."""
+        """Scales of the rows of the equations: their change by those of z at the guess, up to 1."""
         model, kinds = self.model, ("state", "algebraic", "control")
         slopes = ca.fabs(ca.jacobian(model.moves.equations(*model.arguments), model.arguments[1]))
         rows = ca.mtimes(slopes, ca.DM(model.limits("algebraic", "scale")))
@@ -219,14 +228,22 @@ class Horizon:
     ) -> Any:  # fmt: skip
         """Add unknowns of a signal with its limits; return them."""
         return self.assembly.variable(
-            self.prefix + placed(name, place), signal.size, stages, lower=signal.lower,
-            upper=signal.upper, start=start, scale=signal.scale, stride=stride,
-            of=Of(name, place=place),
+            placed(name, place), signal.size, stages, lower=signal.lower, upper=signal.upper,
+            start=start, scale=signal.scale, stride=stride, role=Role(name, place=place),
+            part=self.prefix,
         )  # fmt: skip
 
     def constrain(self, name: str, rows: Any, stages: list[int], *limits: Any, **rest: Any) -> None:
         """Add rows to the program; see :meth:`Assembly.constrain`."""
-        self.assembly.constrain(self.prefix + name, rows, stages, *limits, **rest)
+        self.assembly.constrain(name, rows, stages, *limits, part=self.prefix, **rest)
+
+    def close(self, name: str, gaps: Any, stride: int = 1) -> None:
+        """Add the rows of the dynamics: a gap of each state, ``stride`` columns an interval."""
+        self.constrain(
+            name, gaps, np.repeat(self.stages(), stride).tolist(), stride=stride,
+            scale=self.model.limits("state", "scale"), entries=self.model.entry_names("state"),
+            role=Role(kind="dynamics"),
+        )  # fmt: skip
 
     def limit(self, kind: str, rows: Any, place: str, stages: list[int], stride: int = 1) -> None:
         """Add rows for the limits of all of a kind that have any."""
@@ -235,7 +252,7 @@ class Horizon:
             if np.isfinite([signal.lower, signal.upper]).any():
                 self.constrain(placed(name, place), rows[where, :], stages, signal.lower,
                                signal.upper, scale=signal.scale, stride=stride,
-                               of=Of(name, place=place))  # fmt: skip
+                               role=Role(name, place=place))  # fmt: skip
 
     def unknowns(self, kind: str, count: int) -> Any:
         """Add all of a kind at so many grid points as unknowns; return them, one column each."""
@@ -261,7 +278,7 @@ def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
-    """The place in the intervals, the arguments and the stages of a constraint's columns."""
+    """Return the place in the intervals, the arguments and the stages of a constraint's columns."""
     h, N, Z = horizon, horizon.N, horizon.Z
     if constraint.place != "path":
         k = 0 if constraint.place == "start" else N
@@ -298,7 +315,7 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
 
 
 def _moves(horizon: Horizon, constraint: Constraint) -> tuple[bool, bool]:
-    """Whether the expression changes within an interval, and whether it jumps at its end."""
+    """Return if the expression changes within an interval, and if it jumps at the end."""
     model = horizon.model
     x, z, _, _, t = model.arguments
     controls = model.signals["control"].items()

@@ -146,7 +146,7 @@ def slopes(program: Program) -> tuple[Array, Array] | None:
 
 
 def _crossing(program: Program, values: Array, place: int) -> str:
-    """Which two limits leave nothing for an unknown that several parts have in common."""
+    """Name two limits that leave nothing for an unknown that several parts have in common."""
     own, said = program.following, list[str]()
     for key in ("lbx", "ubx"):
         rows, bound = own.rows[key], getattr(program, key)[place]

@@ -9,15 +9,15 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.assembly import LAST, Assembly, Horizon, each, placed, where
-from casadi_hybrid.control.methods import Collocation, SingleShooting, interpolated, points_of
-from casadi_hybrid.control.program import Of, Program
+from casadi_hybrid.control.program import Program, Role
+from casadi_hybrid.control.reading.interpolants import interpolated
 from casadi_hybrid.control.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
 
 @dataclass(frozen=True)
-class Laid:
+class Transcription:
     """A program with the numbers of the declarations, and the functions (x, p) that read it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Laid:
 
 def read(
     ocp: Statement, assembly: Assembly, program: Program, horizon: Horizon, costs: Any
-) -> Laid:
+) -> Transcription:
     """Return the built program with the functions that read a horizon from it.
 
     Where algebraic states are unknowns at the points of a collocation alone, those at a grid point
@@ -43,14 +43,14 @@ def read(
     h, kind, model = horizon, assembly.kind, horizon.model
     Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
     if (nz := model.size("algebraic")) and not Z.shape[0]:
-        taus = points_of(ocp.method)
+        taus = ocp.method.nodes
         ends = interpolated(taus, np.array([0.0, 1.0]), ca.reshape(inside[1], nz * taus.size, h.N))
         Z = ca.horzcat(ends[:nz, :], ends[nz:, -1])
     own = h.P[: model.size("parameter"), :]
     shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
     outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *shown]
     trajectories = assembly.reader("trajectories", program, outputs)
-    return Laid(program, trajectories, assembly.reader("points", program, inside))
+    return Transcription(program, trajectories, assembly.reader("points", program, inside))
 
 
 def lay_phase(
@@ -76,8 +76,7 @@ def lay_phase(
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)
     _parameters(ocp, horizon, before)
-    one = isinstance(ocp.method, SingleShooting)
-    horizon.X = horizon.unknowns("state", 1 if one else horizon.N + 1)
+    horizon.X = horizon.unknowns("state", horizon.N + 1 if ocp.method.all_states else 1)
     _algebraic(ocp, horizon)
     _controls(horizon)
     _previous(ocp, horizon)
@@ -95,7 +94,7 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
     if before is None:
-        start, begin = assembly.parameter(f"{horizon.prefix}time", 0.0, 1, 1), 0.0
+        start, begin = assembly.parameter("time", 0.0, 1, 1, part=horizon.prefix), 0.0
     else:
         start, begin = before.T[-1], before.times[-1]
     horizon.times = begin + ocp.length * ocp.fractions
@@ -116,16 +115,15 @@ def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> Non
     controls = {} if before is None else before.model.places("control")
     last = {name: before.V[at, -1] for name, at in controls.items()} if before else {}
     for name, signal in ocp.given.items():
-        label = horizon.prefix + name
         if name in ocp.freed:
             free = ocp.freed[name]
             guess = spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name)
             part = horizon.unknown(name, free, [LAST], guess, 0)
         elif signal.varying:
             value = spread(values[name], signal.size, horizon.times, f"value of {name!r}")
-            part = assembly.parameter(label, value, signal.size, points, 1)
+            part = assembly.parameter(name, value, signal.size, points, 1, part=horizon.prefix)
         elif (part := last.get(ocp.lagged.get(name, ""), ca.SX())).numel() != signal.size:
-            part = assembly.parameter(label, values[name], signal.size, 1)
+            part = assembly.parameter(name, values[name], signal.size, 1, part=horizon.prefix)
         rows.append(part if signal.varying else ca.repmat(part, 1, points))
     horizon.P = ca.vertcat(*rows, ca.repmat(horizon.duration, 1, points))
 
@@ -137,8 +135,7 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
     asks = [c.expression for c in ocp.constraints if c.at != "unknowns"]
     asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
     used = bool(model.size("algebraic")) and (
-        not isinstance(ocp.method, Collocation)
-        or any(ca.depends_on(expression, z) for expression in asks)
+        ocp.method.all_algebraic or any(ca.depends_on(expression, z) for expression in asks)
     )
     points = horizon.N + 1
     horizon.Z = horizon.unknowns("algebraic", points) if used else horizon.assembly.kind(0, points)
@@ -185,12 +182,12 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
         default = horizon.guess[name][:, 0] if value is None else value
         numbers = matrix(default, signal.size, 1, f"initial {name!r}")
         label = f"initial {name}"
-        of = Of(name, "initial")
+        role = Role(name, "initial")
         parameter = horizon.assembly.parameter(
-            horizon.prefix + label, numbers, signal.size, 1, of=of
+            label, numbers, signal.size, 1, role=role, part=horizon.prefix
         )
         difference = horizon.X[rows[name], 0] - parameter
-        horizon.constrain(label, difference, [horizon.first], scale=signal.scale, of=of)
+        horizon.constrain(label, difference, [horizon.first], scale=signal.scale, role=role)
     for name in ocp.cycles:
         difference = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
         scale = ocp.model.signals["state"][name].scale
@@ -202,25 +199,25 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
     for place, columns, stages in where(horizon, constraint):
         stride = stages.count(stages[0]) if constraint.place == "path" else 1
         (rows,) = each(function, horizon.assembly.kind, columns)
-        name, of = placed(constraint.name, place), Of(constraint.quantity, place=place)
+        name, role = placed(constraint.name, place), Role(constraint.quantity, place=place)
         if constraint.soft is None:
             horizon.constrain(name, rows, stages, constraint.lower, constraint.upper,
-                              scale=constraint.scale, stride=stride, of=of)  # fmt: skip
+                              scale=constraint.scale, stride=stride, role=role)  # fmt: skip
         else:
-            _soften(horizon, constraint, name, rows, stages, stride, of)
+            _soften(horizon, constraint, name, rows, stages, stride, role)
 
 
 def _soften(
     horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int,
-    of: Of,
+    role: Role,
 ) -> None:  # fmt: skip
     soft = constraint.soft
     assert soft is not None
     size = constraint.scale if soft.scaled else np.ones(constraint.scale.size)
     violation = horizon.assembly.variable(
-        f"{horizon.prefix}violation of {name}", int(rows.shape[0]), stages, lower=0.0,
-        upper=soft.most * size, scale=constraint.scale, stride=stride,
-        of=replace(of, kind="violation"),
+        f"violation of {name}", int(rows.shape[0]), stages, lower=0.0, upper=soft.most * size,
+        scale=constraint.scale, stride=stride, role=replace(role, kind="violation"),
+        part=horizon.prefix,
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -230,7 +227,7 @@ def _soften(
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
                               scale=constraint.scale[finite], stride=stride,
-                              of=replace(of, side=side, entries=tuple(finite)))  # fmt: skip
+                              role=replace(role, side=side, entries=tuple(finite)))  # fmt: skip
     linear, quadratic = ca.DM(soft.linear / size), ca.DM(soft.quadratic / size**2)
     price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
     horizon.assembly.cost = horizon.assembly.cost + price

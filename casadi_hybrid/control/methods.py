@@ -1,14 +1,14 @@
-"""How a horizon becomes unknowns and rows: multiple shooting, single shooting, collocation.
+"""Transcriptions of a horizon: multiple shooting, single shooting, collocation.
 
-A method is an immutable object whose ``connect`` adds the rows of the dynamics and returns the
-integrals of the costs. ``inner`` of any method is a number of equally spaced points inside of each
-interval at which limits and path constraints hold too.
+A transcription is an immutable :class:`Method`. ``inner`` of any method is a number of equally
+spaced points inside of each interval at which limits and path constraints hold too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -17,26 +17,72 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.assembly import Horizon, each
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, between, lagrange
+from casadi_hybrid.control.reading.interpolants import (
+    Flow,
+    Held,
+    Interpolant,
+    Polynomials,
+    interpolated,
+)
+from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.steps import Integrator, RungeKutta, check_step, plain_step, step_of
 
 
-class Method(Protocol):
-    """What lays a horizon out."""
+class Method(ABC):
+    """Transcription of a horizon. A subclass has to have :meth:`connect`.
 
-    def graphs(self, model: Model) -> Any:
-        """Return ``ca.SX``, or ``ca.MX`` where the method needs it."""
+    Attributes:
+        step: from one grid point to the next; None for a method without.
+        inner: number of points inside of an interval where limits hold too.
+        order: power of the length of an interval in its error.
+        nodes: fractions of an interval at which states or algebraic states are unknowns too.
+        unrolled: most intervals whose graph is unrolled by default.
+        all_states: whether the states of all grid points are unknowns, or those of the first alone.
+        all_algebraic: whether algebraic states at the grid points are unknowns, or only if a cost
+            or constraint needs them there.
+    """
 
+    step: Any = None
+    inner: int = 0
+    order: int = 2
+    nodes: Array = np.zeros(0)
+    unrolled: ClassVar[float] = np.inf
+    all_states: ClassVar[bool] = True
+    all_algebraic: ClassVar[bool] = True
+
+    @abstractmethod
     def connect(self, horizon: Horizon) -> Any:
         """Add the rows of the dynamics; return the integrals of the integrand."""
 
+    def graphs(self, model: Model) -> Any:
+        """Return ``ca.SX``, or ``ca.MX`` if the method needs it."""
+        return ca.SX
+
+    @property
+    def inner_points(self) -> Array:
+        """Fractions of the equally spaced inner points."""
+        return np.arange(1, self.inner + 1) / (self.inner + 1)
+
+    def interpolant(self, of: Any) -> Interpolant:
+        """Return the states between the grid points of a trajectory."""
+        return Held(of) if of.ocp.model.discrete else Interpolant(of)
+
+    def halved(self, of: Any) -> tuple[Array, str]:
+        """Return the ends of all intervals by half the step, and the remedy if they differ."""
+        return of.X[:, 1:], ""
+
+    def finer(self) -> str:
+        """Return the call of the method with more inner points; empty if it takes none."""
+        return ""
+
 
 @dataclass(frozen=True)
-class _Shooting:
-    """What both ways of shooting have."""
+class _Shooting(Method):
+    """Common part of multiple and single shooting."""
 
     step: RungeKutta | Integrator = field(default_factory=RungeKutta)
     inner: int = 0
+    order = 5
 
     def __post_init__(self) -> None:
         check_step(self.step)
@@ -45,6 +91,25 @@ class _Shooting:
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
         return step_of(model, self.step).graphs
+
+    def interpolant(self, of: Any) -> Interpolant:
+        """See :class:`Method`."""
+        return Held(of) if of.ocp.model.discrete else Flow(of, self.step)
+
+    def halved(self, of: Any) -> tuple[Array, str]:
+        """See :class:`Method`."""
+        if of.ocp.model.discrete or not isinstance(self.step, RungeKutta):
+            return super().halved(of)
+        steps = self.step.steps
+        remedy = f"RungeKutta({4 * steps}), or Collocation() where the model is stiff"
+        return Flow(of, RungeKutta(2 * steps)).ends(), remedy
+
+    def finer(self) -> str:
+        """See :class:`Method`."""
+        if not isinstance(self.step, RungeKutta | Integrator):  # of the window of an estimator
+            return ""
+        step = "" if self.step == RungeKutta() else f"step={self.step!r}, "
+        return f"{type(self).__name__}({step}inner={2 * self.inner or 4})"
 
     def _hold_between(self, horizon: Horizon) -> None:
         """Let limits and constraints hold at the inner points, to which the step leads."""
@@ -55,7 +120,7 @@ class _Shooting:
             raise InputError(
                 f"{model.name} is discrete; there are no inner points between its steps"
             )
-        taus, function = inner_points(self), plain_step(self.step, model)
+        taus, function = self.inner_points, plain_step(self.step, model)
         z, u, v, p, t, dt = _columns(horizon)
         x, own = horizon.X[:, :-1], p[: model.size("parameter"), :]
         found = [
@@ -83,14 +148,14 @@ class MultipleShooting(_Shooting):
         step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
         columns = [horizon.X[:, :-1], *_columns(horizon)]
         ends, integrals = each(step, horizon.assembly.kind, columns)[:2]
-        _move(horizon, "dynamics", horizon.X[:, 1:] - ends)
+        horizon.close("dynamics", horizon.X[:, 1:] - ends)
         self._hold_between(horizon)
         return ca.sum2(integrals)
 
 
 @dataclass(frozen=True)
 class SingleShooting(_Shooting):
-    """The same steps with the first state alone as an unknown; limits of states become rows.
+    """Shooting with the first state alone as an unknown; limits of states become rows.
 
     All derivatives are dense, so a solve grows with the cube of the intervals; for more than some
     fifty :class:`MultipleShooting` is the better choice.
@@ -101,7 +166,8 @@ class SingleShooting(_Shooting):
             steps within steps grows faster than that of the step as a function.
     """
 
-    unrolled: ClassVar[int] = 30
+    unrolled: ClassVar[float] = 30
+    all_states: ClassVar[bool] = False
 
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
@@ -115,7 +181,7 @@ class SingleShooting(_Shooting):
 
 
 @dataclass(frozen=True)
-class Collocation:
+class Collocation(Method):
     """A polynomial of each interval that satisfies the model's equations at the points.
 
     With D the derivatives of the Lagrange polynomials on the points and the beginning,
@@ -134,6 +200,9 @@ class Collocation:
     degree: int = 3
     points: str = "radau"
     inner: int = 0
+    all_algebraic: ClassVar[bool] = False
+    order: int = field(init=False, repr=False)
+    nodes: Array = field(init=False, repr=False, compare=False)
     coefficients: tuple[Array, Array, Array, Array] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -142,6 +211,16 @@ class Collocation:
         one_of(self.points, "points", ("radau", "legendre"))
         count(self.inner, "inner")
         object.__setattr__(self, "coefficients", _coefficients(self.degree, self.points))
+        object.__setattr__(self, "nodes", self.coefficients[0])
+        object.__setattr__(self, "order", self.degree + 1)
+
+    def interpolant(self, of: Any) -> Interpolant:
+        """See :class:`Method`."""
+        return Polynomials(of, self.nodes)
+
+    def finer(self) -> str:
+        """See :class:`Method`."""
+        return repr(replace(self, inner=2 * self.inner or 4))
 
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
@@ -163,8 +242,8 @@ class Collocation:
         columns = [horizon.X[:, :-1], inside, at_points, horizon.X[:, 1:], *_columns(horizon)[1:]]
         defects, gaps, equations, integrals = each(interval, horizon.assembly.kind, columns)
         if self.points == "legendre":
-            _move(horizon, "continuity", gaps)
-        _move(horizon, "dynamics", ca.reshape(defects, nx, N * degree), degree)
+            horizon.close("continuity", gaps)
+        horizon.close("dynamics", ca.reshape(defects, nx, N * degree), degree)
         if nz:
             stages = np.repeat(horizon.stages(), degree).tolist()
             equations = ca.reshape(equations, nz, N * degree)
@@ -179,7 +258,7 @@ class Collocation:
     def _hold_between(self, horizon: Horizon, inside: Any, Z: Any, inner: int) -> None:
         """Let constraints hold at the points and at the inner ones, and limits at these too."""
         taus = self.coefficients[0]
-        at = np.append(taus[:inner], inner_points(self))
+        at = np.append(taus[:inner], self.inner_points)
         ends = [horizon.X[:, 1:]] if inner < self.degree else []
         X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
         nodes = np.append(0.0, taus)
@@ -210,35 +289,9 @@ class Collocation:
         return ca.Function("interval", arguments, rows)
 
 
-def points_of(method: Method) -> Array:
-    """Where in an interval, from 0 to 1, a collocation has its points; of others there are none."""
-    return method.coefficients[0] if isinstance(method, Collocation) else np.zeros(0)
-
-
-def _move(horizon: Horizon, name: str, gaps: Any, stride: int = 1) -> None:
-    """Add the rows of a gap of each state, so many columns an interval, that are to be zero."""
-    horizon.constrain(
-        name, gaps, np.repeat(horizon.stages(), stride).tolist(), stride=stride,
-        scale=horizon.model.limits("state", "scale"),
-        entries=horizon.model.entry_names("state"),
-    )  # fmt: skip
-
-
 def _columns(horizon: Horizon) -> list[Any]:
     N = horizon.N
     return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
-
-
-def inner_points(method: Any) -> Array:
-    """Where in an interval its equally spaced inner points are."""
-    inner = getattr(method, "inner", 0)
-    return np.arange(1, inner + 1) / (inner + 1)
-
-
-def interpolated(nodes: Array, s: Array, values: Any) -> Any:
-    """Return polynomials at s from their values at the nodes, both stacked in each column."""
-    size = values.shape[0] // nodes.size
-    return ca.kron(ca.sparsify(ca.DM(lagrange(nodes, s))), ca.DM.eye(size)) @ values
 
 
 def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, own: int = 0) -> None:

@@ -15,6 +15,7 @@ from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.control.signals import (
     Array,
     Guess,
+    NumberError,
     Signal,
     by_name,
     column,
@@ -86,7 +87,7 @@ class Model:
         self.discrete = self.closed = False
 
     def __repr__(self) -> str:
-        """What it has, by kind and name."""
+        """Quantities by kind and name."""
         kinds = [
             f"{kind} {', '.join(signals)}" for kind, signals in self.signals.items() if signals
         ]
@@ -166,7 +167,8 @@ class Model:
 
     def size(self, kind: str) -> int:
         """Number of entries of all ``state``, ``control``, … together."""
-        return sum(signal.size for signal in self.signals[kind].values())
+        slices = self._places[kind]
+        return next(reversed(slices.values())).stop if slices else 0
 
     def stacked(self, kind: str) -> Any:
         """Return the symbols of a kind, or the outputs, one below the other as declared."""
@@ -177,9 +179,13 @@ class Model:
         parts = [getattr(signal, what) for signal in self.signals[kind].values()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def places(self, kind: str) -> dict[str, slice]:
-        """Where each of a kind stands in the column of all of them."""
-        return places(self.signals[kind])
+    def places(self, kind: str) -> Mapping[str, slice]:
+        """Slices of each of a kind in the column of all of them."""
+        return self._places[kind]
+
+    @cached_property
+    def _places(self) -> dict[str, dict[str, slice]]:
+        return {kind: places(signals) for kind, signals in self.signals.items()}
 
     def entry_names(self, kind: str) -> list[str]:
         """The entries of all of a kind, one below the other."""
@@ -241,7 +247,7 @@ class Model:
 
     @cached_property
     def limiting(self) -> tuple[dict[str, Signal], ca.Function]:
-        """What has expressions as limits, and (p) → lower and upper of each in turn."""
+        """Signals with expressions as limits, and (p) → lower and upper of each in turn."""
         moving = {name: signal for signals in self.signals.values()
                   for name, signal in signals.items() if signal.moved != (None, None)}  # fmt: skip
         columns = [
@@ -265,27 +271,32 @@ class Model:
             parts.append(column(value, signal.size, f"value of {name!r}"))
         return np.concatenate(parts)
 
-    def vector(self, kind: str, values: Any, what: str, default: Any = None) -> Any:
-        """Return one column of numbers for all of a kind, from a column or from names.
+    def vector(
+        self, kind: str, values: Any, what: str, default: Any = None, *, lost: bool = False
+    ) -> Any:
+        """Return one new column of numbers for all of a kind, from a column or from names.
 
         Args:
             kind: ``state``, ``control``, ….
             values: a column of all entries, a dictionary by name, or a :class:`Steady`.
             what: the argument, for messages.
             default: the column that names left out are taken from; without it they are required.
+            lost: whether a column may have NaN.
         """
+        own = self._places[kind]
+        total = next(reversed(own.values())).stop if own else 0
         values = getattr(values, f"{kind}s", values)
-        if not isinstance(values, Mapping):
-            total = self.size(kind)
+        if not isinstance(values, dict | Mapping):
             given = flat(values, what)
             if given.size != total:
                 raise InputError(
-                    f"{what} has {given.size} entries; {self.name} has {total} of {kind}, "
-                    f"{', '.join(self.signals[kind])}"
+                    f"{what} has {given.size} entries, but {self.name} has {total} {kind} "
+                    f"entries ({', '.join(own)})"
                 )
-            return column(given, total, what)
-        own = self.places(kind)
-        full = np.zeros(self.size(kind)) if default is None else np.array(default, dtype=float)
+            if not lost and np.isnan(given).any():
+                raise NumberError(f"{what} has a NaN; give numbers")
+            return given
+        full = np.zeros(total) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
             where = known(name, own, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
@@ -378,5 +389,5 @@ class Model:
     def _forget(self, kind: str = "") -> None:
         if self.closed and kind not in ("parameter", "output"):
             raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
-        self.__dict__.pop("moves", None)
-        self.__dict__.pop("limiting", None)
+        for made in ("moves", "limiting", "_places"):
+            self.__dict__.pop(made, None)

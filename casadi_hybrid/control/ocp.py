@@ -14,20 +14,25 @@ import numpy as np
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.following import following
-from casadi_hybrid.control.laying import Laid, lay_phase, read
+from casadi_hybrid.control.laying import Transcription, lay_phase, read
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.judging import labels, stated
+from casadi_hybrid.control.reading import checking
+from casadi_hybrid.control.reading.dense import Dense
+from casadi_hybrid.control.reading.naming import labels
 from casadi_hybrid.control.reading.storing import renumbered
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, column
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_of, start_values
+from casadi_hybrid.control.starting import refuse_guessed, start_values, state_of
 from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.verify.point import Stated
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
 
 
-class Posed:
+class TranscribedProblem:
     """One program of all parts.
 
     Attributes:
@@ -41,22 +46,24 @@ class Posed:
     own: Mapping[str, Mapping[str, Any]] = MappingProxyType({"": {}})
 
     @cached_property
-    def laid(self) -> dict[str, Laid]:
+    def transcriptions(self) -> dict[str, Transcription]:
         """The program and the functions that read parts by prefix, made at the first use."""
         parts: dict[str, Statement] = self.prefixed
         kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in parts.values()]
         assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
-        laid = self._lay(assembly)
+        horizons = self._lay(assembly)
         models = {prefix: part.model for prefix, part in parts.items()}
         program = following(assembly.build(), models)
         for part in parts.values():
             part.closed = part.model.closed = True
-        return {prefix: read(p, assembly, program, *laid[prefix]) for prefix, p in parts.items()}
+        return {
+            prefix: read(p, assembly, program, *horizons[prefix]) for prefix, p in parts.items()
+        }
 
     @property
     def program(self) -> Program:
         """The nonlinear program, with the numbers given so far."""
-        return next(iter(self.laid.values())).program
+        return next(iter(self.transcriptions.values())).program
 
     @cached_property
     def solver(self) -> Any:
@@ -75,7 +82,7 @@ class Posed:
         return {prefix: lay_phase(part, assembly, prefix=prefix) for prefix, part in parts}
 
 
-class OptimalControl(Statement, Posed):
+class OptimalControl(Statement, TranscribedProblem):
     """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
 
     Costs and constraints are expressions of the model's symbols, of :meth:`parameter` and
@@ -125,13 +132,17 @@ class OptimalControl(Statement, Posed):
                 :meth:`guess`'s by default.
             **parameters: of the model and of the problem, by name.
         """
-        return self.with_numbers(x0, time, parameters, {} if guess is None else guess)
+        state, at = state_of(self, self.program, x0), float(column(time, 1, "time")[0])
+        if isinstance(guess, Solution):
+            program = self.with_numbers(state, at, parameters)
+            return program.with_x0(guess.start_of(self, program)["x0"])
+        return self.with_numbers(state, at, parameters, {} if guess is None else guess)
 
     def with_numbers(
-        self, x0: Any, time: float, parameters: Mapping[str, Any], guess: Any = None
+        self, state: Array | None, time: float, parameters: Mapping[str, Any], guess: Any = None
     ) -> Program:
-        """Return the program as :meth:`numbers` does; without a guess it keeps its start."""
-        return start_values(self, self.program, x0, time, guess, parameters)
+        """Return the program with a checked state; without a guess it keeps its start."""
+        return start_values(self, self.program, state, time, guess, parameters)
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -145,7 +156,7 @@ class OptimalControl(Statement, Posed):
         """
         refuse_guessed(self, x0)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        known = start_of(self, program, guess) if isinstance(guess, Solution) else {}
+        known = guess.start_of(self, program) if isinstance(guess, Solution) else {}
         return self.solution(program, *solved(self.solver, program, known))
 
     def export(
@@ -175,11 +186,11 @@ class OptimalControl(Statement, Posed):
             InputError: as :meth:`NlpSolver.export`, and where a state is free at the start.
             OSError: where the folder cannot be written to.
         """
-        # only for this
+        # It takes time to import, and few call it.
         from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
-        from casadi_hybrid.control.predictive.limits import Limits  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)
+        checking.refuse_outside(self, program, "x0", "ocp")
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
         words = "zero, within the limits"
@@ -196,17 +207,18 @@ class OptimalControl(Statement, Posed):
             InputError: for a solution of another problem.
         """
         if not isinstance(answer, Solution):
-            return stated(self.program, {"": (self, self.laid[""])})
+            return stated(self.program, {"": (self, self.transcriptions[""])})
         mesh = answer.ocp.fractions
         ocp = self if np.array_equal(mesh, self.fractions) else self.on_mesh(mesh)
         program = renumbered(ocp.program, answer.program)
-        return stated(program, {"": (ocp.limited(program.limits), ocp.laid[""])})
+        return stated(program, {"": (ocp.limited(program.limits), ocp.transcriptions[""])})
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        return Solution.of(self, self.laid[""], program, **ended(found, stats, explanation))
+        ending = ended(found, stats, explanation)
+        return Solution.of(self, self.transcriptions[""], program, **ending)
 
 
 def solved(
@@ -226,3 +238,18 @@ def ended(found: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, A
     """Return x, lam_x and lam_g of CasADi's outputs, with how a solver ended."""
     point = {key: np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g")}
     return {**point, "stats": dict(stats), "explanation": explanation}
+
+
+def stated(program: Program, parts: Mapping[str, tuple[Statement, Transcription]]) -> Stated:
+    """Return a program with the numbers of a solve to judge, entries named with their scales."""
+
+    def exceeded(x: Array, p: Array) -> list[str]:
+        found = []
+        for prefix, (ocp, transcription) in parts.items():
+            beyond = checking.violation(Dense(ocp, transcription, x, p), checking.POINTS)
+            found += [f"{prefix}{excess}" for excess in beyond.noted]
+        return found
+
+    names: dict[str, Any] = labels(program, {prefix: ocp for prefix, (ocp, _) in parts.items()})
+    problem = Problem.from_nlp(dict(program.nlp), name=program.name, **names)
+    return Stated(problem, program.arguments, exceeded)

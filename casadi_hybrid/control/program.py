@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -14,16 +13,18 @@ from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.control.signals import Array, Signal, known, matrix
 
 BOUNDS = "lbx", "ubx", "lbg", "ubg"
+_COLUMNS = {"x0": "x", "lam_x0": "x", "lam_g0": "g"}
 
 
 @dataclass(frozen=True)
-class Of:
-    """The quantity or constraint that a block belongs to. No name is ever parsed for it.
+class Role:
+    """The meaning of a block in an optimal control problem.
 
     Attributes:
-        quantity: its name, without the prefix of a part; empty for a block of no single one.
-        kind: ``"limit"`` where the bounds of the block are limits of the quantity; ``"violation"``
-            of a soft limit; ``"initial"`` state.
+        quantity: name of the quantity or constraint, without the prefix of a part; empty for a
+            block of several.
+        kind: ``"limit"`` if the bounds of the block are limits of the quantity; ``"violation"`` of
+            a soft limit; ``"initial"`` state; ``"dynamics"``.
         place: in the intervals: ``"inside"``, ``"between"``, ``"at begin"``, ``"at end"`` or empty.
         side: ``"lower"`` or ``"upper"`` of a soft limit, else empty.
         entries: of the quantity, a row of the block each; None for all.
@@ -36,7 +37,7 @@ class Of:
     entries: tuple[int, ...] | None = None
 
 
-NONE = Of()
+NONE = Role()
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,12 @@ class Block:
     Attributes:
         where: places of its entries in the program's columns, column by column of the matrix.
         shape: of the matrix.
-        scale: what its entries are divided by in the program.
-        stride: number of its columns that belong to one interval of a trajectory; 0 for what is
-            no trajectory.
-        entries: what its rows are of, in their names; none where they have numbers.
-        of: what it belongs to.
+        scale: divisors of its entries in the program.
+        stride: number of its columns that belong to one interval of a trajectory; 0 for a block
+            that is no trajectory.
+        entries: names of its rows; none if they have numbers.
+        role: its meaning.
+        part, name: prefix of the part that it belongs to, and its name there.
     """
 
     where: np.ndarray
@@ -58,11 +60,13 @@ class Block:
     scale: Array
     stride: int = 1
     entries: tuple[str, ...] = ()
-    of: Of = NONE
+    role: Role = NONE
+    part: str = ""
+    name: str = ""
 
-    @cached_property
+    @property
     def after(self) -> np.ndarray:
-        """Places of what stands at :attr:`where` one interval later; the last is kept."""
+        """Places of the entries one interval later; the last interval stays."""
         if not self.stride or self.shape[1] <= self.stride:
             return self.where
         columns = self.where.reshape(self.shape, order="F")
@@ -94,7 +98,8 @@ class Program:
         nlp: CasADi's dictionary with ``x``, ``p``, ``f``, ``g``.
         x0, lbx, ubx, lbg, ubg, p: numbers, in the program's own (scaled) unknowns.
         variables, parameters, constraints: blocks by name.
-        stages: for ``x`` and ``g`` the stage of each entry; −1 for what belongs to none.
+        stages: for ``x`` and ``g`` the stage of each entry; −1 for entries of no stage.
+        after: for ``x`` and ``g`` the place of each entry one interval later.
         limits: those that are not as declared, lower and upper in physical units, by the name of a
             state, a control or a constraint.
         ties: for each unknown the place of its bounds: its own, or that of the one that it equals.
@@ -115,6 +120,7 @@ class Program:
     parameters: Mapping[str, Block] = field(repr=False)
     constraints: Mapping[str, Block] = field(repr=False)
     stages: Mapping[str, np.ndarray] = field(repr=False)
+    after: Mapping[str, np.ndarray] = field(repr=False)
     ties: np.ndarray = field(repr=False)
     limits: Mapping[str, tuple[Array, Array]] = field(repr=False, default_factory=dict)
     following: Any = field(repr=False, default=None)
@@ -138,8 +144,9 @@ class Program:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of a call of any solver made for :attr:`nlp`."""
-        return {key: getattr(self, key) for key in ("x0", "p", *BOUNDS)}
+        """Arguments of a call of any solver made for :attr:`nlp`."""
+        return {"x0": self.x0, "p": self.p, "lbx": self.lbx, "ubx": self.ubx,
+                "lbg": self.lbg, "ubg": self.ubg}  # fmt: skip
 
     @property
     def constraint_names(self) -> list[str]:
@@ -179,16 +186,25 @@ class Program:
 
     def with_start(self, values: Mapping[str, Any]) -> Program:
         """Return the program with other starts, in physical units, of the named variables."""
-        return replace(self, x0=_written(self.x0, self.variables, values, "start"))
+        x0 = self.x0.copy()
+        for name, value in values.items():
+            block = known(name, self.variables, "start")
+            start = matrix(value, block.shape[0], block.shape[1], f"start {name!r}")
+            x0[block.where] = (start / block.scale).ravel(order="F")
+        return replace(self, x0=x0)
 
     def part(self, prefix: str) -> Program:
-        """Return the program as one of its parts sees it: the blocks whose names begin so."""
+        """Return the program as one of its parts sees it: its blocks by their own names."""
+        if not prefix:
+            return self
         own: dict[str, Any] = {
-            kind: {name.removeprefix(prefix): block for name, block in getattr(self, kind).items()
-                   if name.startswith(prefix)}
-            for kind in ("variables", "parameters", "constraints", "limits")
+            kind: {block.name: block for block in getattr(self, kind).values()
+                   if block.part == prefix}
+            for kind in ("variables", "parameters", "constraints")
         }  # fmt: skip
-        return replace(self, **own)
+        limits = {limited.removeprefix(prefix): pair for limited, pair in self.limits.items()
+                  if limited.startswith(prefix)}  # fmt: skip
+        return replace(self, **own, limits=limits)
 
     def stacked(self, signals: Mapping[str, Signal], column: int) -> Array:
         """Return a column of these parameters, or their only one, and zeros for what is free."""
@@ -201,10 +217,6 @@ class Program:
     def with_x0(self, x0: Any) -> Program:
         """Return the program with another start, in its own unknowns."""
         return replace(self, x0=np.asarray(x0, dtype=float).ravel())
-
-    def with_parameters(self, values: Mapping[str, Any]) -> Program:
-        """Return the program with other values of the named parameters."""
-        return replace(self, p=_written(self.p, self.parameters, values, "parameter"))
 
     def bounds_of(
         self, name: str, declared: Any, prefix: str = ""
@@ -220,14 +232,14 @@ class Program:
             declared: what the program was laid out with, a signal or a constraint.
             prefix: of the part of the program that it is in.
         """
-        part = self.part(prefix) if prefix else self
+        part = self.part(prefix)
         for kind, blocks in (("x", part.variables), ("g", part.constraints)):
             for block in blocks.values():
-                of = block.of
-                if (of.quantity, of.kind) != (name, "limit"):
+                role = block.role
+                if (role.quantity, role.kind) != (name, "limit"):
                     continue
-                own = range(declared.lower.size) if of.entries is None else of.entries
-                for side in ("lower", "upper") if not of.side else (of.side,):
+                own = range(declared.lower.size) if role.entries is None else role.entries
+                for side in ("lower", "upper") if not role.side else (role.side,):
                     key = f"{side[0]}b{kind}"
                     at = self.ties[block.where] if kind == "x" else block.where
                     there = np.isfinite(getattr(self, key)[at])
@@ -259,11 +271,10 @@ class Program:
         """
         start = {"x0": x, "lam_x0": lam_x, "lam_g0": lam_g}
         for key, stacked in start.items():
-            moved = start[key] = np.array(stacked, dtype=float).ravel()
+            moved, after = np.asarray(stacked, dtype=float).ravel(), self.after[_COLUMNS[key]]
             for _ in range(intervals):
-                before = moved.copy()
-                for block in (self.constraints if key == "lam_g0" else self.variables).values():
-                    moved[block.where] = before[block.after]
+                moved = moved[after]
+            start[key] = moved
         return start
 
 
@@ -271,7 +282,7 @@ def common(one: Mapping[str, Block], other: Mapping[str, Block]) -> np.ndarray:
     """Return the places of what both have by name, a row for each of them."""
     same = [(block.where, other[name].where) for name, block in one.items()
             if name in other
-            and (other[name].shape, other[name].of) == (block.shape, block.of)]  # fmt: skip
+            and (other[name].shape, other[name].role) == (block.shape, block.role)]  # fmt: skip
     return np.hstack([np.zeros((2, 0), dtype=int), *(np.array(pair) for pair in same)])
 
 
@@ -287,14 +298,3 @@ def _entries(blocks: Mapping[str, Block], total: int, when: Any = None) -> list[
             of = f"{label}[{at}]".replace("][", ",") if when is None else label + when[place]
             names[place] = of if columns > 1 else label
     return names
-
-
-def _written(
-    stacked: Array, blocks: Mapping[str, Block], values: Mapping[str, Any], kind: str
-) -> Array:
-    written = stacked.copy()
-    for name, value in values.items():
-        block = known(name, blocks, kind)
-        numbers = matrix(value, block.shape[0], block.shape[1], f"{kind} {name!r}") / block.scale
-        written[block.where] = numbers.ravel(order="F")
-    return written

@@ -11,12 +11,11 @@ import numpy as np
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.reading.measures import entry_name, in_unit, warning
+from casadi_hybrid.control.reading.checking import warning
+from casadi_hybrid.control.reading.excess import entry_name, in_unit
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import sampled
 from casadi_hybrid.control.statement import moved_to
 
 _PIECES = 4
@@ -26,7 +25,7 @@ _AIM = 0.5
 """The next round aims at this part of the tolerance."""
 
 _APART = 2.0
-"""By how many times what an interval changes a state two trajectories of one kind may differ."""
+"""Largest distance of two trajectories of one kind, in changes of a state over an interval."""
 
 _TRIES = 2
 """Meshes in a row that lead nowhere, before it stops."""
@@ -62,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Refined:
-    """What a refinement came to; ``str()`` of it is a table of the rounds.
+    """Result of a refinement; ``str()`` of it is a table of the rounds.
 
     Attributes:
         ocp: the problem on the best mesh.
@@ -226,7 +225,7 @@ def _status(ocp: OptimalControl, stop: str, best: _Mesh | None, met: bool) -> st
     said = [f"{stop} with {best.round.intervals} intervals."]
     if not met:
         at = f"The best mesh has {best.round.intervals} intervals."
-        said = [stop, at, warning(best.solution.exceeded, best.ocp.method)]
+        said = [stop, at, warning(best.solution.exceeded, best.ocp.method.finer())]
     if best.ocp.intervals > ocp.intervals and (changed := _by_mesh(ocp)):
         warn(f"refine of {ocp.name}: {changed}")
         said.append(changed)
@@ -234,7 +233,7 @@ def _status(ocp: OptimalControl, stop: str, best: _Mesh | None, met: bool) -> st
 
 
 def _by_mesh(ocp: OptimalControl) -> str:
-    """Which terms mean something else on a finer mesh, and what to state instead; else nothing."""
+    """Name the terms that mean something else on a finer mesh, and their remedy; else nothing."""
     before = ca.vertcat(ca.SX(0, 1), *map(ocp.previous, ocp.lagged.values()))
     terms = [(c.name, c.sum, "give integral=") for c in ocp.costs if not c.sum.is_zero()]
     excess = "price a control that is its excess by integral="
@@ -250,12 +249,12 @@ def _by_mesh(ocp: OptimalControl) -> str:
 
 
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:
-    """Where the new trajectory is one of another kind, by which state and when; else nothing.
+    """Name the state and time of the largest jump to a trajectory of another kind; else nothing.
 
     Compared at the grid points of both, in fractions of the duration; a free one counts as a state.
     """
     at = np.union1d(old.ocp.fractions, new.ocp.fractions)
-    before, after = (sampled(mesh.solution, at) for mesh in (old, new))
+    before, after = (mesh.solution.sampled(at) for mesh in (old, new))
     states, model, free = old.solution.values, old.ocp.model, old.ocp.free_duration
     compared = {
         name: (after[name] - before[name], states[name], signal.scale, signal.unit)
@@ -292,9 +291,8 @@ def _in_the_way(solution: Solution) -> str:
 
 def _finer(mesh: _Mesh, tolerance: float) -> Array:
     ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
-    order = ocp.method.degree + 1 if isinstance(ocp.method, Collocation) else 5
     pieces = np.ones(error.size)
-    for values, q in ((error, order), (beyond, 2)):
+    for values, q in ((error, ocp.method.order), (beyond, 2)):
         bad = values > tolerance
         with np.errstate(over="ignore"):
             wanted = np.ceil((values[bad] / (_AIM * tolerance)) ** (1.0 / q))

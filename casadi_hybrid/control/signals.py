@@ -17,6 +17,7 @@ from casadi_hybrid.problem.expressions import no_comparison
 
 Array = NDArray[np.float64]
 _RESERVED = "[", "violation of "
+Places = Mapping[str, slice]
 Guess = Any
 """A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 
@@ -138,11 +139,13 @@ def number(values: Array) -> Any:
     return float(values[0]) if values.size == 1 else values
 
 
-def numbers(value: Any, what: str) -> Array:
-    """Return numbers as a new array of the shape they have; no None, text or expression."""
+def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
+    """Return numbers as a new array of the shape they have; no None, text or expression.
+
+    A ``limit`` has a hint in its messages.
+    """
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
-        limit = what.startswith(("lower ", "upper "))
         hint = "; for a limit on the other side state another constraint" if limit else ""
         raise InputError(f"{what} must be numbers, got the expression {value}{hint}")
     try:
@@ -153,9 +156,9 @@ def numbers(value: Any, what: str) -> Array:
         raise InputError(f"{what} must be numbers, got {value!r}") from None
 
 
-def flat(value: Any, what: str) -> Array:
+def flat(value: Any, what: str, *, limit: bool = False) -> Array:
     """Return numbers as one column; no matrix, whose order nobody could know."""
-    values = numbers(value, what)
+    values = numbers(value, what, limit=limit)
     if values.size > max(values.shape, default=1):
         raise InputError(
             f"{what} has the shape {values.shape}; give {values.size} numbers; A.ravel(order='F') "
@@ -188,12 +191,12 @@ def by_name(values: Any, what: str) -> dict[str, Any]:
     return dict(values)
 
 
-def column(value: Any, size: int, what: str) -> Array:
+def column(value: Any, size: int, what: str, *, limit: bool = False) -> Array:
     """Return numbers, none of them NaN, as one column of the size."""
-    values = flat(value, what)
+    values = flat(value, what, limit=limit)
     _no_list_of_one(value, values, size, what)
     if np.isnan(values).any():
-        none = ", infinite ones for no limit" if what.startswith(("lower ", "upper ")) else ""
+        none = ", infinite ones for no limit" if limit else ""
         raise NumberError(f"{what} has a NaN; give numbers{none}")
     if values.size not in (1, size):
         needed = f"declare it with {values.size} entries" if size == 1 else size
@@ -216,8 +219,9 @@ def finite(value: Any, size: int, what: str) -> Array:
 
 def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
     """Return limits, None for none, as columns, the lower nowhere above the upper."""
-    least = column(-np.inf if lower is None else lower, size, f"lower of {name!r}")
-    most = column(np.inf if upper is None else upper, size, f"upper of {name!r}")
+    lower, upper = (-np.inf if lower is None else lower), (np.inf if upper is None else upper)
+    least = column(lower, size, f"lower of {name!r}", limit=True)
+    most = column(upper, size, f"upper of {name!r}", limit=True)
     if (least > most).any():
         at = int(np.argmax(least > most))
         raise NumberError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
@@ -260,6 +264,11 @@ def places_of(sizes: Mapping[str, int]) -> dict[str, slice]:
     return {name: slice(*edge) for name, edge in zip(sizes, edges, strict=True)}
 
 
+def size_of(places: Places) -> int:
+    """Return the number of rows of all names."""
+    return sum(where.stop - where.start for where in places.values())
+
+
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     """Return a size × columns matrix: from a number, a column, a row or in full; without NaN."""
     values = numbers(value, what)
@@ -300,7 +309,7 @@ def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool =
 
 
 def _stacked(points: Sequence[Any], size: int, what: str) -> Array:
-    """What a function gave at several times, one column for each."""
+    """Return the values of a function at several times, one column for each."""
     try:
         rows = np.array(points, dtype=float)
     except (TypeError, ValueError):
@@ -337,13 +346,6 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
             )
         raise InputError(f"{what} has {strange[0]!r}, which {unknown}")
     return no_comparison(value, what)
-
-
-def lagrange(nodes: Array, s: Array) -> Array:
-    """Return the Lagrange polynomials on the nodes at s, one row a point."""
-    others = [np.delete(nodes, i) for i in range(nodes.size)]
-    rows = [np.prod((s[:, None] - o) / (n - o), axis=1) for n, o in zip(nodes, others, strict=True)]
-    return np.stack(rows, axis=1)
 
 
 def between(fractions: Array, taus: Array) -> Array:

@@ -13,11 +13,13 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.laying import Transcription
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.reading import checking, measures, storing
+from casadi_hybrid.control.reading import checking, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples, by_names
+from casadi_hybrid.control.reading.excess import Excess, entry_name
 from casadi_hybrid.control.signals import Array, Named, known, number, plain
+from casadi_hybrid.control.starting import trajectory_blocks
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import SOFT
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """What a solver found and how it ended, as its ``stats`` say, and its figure."""
+    """Point of a solver, its statistics, and its figure."""
 
     program: Program = field(repr=False)
     x: Array = field(repr=False)
@@ -42,7 +44,7 @@ class Ended:
 
     @property
     def success(self) -> bool:
-        """Whether the solver says that the point is a solution, where limits are asked to hold."""
+        """True if the solver reports a solution, at the points where limits hold."""
         return bool(self.stats["success"])
 
     @property
@@ -134,7 +136,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Solution(Ended):
-    """What a solver found for an optimal control problem.
+    """Solution of an optimal control problem.
 
     ``solution["speed"]`` is a trajectory: of a quantity with one entry a vector, else a matrix with
     a column a time. States, algebraic states, references and outputs are at :attr:`times`; a
@@ -145,7 +147,7 @@ class Solution(Ended):
 
     Attributes:
         ocp: the problem.
-        laid, dense: its functions, and the trajectories as functions of time.
+        transcription, dense: its functions, and the trajectories as functions of time.
         program: with the numbers of the solve.
         x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
         objective: f, the sum of the costs.
@@ -157,14 +159,14 @@ class Solution(Ended):
     """
 
     ocp: Statement = field(repr=False)
-    laid: Laid = field(repr=False)
+    transcription: Transcription = field(repr=False)
     dense: Dense = field(repr=False)
     times: Array = field(repr=False)
     values: Mapping[str, Array] = field(repr=False)
     costs: Mapping[str, float]
 
     def __str__(self) -> str:
-        """Whether it is a solution, what it costs, and what is wrong with it between grid points.
+        """Status, costs, and flaws between the grid points.
 
         Where it is no solution, what is wrong with it at all.
         """
@@ -181,18 +183,21 @@ class Solution(Ended):
     __repr__ = __str__
 
     @classmethod
-    def of(cls, ocp: Statement, laid: Laid, program: Program, x: Array, **more: Any) -> Solution:
+    def of(
+        cls, ocp: Statement, transcription: Transcription, program: Program, x: Array, **more: Any
+    ) -> Solution:
         """Read a point of the program."""
         ocp = ocp.limited(program.limits)
-        dense = Dense(ocp, laid, x, program.p)
+        dense = Dense(ocp, transcription, x, program.p)
         values = by_names(ocp, dense.X, dense.Z, dense.U, dense.P, dense.Y)
         for name, signal in ocp.model.signals["control"].items():
             if signal.linear:
                 values[name] = program.variables[name].read(x)
         names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
         found = dict(zip(names, dense.costs.ravel().tolist(), strict=False))
-        return cls(ocp, laid, dense, dense.times, values, Named(found, "cost"), program=program,
-                   x=x, objective=sum(found.values()), **more)  # fmt: skip
+        costs, objective = Named(found, "cost"), sum(found.values())
+        return cls(ocp, transcription, dense, dense.times, values, costs, program=program, x=x,
+                   objective=objective, **more)  # fmt: skip
 
     def __getitem__(self, name: str) -> Any:
         """Return a trajectory by name; of a parameter its number or numbers."""
@@ -233,7 +238,7 @@ class Solution(Ended):
 
     @property
     def multipliers(self) -> dict[str, Array]:
-        """By the name of the constraint, and of the variable for its limits, per physical unit.
+        """Multipliers by constraint, or by variable for its limits, per physical unit.
 
         Positive where an upper limit holds the point back, negative where a lower one does. The
         name of a quantity or constraint has all of it: what holds at several places of an interval
@@ -246,24 +251,26 @@ class Solution(Ended):
         for key, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g):
             for name, block in blocks.items():
                 found[name] = block.read(stacked, dual=True)
-                if block.of.kind == "limit" and block.of.quantity in self.ocp.limitable:
+                if block.role.kind == "limit" and block.role.quantity in self.ocp.limitable:
                     stages = self.program.stages[key][block.where].reshape(block.shape, order="F")
-                    parts.setdefault(block.of.quantity, []).append((block, stages[0], found[name]))
+                    parts.setdefault(block.role.quantity, []).append(
+                        (block, stages[0], found[name])
+                    )
         for name, of in parts.items():
-            if len(of) == 1 and not of[0][0].of.side:
+            if len(of) == 1 and not of[0][0].role.side:
                 found[name] = of[0][2]
                 continue
             every = np.unique(np.concatenate([stages for _, stages, _ in of]))
             total = np.zeros((self.ocp.limitable[name].lower.size, every.size))
             for block, stages, values in of:
-                rows = np.array(block.of.entries or range(len(total)))
+                rows = np.array(block.role.entries or range(len(total)))
                 np.add.at(total, (rows[:, None], np.searchsorted(every, stages)), values)
             found[name] = total
         return Named({name: plain(rows) for name, rows in found.items()}, "constraint or variable")
 
     @property
     def units(self) -> dict[str, str]:
-        """Of every quantity by name."""
+        """Units of all quantities by name."""
         kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
         return {name: signal.unit for kind in kinds for name, signal in kind.items()}
 
@@ -285,6 +292,12 @@ class Solution(Ended):
         n = count(n, "n", at_least=1)
         return self.dense.samples(*self.dense.each(np.arange(n) / n, end=True))
 
+    def sampled(self, fractions: Array) -> Mapping[str, Array]:
+        """Return every quantity at fractions of the duration, as matrices by name."""
+        dense = self.dense
+        times = self.times[0] + fractions * self.duration
+        return dense.samples(*dense.locate(np.clip(times, *self.times[[0, -1]]))).rows
+
     def residual(self, n: int = 10) -> Samples:
         """Return (dx/dt − rate) / scale by state: how far the trajectory is from the model.
 
@@ -298,7 +311,7 @@ class Solution(Ended):
 
     def error(
         self, n: int = 4, *, whole: bool = False, integrator: str | None = None
-    ) -> measures.Errors:
+    ) -> checking.Errors:
         """Return the distance from an accurate integration; printed, the largest and when.
 
         Args:
@@ -315,7 +328,7 @@ class Solution(Ended):
         n = count(n, "n", at_least=1)
         return checking.error(self.dense, n, whole=whole, integrator=integrator)
 
-    def violation(self, n: int = checking.POINTS) -> measures.Violations:
+    def violation(self, n: int = checking.POINTS) -> checking.Violations:
         """Return by how much hard limits are exceeded in between; printed, the largest and when.
 
         By the name of the quantity or of the path constraint, the largest of each interval,
@@ -328,27 +341,26 @@ class Solution(Ended):
         return checking.violation(self.dense, count(n, "n", at_least=1))
 
     @cached_property
-    def exceeded(self) -> tuple[measures.Excess, ...]:
+    def exceeded(self) -> tuple[Excess, ...]:
         """The limits that are exceeded between grid points by over 1e-4 of the scale."""
         return self.violation().noted
 
     @property
     def cautions(self) -> str:
-        """What the grid points of a solution do not show, in sentences."""
-        beyond = measures.warning(self.exceeded, self.ocp.method)
+        """Warnings about the trajectory between the grid points, in sentences."""
+        beyond = checking.warning(self.exceeded, self.ocp.method.finer())
         return "\n".join(filter(None, (beyond, checking.coarse(self.dense))))
 
     @property
-    def unmet(self) -> list[measures.Excess]:
-        """What is violated most where it should hold, the worst first; nothing of a solution."""
+    def unmet(self) -> list[Excess]:
+        """Largest violations where limits should hold, the worst first; none of a solution."""
         return checking.unmet(self.program, self.x, self.ocp, self.times)
 
     @property
     def another_guess(self) -> str:
-        """What to change first where a state is given outside of its limits, and what to try before
-        a limit is relaxed where a nonlinear path constraint is violated.
+        """Advice before a limit is relaxed: states given beyond their limits, or another guess.
 
-        Empty for a solution, and where linear constraints alone contradict each other.
+        Empty for a solution, and if linear constraints alone contradict each other.
         """
         if not self.success and (given := checking.outside(self.ocp, self.program)):
             return f"{given}: change that, or the limit."
@@ -408,6 +420,57 @@ class Solution(Ended):
 
         return slopes_of(self, name, weak)
 
+    def start_of(self, ocp: Statement, program: Program) -> dict[str, Array]:
+        """Return ``x0``, ``lam_x0`` and ``lam_g0`` for a problem, moved if its mesh is another.
+
+        By another method, or of a problem with other constraints, it is ``x0`` alone: some
+        multipliers without the others lead away from it. States and controls are read from the
+        trajectory at the new points. Multipliers are those of the old interval there: costates
+        as they are, those of limits in proportion to the length, as parts of an integral.
+        """
+        old = self.program
+        alike = all(_shapes(getattr(old, of)) == _shapes(getattr(program, of))
+                    for of in ("variables", "constraints"))  # fmt: skip
+        if alike and np.array_equal(self.ocp.fractions, ocp.fractions):
+            return {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
+        had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
+                    for one in (self.ocp, ocp))  # fmt: skip
+        if had != has:
+            raise InputError(
+                f"guess is a solution of {self.ocp.name}, whose states and controls are not those "
+                f"of {ocp.name}: {had}, not {has}"
+            )
+        fractions, before = ocp.fractions, self.ocp.fractions
+        k = np.searchsorted(before, (fractions[:-1] + fractions[1:]) / 2, side="right") - 1
+        ratio = np.diff(fractions) / np.diff(before)[k]
+        k, ratio = np.append(k, before.size - 1), np.append(ratio, ratio[-1])  # and the last point
+
+        def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
+            blocks, sources = getattr(program, of), getattr(old, of)
+            for name, _ in _shapes(blocks).items() & _shapes(sources).items():
+                block, source = blocks[name], sources[name]
+                rows = values[source.where].reshape(source.shape, order="F")
+                if block.stride:
+                    at, point = np.divmod(np.arange(block.shape[1]), block.stride)
+                    rows = rows[:, np.minimum(k[at] * block.stride + point, source.shape[1] - 1)]
+                    if dual and block.role.kind != "dynamics" and block.shape[1] > 1:
+                        rows = rows * ratio[at]
+                found[block.where] = rows.ravel(order="F")
+            return found
+
+        values = {
+            label: self.sampled(at)[name] for name, label, at in trajectory_blocks(ocp, program)
+        }
+        begun = program.with_x0(moved("variables", self.x, program.x0.copy(), dual=False))
+        start = begun.with_start(values).x0
+        if not alike:
+            return {"x0": start}
+        return {
+            "x0": start,
+            "lam_x0": moved("variables", self.lam_x, np.zeros(program.n), dual=True),
+            "lam_g0": moved("constraints", self.lam_g, np.zeros(program.m), dual=True),
+        }
+
     def to_pandas(self, n: int = 1) -> Any:
         """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.
 
@@ -418,7 +481,7 @@ class Solution(Ended):
         """
         pd, samples = pandas(), self.sample(n)
         columns = {
-            measures.entry_name(name, i, rows): row
+            entry_name(name, i, rows): row
             for name, rows in samples.rows.items() for i, row in enumerate(rows)
         }  # fmt: skip
         return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
@@ -428,3 +491,8 @@ class Solution(Ended):
         saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers,
                                  units=self.units, costs=self.costs)  # fmt: skip
         return saved.write(path)
+
+
+def _shapes(blocks: Mapping[str, Block]) -> dict[str, tuple[int, int]]:
+    """Properties of blocks that do not depend on the mesh: entries and points an interval."""
+    return {name: (block.shape[0], block.stride) for name, block in blocks.items()}

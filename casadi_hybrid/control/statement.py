@@ -1,4 +1,4 @@
-"""What an optimal control problem says: horizon, costs, constraints, parameters, by name."""
+"""The statement of an optimal control problem: horizon, costs, constraints, parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from casadi_hybrid.control.signals import (
     spread,
 )
 from casadi_hybrid.control.steps import Free
-from casadi_hybrid.control.terms import AT, SOFT, Constraint, Cost, Soft
+from casadi_hybrid.control.terms import AT, SAME, SOFT, Constraint, Cost, Soft
 
 
 class Statement:
@@ -39,6 +39,7 @@ class Statement:
         options: of the solver.
         length: the duration, or where a free one begins.
         fractions: of the grid points, from 0 to 1.
+        even: whether all intervals are equally long.
         signals, values: parameters and references of the problem by name.
         costs, constraints: in the order of declaration.
         fixed: states that are fixed at the start, with their numbers.
@@ -73,14 +74,14 @@ class Statement:
             self.length = positive(duration, "duration")
         self.intervals = count(intervals, "intervals", at_least=1)
         self.method: Method = MultipleShooting() if method is None else method
-        if isinstance(self.method, type) or not callable(getattr(self.method, "connect", None)):
+        if not isinstance(self.method, Method):
             raise InputError(
                 "method must be MultipleShooting(), SingleShooting() or Collocation(), got "
                 f"{method!r}"
             )
-        longest = getattr(self.method, "unrolled", np.inf)
-        self.unroll = bool(self.intervals <= longest if unroll is None else unroll)
-        self.fractions = _fractions(mesh, self.intervals)
+        short = self.intervals <= self.method.unrolled
+        self.unroll = bool(short if unroll is None else unroll)
+        self._set_mesh(_fractions(mesh, self.intervals))
         self.duration: Any = ca.SX.sym("duration")
         self.signals: dict[str, Signal] = {}
         self.values: dict[str, Any] = {}
@@ -99,7 +100,7 @@ class Statement:
         self.options = by_name(solver, "solver")
 
     def __repr__(self) -> str:
-        """What it says, by name."""
+        """Content by name."""
         length = "free duration" if self.free_duration else f"duration {self.length:g}"
         said = [f"{length} in {self.intervals} intervals, {type(self.method).__name__}"]
         for kind, parts in (("costs", self.costs), ("constraints", self.constraints)):
@@ -121,7 +122,7 @@ class Statement:
 
     @property
     def limitable(self) -> dict[str, Any]:
-        """What has limits, by name."""
+        """Quantities and constraints with limits, by name."""
         return {**{c.name: c for c in self.constraints}, **self.model.unknowns}
 
     @property
@@ -377,7 +378,7 @@ class Statement:
         """Return the same problem without its program, to be changed; this one stays as it is."""
         made = object.__new__(type(self))
         for name, value in vars(self).items():
-            if name not in ("laid", "solver"):  # made at the first use
+            if name not in ("transcriptions", "solver"):  # made at the first use
                 setattr(made, name, value.copy() if isinstance(value, dict | list) else value)
         made.closed = False
         return made
@@ -398,7 +399,7 @@ class Statement:
         """
         mesh = _fractions(fractions, np.size(fractions) - 1)
         made = self.reopened()
-        made.fractions, made.intervals = mesh, mesh.size - 1
+        made._set_mesh(mesh)
         old = self.fractions
         for name, signal in self.given.items():
             if signal.varying:
@@ -415,6 +416,11 @@ class Statement:
         x, z, u, p, t = self.model.arguments
         p = ca.vertcat(p, *own, self.duration)
         return ca.Function(name, [x, z, u, p, t], expressions)
+
+    def _set_mesh(self, fractions: Array) -> None:
+        lengths = np.diff(fractions)
+        self.fractions, self.intervals = fractions, lengths.size
+        self.even = bool(np.ptp(lengths) <= SAME * lengths[0])
 
     def _constrain(
         self, name: str, place: str, expression: Any, lower: Any, upper: Any, equal: Any,
@@ -465,7 +471,7 @@ class Statement:
 
     @property
     def _names(self) -> set[str]:
-        """What stands for something else than a constraint."""
+        """Names that no constraint may have."""
         of_model = (name for kind in self.model.signals.values() for name in kind)
         rows = "dynamics", "continuity", "equations", "equations at grid points"
         return {*self._symbols, *of_model, "time", "duration", *rows}

@@ -1,4 +1,4 @@
-"""Where a model rests."""
+"""Equilibria of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.reading.judging import named
+from casadi_hybrid.control.reading.naming import named
 from casadi_hybrid.control.signals import by_name, column, known, number, numbers, sides
 
 KINDS = ("state", "algebraic", "control")

@@ -1,4 +1,4 @@
-"""What an optimal control problem is made of besides its model: costs, constraints, durations."""
+"""Terms of an optimal control problem: costs, constraints, soft limits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Array
 
 AT = ("points", "ends", "inside", "intervals")
+SAME = 1e-9
+"""Part of an interval by which times may differ and still be the same."""
 SOFT = "soft limits"
-"""What a solution calls the price of its soft limits, among its costs by name."""
+"""Name of the price of soft limits among the costs of a solution."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Soft:
-    """What a violation s ≥ 0 of a limit costs: linear·s + quadratic·s², one s an entry and point.
+    """Price of a violation s ≥ 0 of a limit: linear·s + quadratic·s², one s an entry and point.
 
     A sum over all points at which the limit holds, no integral: a mesh or method with more of them
     makes it dearer. Where ``linear`` is above the multipliers that the hard limit would have, the
@@ -106,5 +108,5 @@ class Constraint:
 
     @property
     def quantity(self) -> str:
-        """What it limits, in reports: the quantity whose limits it softens, else its own name."""
+        """Name in reports: the quantity whose limits it softens, else its own."""
         return self.of or self.name

@@ -191,6 +191,23 @@ def labels(name: str, size: int) -> list[str]:
     return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
 
 
+class Label(str):
+    """A name with the unit of its values, printed as ``place (in 10 m from 7)``.
+
+    A value v is scale·v + origin in the unit, which messages give beside the bare name.
+    """
+
+    def __new__(cls, bare: str, scale: float = 1.0, unit: str = "", origin: float = 0.0) -> Label:
+        """Return the label, its parts as attributes."""
+        begin = f"from {origin:g}" if origin else ""
+        size = f"{scale:g}" if scale != 1.0 or (begin and not unit) else ""
+        shown = " ".join(filter(None, (size, unit, begin)))
+        return super().__new__(cls, f"{bare} (in {shown})" if shown else bare)
+
+    def __init__(self, bare: str, scale: float = 1.0, unit: str = "", origin: float = 0.0) -> None:
+        self.bare, self.scale, self.unit, self.origin = bare, scale, unit, origin
+
+
 def symbol_names(x: Symbol) -> list[str]:
     """The names of the symbols, entry by entry."""
     if isinstance(x, ca.SX):
@@ -208,7 +225,7 @@ def check_names(
         raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
     if len(names) != size:
         raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
-    said = tuple(map(str, names))
+    said = tuple(name if isinstance(name, str) else str(name) for name in names)
     if twice := [one for one, times in Counter(said).items() if times > 1]:
         raise InputError(f"{argument} has {twice[0]!r} twice; give each entry its own name")
     return said

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.predictive.limits import Limits
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.signals import number as number_of
@@ -60,7 +60,7 @@ def quantities(rows: Sequence[tuple[str, int, str, str]], what: str) -> list[Qua
 
 
 def total(of: Sequence[Quantity]) -> int:
-    """How many numbers they have."""
+    """Number of all entries."""
     return sum(quantity.count for quantity in of)
 
 
@@ -72,28 +72,18 @@ def members(of: Sequence[Quantity]) -> str:
 
 
 def enumeration(of: Sequence[Quantity], prefix: str) -> str:
-    """Their places."""
+    """Enumerators with their places."""
     return ",\n".join(f"    {prefix}_{q.word.upper()} = {q.at}" for q in of)
 
 
 def by_word(of: Sequence[Quantity], values: Array) -> dict[str, Any]:
-    """Their numbers, columns of several, by name in C."""
+    """Values by name in C."""
     return {q.word: number_of(values[q.at : q.at + q.count]) for q in of}
 
 
 def table(values: Any) -> str:
     """Numbers as an initializer; of none a zero, for C has no empty table."""
     return braced(number(v) if isinstance(v, float) else str(int(v)) for v in values)
-
-
-def after(blocks: Mapping[str, Block], size: int) -> np.ndarray:
-    """For each place what stands there one interval later."""
-    places = np.arange(size)
-    for block in blocks.values():
-        places[block.where] = block.after
-    if (places < np.arange(size)).any():
-        raise AssertionError("a block moves forward, so that it cannot be shifted in place")
-    return places
 
 
 _SIDES = "lower", "upper"
@@ -120,7 +110,7 @@ class LimitsInC:
         self._at = {key: member.at for key, member in zip(now, self.members, strict=True)}
 
     def words(self, name: str, program: Program, softened: Program | None) -> dict[str, Any]:
-        """What the templates ask for of the programs with the numbers of the export."""
+        """Words of the templates about limits, from the programs with the values of the export."""
         upper = name.upper()
         return {
             "bounds": self._bounds(program), "limited": bool(self.members),
@@ -164,7 +154,7 @@ class LimitsInC:
 
 
 _SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c", "_static.c"
-"""What the export of the problem itself has too."""
+"""Files that the export of the problem itself has too."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +189,7 @@ class Softened:
         return written, own
 
     def words(self, name: str, program: Program) -> dict[str, Any]:
-        """What the templates ask for; the program is that of the problem itself."""
+        """Words of the templates about the softened problem; the program is the problem's own."""
         own = self.program
         if program.p.size != own.p.size:
             raise AssertionError("the softened problem has other parameters")
@@ -212,8 +202,8 @@ class Softened:
         return {
             "common_x": x.shape[1], "hard_x": table(x[0]), "soft_x": table(x[1]),
             "common_g": g.shape[1], "hard_g": table(g[0]), "soft_g": table(g[1]),
-            "soft_after_x": table(after(own.variables, own.n)),
-            "soft_after_g": table(after(own.constraints, own.m)),
+            "soft_after_x": table(own.after["x"]),
+            "soft_after_g": table(own.after["g"]),
             "violation_places": enumeration(names, f"{name.upper()}_VIOLATED"),
             "violations": len(names), "violated_names": [q.name for q in names],
             "first_violated": names[0].word.upper(),

@@ -16,7 +16,6 @@ from casadi_hybrid.control.controller.names import (
     LimitsInC,
     Quantity,
     Softened,
-    after,
     by_word,
     enumeration,
     members,
@@ -24,10 +23,9 @@ from casadi_hybrid.control.controller.names import (
     table,
     total,
 )
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.loop.plant import first_guess
-from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.checking import outside
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
@@ -39,7 +37,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @dataclass(frozen=True)
 class Law:
-    """What is written.
+    """A control law to be written.
 
     Attributes:
         ocp, program: the problem, of scenarios the one in common, with the numbers of the export.
@@ -73,7 +71,7 @@ class Law:
 
     @property
     def functions(self) -> dict[str, ca.Function]:
-        """What is written beside the solvers, by the word of the templates."""
+        """Functions written beside the solvers, by the word of the templates."""
         follow = self.program.following and self.program.following.function
         return {label: f for label, f in (("ahead", self.ahead), ("follow", follow)) if f}
 
@@ -94,12 +92,6 @@ def export_law(
     """
     if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
-    if beyond := outside(law.ocp, law.program.part(law.first)):
-        key, kind = ("x", "mpc") if law.shifted else ("x0", "ocp")
-        raise InputError(
-            f"{beyond}. An export stores a solve: give a state within the limits, export(folder, "
-            f"{key}=…), for the command by a function that returns ({kind}, {{'{key}': …}})"
-        )
     if name is None:
         name = re.sub("[^A-Za-z0-9]+", "_", law.program.name).strip("_").lower()
     written: Export = solver.export(
@@ -129,7 +121,7 @@ def export_law(
 
 
 def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
-    """What the templates ask for."""
+    """Words of the templates."""
     ocp, program, upper = law.ocp, law.program, written.name.upper()
     controls = ocp.model.signals["control"]
     inputs = _inputs(law)
@@ -150,9 +142,9 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
     places = _from(law, place, values.size, outputs)
     known = (places >= 0) & (places < values.size)
     values[places[known]] = program.p[known]
-    later = after(program.variables, program.n), after(program.constraints, program.m)
+    later = program.after
     if not law.shifted:
-        later = np.arange(program.n), np.arange(program.m)
+        later = {"x": np.arange(program.n), "g": np.arange(program.m)}
     soft_words = law.softened.words(written.name, program) if law.softened else {}
     # For each unknown that a measured state begins which violation is that of its limits.
     violation = {label: k for k, label in enumerate(soft_words.get("violated_names", ()))}
@@ -193,8 +185,8 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
         "control_scale": table(np.concatenate([block.scale[:, 0] for block in blocks])),
         **{f"control_{side}": table(limits.of_controls(controls, side))
            for side in ("lower", "upper")},
-        "default": table(law.default), "after_x": table(later[0]),
-        "after_g": table(later[1]),
+        "default": table(law.default), "after_x": table(later["x"]),
+        "after_g": table(later["g"]),
         "read_begin": table(np.cumsum([0, *(q.count for q in readable)])),
         "read_places": program.n, "read_x": table(np.concatenate([b.where for _, b in shown])),
         "read_scale": table(np.concatenate([b.scale.ravel(order="F") for _, b in shown])),
@@ -221,7 +213,7 @@ def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
 def _memory(
     law: Law, written: Export, relaxed: Export | None, words: Mapping[str, Any]
 ) -> list[tuple[str, int]]:
-    """Of a controller on this machine: doubles, and whole numbers rounded up to eight bytes."""
+    """Memory of a controller on this machine: doubles, and integers rounded up to eight bytes."""
     numbers = words["plan_places"] + words["outputs"] + words["limit_count"] + 1
     memories, integers = [written.memory], 2
     rows = [("input and output of the solver", written.input + written.output)]
@@ -255,7 +247,7 @@ def _inputs(law: Law) -> list[Quantity]:
 
 
 def _timed(law: Law) -> bool:
-    """Whether costs, rows or dynamics depend on the time at the start."""
+    """Return if costs, rows or dynamics depend on the time at the start."""
     nlp, known = law.program.nlp, law.program.parameters
     rows = ca.Function("rows", [nlp["x"], nlp["p"]], [ca.vertcat(nlp["f"], nlp["g"])])
     used = {int(column) for column in np.unique(rows.jac_sparsity(0, 1).get_triplet()[1])}
@@ -264,7 +256,7 @@ def _timed(law: Law) -> bool:
 
 
 def _given(ocp: Statement) -> dict[str, Signal]:
-    """What a step is given by name; controls applied before the controller knows itself."""
+    """Inputs of a step by name, without the controls applied before, which the controller knows."""
     unknown = {*ocp.freed, *ocp.lagged}
     return {name: signal for name, signal in ocp.given.items() if name not in unknown}
 

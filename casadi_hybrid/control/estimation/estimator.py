@@ -1,4 +1,4 @@
-"""What all estimators have in common, with the record of their steps; the filter as one."""
+"""Base class of estimators, the record of their steps, and the extended Kalman filter."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from casadi_hybrid.control.estimation.arrival import (
     linear_sensors,
     linear_step,
 )
-from casadi_hybrid.control.loop.plant import Sensors, covariance, first_guess
+from casadi_hybrid.control.loop.plant import Sensors, first_guess
 from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.noise import covariance_of
 from casadi_hybrid.control.signals import Array, by_name, column, known, moment, number, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, step_of
 
@@ -93,7 +94,7 @@ class Estimator:
             raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
         self.model, self.period = model, positive(period, "period")
         states, n = model.places("state"), model.size("state")
-        self._noise = covariance(noise, self.sensors.places, "noise")
+        self._noise = covariance_of(noise, self.sensors.places, "noise")
         for what, given, of in (("noise", noise, self.sensors.places), ("prior", prior, states)):
             if missing := [name for name in of if isinstance(given, Mapping) and name not in given]:
                 raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
@@ -104,8 +105,8 @@ class Estimator:
         self._prior, drift = (
             np.diag(np.append(np.zeros(n), self._stacked(key) ** 2)) for key in ("std", "drift")
         )
-        self._prior[:n, :n] = covariance(prior, states, "prior")
-        self._process = drift[:n, :n] = covariance(process, states, "process")
+        self._prior[:n, :n] = covariance_of(prior, states, "prior")
+        self._process = drift[:n, :n] = covariance_of(process, states, "process")
         self._start, rest = first_guess(model, "state"), first_guess(model, "control")
         self._u0 = rest if u0 is None else np.asarray(model.vector("control", u0, "u0"))
         self.scheme = step_of(model, step, RungeKutta())
@@ -151,14 +152,14 @@ class Estimator:
 
     @property
     def record(self) -> Record:
-        """Of the last step."""
+        """Record of the last step."""
         if not self.records:
             raise InputError("there was no step yet; call step(y, u)")
         return self.records[-1]
 
     @property
     def success(self) -> bool:
-        """Whether the last window was solved; of a filter, whether its estimate is finite."""
+        """True if the last window was solved, or the estimate of a filter is finite."""
         return self.record.success
 
     @property
@@ -268,7 +269,7 @@ class EKF(Estimator):
 
     @property
     def covariance(self) -> Array:
-        """Of the states and, below them, the free parameters now."""
+        """Covariance of the states and, below them, the free parameters now."""
         return self._last.covariance.copy()
 
     def step(self, y: Any, u: Any = None, time: float | None = None) -> Array:

@@ -14,8 +14,8 @@ from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.estimation.arrival import Gaussian
 from casadi_hybrid.control.estimation.estimator import Estimator, Record
 from casadi_hybrid.control.estimation.window import FACTOR, MEAN, Memory, window_problem
-from casadi_hybrid.control.loop.plant import factor
 from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.noise import factor
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
@@ -115,7 +115,7 @@ class MHE(Estimator):
 
     @property
     def covariance(self) -> Array:
-        """Of the states and, below them, the free parameters now, limits left out of account.
+        """Covariance of the states and, below them, the free parameters now, without limits.
 
         The recursion of the Kalman filter over the window, linearized at its estimate.
 

@@ -84,7 +84,7 @@ class Memory:
 
     def keep(self, ocp: OptimalControl, x: Array, p: Array) -> None:
         """Read the trajectories of a point of the window's program."""
-        X, Z, _, _, P, T, *_ = (part.full() for part in ocp.laid[""].trajectories(x, p))
+        X, Z, _, _, P, T, *_ = (part.full() for part in ocp.transcriptions[""].trajectories(x, p))
         self._read = (X, Z, P, T.ravel())
 
     def place(self, j: int, model: Model) -> Place:

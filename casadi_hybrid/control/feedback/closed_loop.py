@@ -30,7 +30,7 @@ from casadi_hybrid.basics.inputs import (
     is_callable,
     real_array,
 )
-from casadi_hybrid.control.feedback.geometry import covariance, root
+from casadi_hybrid.control.noise import covariance, root
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class ClosedLoop:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a closed loop does in the long run.
+    """Long-run behaviour of a closed loop.
 
     Attributes:
         rate: spectral radius of the closed loop.
@@ -174,7 +174,7 @@ class FeedbackController:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What noise did to a loop.
+    """Measured effect of noise on a loop.
 
     Attributes:
         mean: of the inputs, n numbers.

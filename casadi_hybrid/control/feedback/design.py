@@ -40,13 +40,8 @@ from scipy.linalg import eigh
 
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
-from casadi_hybrid.control.feedback.geometry import (
-    ROUNDING,
-    Geometry,
-    below_one,
-    covariance,
-    geometry,
-)
+from casadi_hybrid.control.feedback.geometry import Geometry, below_one, geometry
+from casadi_hybrid.control.noise import ROUNDING, covariance
 from casadi_hybrid.iterations.law import Correction
 
 SplitName = Literal["designed", "augmentation", "memory"]

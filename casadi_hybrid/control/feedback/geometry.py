@@ -1,4 +1,4 @@
-r"""What B and H say about inputs: the cheapest way to move h, and the directions that do not.
+r"""Geometry of B and H: the cheapest way to move h, and the directions that do not.
 
 For a plant with the steady-state sensitivity B = ∂h/∂u (m×n, full row rank) and the objective's
 Hessian H (n×n), let N be an orthonormal basis of ker B. The *cheapest lift*
@@ -19,9 +19,7 @@ from scipy.linalg import null_space
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, as_matrix, positive, real_array
-
-ROUNDING = 1e-10
-"""A singular value or an eigenvalue below this share of the largest counts as zero."""
+from casadi_hybrid.control.noise import ROUNDING, symmetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,36 +88,3 @@ def below_one(rate: float) -> float:
     if rho >= 1:
         raise InputError(f"rate must be below 1, got {rate!r}: the error shrinks by it in a step")
     return rho
-
-
-def symmetric(value: Any, size: int, name: str) -> Matrix:
-    """Return a symmetric matrix, refusing one that is not by name."""
-    array = as_matrix(value, (size, size), name)
-    if not np.allclose(array, array.T, rtol=1e-9, atol=1e-12 * np.abs(array).max(initial=0.0)):
-        raise InputError(f"{name} is not symmetric; give (A + Aᵀ)/2 if that is what is meant")
-    return (array + array.T) / 2
-
-
-def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
-    """Return a covariance: a matrix, ``size`` variances, or one variance for all.
-
-    Raises:
-        InputError: when it is not symmetric or has a negative eigenvalue.
-    """
-    array = real_array(value, name)
-    if array.ndim == 1:
-        array = np.diag(array)
-    array = symmetric(array, size, name)
-    values = np.linalg.eigvalsh(array)
-    if values[0] < -ROUNDING * max(values[-1], 0.0) or values[-1] < 0:
-        raise InputError(
-            f"{name} has the eigenvalue {values[0]:.3g}; a covariance has none below zero"
-        )
-    return array
-
-
-def root(cov: Matrix) -> Matrix:
-    """Return L with LLᵀ = the covariance, which may be singular."""
-    values, vectors = np.linalg.eigh(cov)
-    kept = np.where(values > ROUNDING * values[-1], values, 0.0)
-    return np.asarray(vectors * np.sqrt(kept))

@@ -41,7 +41,7 @@ Reads = Literal["model", "sensors"]
 
 @dataclass(frozen=True, slots=True)
 class HybridState:
-    """Where the law stands.
+    """State of the law.
 
     Attributes:
         law: the state of the one update law: u_t, μ_t, C_opt ĥ_{t−1}, the effective dual.

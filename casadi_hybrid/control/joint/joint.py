@@ -1,4 +1,4 @@
-"""What phases and scenarios share: parts with names, one program, one solver."""
+"""Base of phases and scenarios: parts with names, one program, one solver."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.ocp import OptimalControl, Posed, ended, solved
+from casadi_hybrid.control.ocp import OptimalControl, TranscribedProblem, ended, solved, stated
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import storing
-from casadi_hybrid.control.reading.judging import stated
-from casadi_hybrid.control.signals import Array, by_name, known
+from casadi_hybrid.control.signals import Array, by_name, column, known
 from casadi_hybrid.control.solution import Ended, Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_values
+from casadi_hybrid.control.starting import refuse_guessed, start_values, state_of
 
 
 @dataclass(frozen=True)
 class JointSolution(Ended):
-    """What a solver found for several horizons: ``solution["ascent"]["speed"]``.
+    """Solution for several horizons: ``solution["ascent"]["speed"]``.
 
     Attributes:
         parts: the :class:`~casadi_hybrid.control.Solution` of each by name, with its own costs and
@@ -38,7 +37,7 @@ class JointSolution(Ended):
     parts: Mapping[str, Solution]
 
     def __str__(self) -> str:
-        """Whether it is a solution, what each part costs, and what is wrong where it is none."""
+        """Status, costs of each part, and flaws."""
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
         said = f"{self._ending}: objective {self.objective:.6g} ({parts})"
         noted = {
@@ -101,14 +100,12 @@ class JointSolution(Ended):
     @property
     def links(self) -> dict[str, Array]:
         """Multipliers by name of the rows that join the parts, per physical unit."""
-        return {
-            name: block.read(self.lam_g, dual=True).ravel()
-            for name, block in self.program.constraints.items()
-            if not name.startswith(tuple(f"{part}/" for part in self.parts))
-        }
+        blocks = self.program.constraints.items()
+        return {name: block.read(self.lam_g, dual=True).ravel()
+                for name, block in blocks if not block.part}  # fmt: skip
 
 
-class Joint(Posed):
+class Joint(TranscribedProblem):
     """Parts with names in one program. Phases and scenarios say how they are laid out.
 
     Args:
@@ -121,7 +118,7 @@ class Joint(Posed):
     """
 
     in_turn: ClassVar[bool] = False
-    """Whether a part begins when the one before it ends."""
+    """True if a part begins when the one before it ends."""
 
     def __init__(
         self, parts: Mapping[str, OptimalControl], name: str, solver: Mapping[str, Any] | None
@@ -152,22 +149,28 @@ class Joint(Posed):
             **parameters: by name for all parts that know it, but for scenarios that state it for
                 themselves, or a dictionary for one part by the part's name, which counts most.
         """
+        first = next(iter(self.prefixed))
+        state = state_of(self.prefixed[first], self.program.part(first), x0)
+        at = float(column(time, 1, "time")[0])
         if isinstance(guess, JointSolution):
-            return self.with_numbers(x0, time, parameters).with_x0(guess.x)
-        return self.with_numbers(x0, time, parameters, by_name(guess, "guess"))
+            return self.with_numbers(state, at, parameters).with_x0(guess.x)
+        return self.with_numbers(state, at, parameters, by_name(guess, "guess"))
 
     def with_numbers(
-        self, x0: Any, time: float, parameters: Mapping[str, Any],
+        self, state: Array | None, time: float, parameters: Mapping[str, Any],
         guess: Mapping[str, Any] | None = None,
     ) -> Program:  # fmt: skip
-        """Return the program as :meth:`numbers` does; without guesses it keeps its start."""
+        """Return the program with a checked state; without guesses it keeps its start."""
         program = self.program
         for label, part in self.parts.items():
             own = replace(program.part(f"{label}/"), following=None)
-            begin = x0 if self._begins(label) else None
+            begin = state if self._begins(label) else None
             values = self.parameters_of(label, parameters)
             start = None if guess is None else guess.get(label) or {}
-            found = start_values(part, own, begin, time, start, values)
+            another = start if isinstance(start, Solution) else None
+            found = start_values(part, own, begin, time, None if another else start, values)
+            if another:
+                found = found.with_x0(another.start_of(part, found)["x0"])
             program = replace(program, **found.arguments)
             if self.in_turn:  # after a free duration no time is known
                 time = time + (part.length if part.free_duration is None else np.inf)
@@ -187,7 +190,7 @@ class Joint(Posed):
     def to_verify(self, answer: Any) -> Any:
         """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
         program = answer.program if isinstance(answer, JointSolution) else self.program
-        parts = {prefix: (part.limited(program.part(prefix).limits), self.laid[prefix])
+        parts = {prefix: (part.limited(program.part(prefix).limits), self.transcriptions[prefix])
                  for prefix, part in self.prefixed.items()}  # fmt: skip
         return stated(program, parts)
 
@@ -198,17 +201,17 @@ class Joint(Posed):
         known, parts = ended(found, stats, explanation), {}
         for label, part in self.parts.items():
             own = replace(program.part(f"{label}/"), together=self._together[label])
-            parts[label] = Solution.of(part, self.laid[f"{label}/"], own, **known)
+            parts[label] = Solution.of(part, self.transcriptions[f"{label}/"], own, **known)
         return JointSolution(parts, program=program, objective=float(found["f"]), **known)
 
     @cached_property
     def _together(self) -> dict[str, dict[str, Array]]:
-        """By part :attr:`Program.together`; what a part has for itself is not in it."""
+        """:attr:`Program.together` by part, without the values that a part has for itself."""
         reached: dict[str, dict[str, Any]] = {}
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
                 if name not in self.own[f"{label}/"] and (
-                    block.of.kind != "initial" or self._begins(label)
+                    block.role.kind != "initial" or self._begins(label)
                 ):
                     reached.setdefault(name, {})[label] = block.where
         return {
@@ -218,7 +221,7 @@ class Joint(Posed):
         }  # fmt: skip
 
     def _begins(self, label: str) -> bool:
-        """Whether ``x0`` is the part's."""
+        """True if ``x0`` is the part's."""
         return not self.in_turn or label == next(iter(self.parts))
 
     def parameters_of(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,13 +78,13 @@ class Phases(Joint):
             self.jumps[phase][name] = own
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
-        laid: dict[str, tuple[Horizon, Any]] = {}
+        horizons: dict[str, tuple[Horizon, Any]] = {}
         before = None
         for prefix, part in self.prefixed.items():
-            before, _ = laid[prefix] = lay_phase(part, assembly, prefix=prefix, before=before)
+            before, _ = horizons[prefix] = lay_phase(part, assembly, prefix=prefix, before=before)
         for one, other in pairwise(self.parts):
-            self._link(assembly, one, laid[f"{one}/"][0], other, laid[f"{other}/"][0])
-        return laid
+            self._link(assembly, one, horizons[f"{one}/"][0], other, horizons[f"{other}/"][0])
+        return horizons
 
     def _link(self, assembly: Assembly, one: str, h: Horizon, other: str, g: Horizon) -> None:
         source, target = self.parts[one], self.parts[other]

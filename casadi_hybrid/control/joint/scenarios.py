@@ -85,7 +85,7 @@ class Scenarios(Joint):
         self.ocp = self.nominal = ocp
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
-        laid = {
+        horizons = {
             f"{label}/": lay_phase(part, assembly, prefix=f"{label}/", weight=self.weights[label])
             for label, part in self.parts.items()
         }
@@ -95,13 +95,13 @@ class Scenarios(Joint):
                 twin = next((other for other in labels[:j] if self._alike(other, label, k)), None)
                 if twin is None:
                     break
-                self._join(assembly, laid, twin, label, k)
-        return laid
+                self._join(assembly, horizons, twin, label, k)
+        return horizons
 
     def _join(
-        self, assembly: Assembly, laid: Mapping[str, Any], one: str, other: str, k: int
+        self, assembly: Assembly, horizons: Mapping[str, Any], one: str, other: str, k: int
     ) -> None:
-        h, g = (laid[f"{label}/"][0] for label in (one, other))
+        h, g = (horizons[f"{label}/"][0] for label in (one, other))
         for name, where in self.ocp.model.places("control").items():
             signal = self.ocp.model.signals["control"][name]
             # One that runs linearly is the same over the interval where it is so at both ends.
@@ -114,7 +114,7 @@ class Scenarios(Joint):
                 assembly.tie(f"{other}/{name}", f"{one}/{name}", at)
 
     def _alike(self, one: str, other: str, k: int) -> bool:
-        """Whether two scenarios cannot be told apart before the interval k."""
+        """True if two scenarios cannot be told apart before the interval k."""
         if k < self.shared:
             return True
         a, b = ({**self.ocp.declared, **self.scenarios[label]} for label in (one, other))

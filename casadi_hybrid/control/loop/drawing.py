@@ -19,7 +19,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "estimate": {"color": PALETTE[7], "linestyle": ":", "linewidth": 1.3},
     "limit": common.LIMIT,
 }
-"""By word of the legend, what differs from a curve in the entry's colour."""
+"""Styles by word of the legend, in addition to the entry's colour."""
 
 
 def draw_run(run: Any, names: Sequence[str] | None, title: str) -> Any:

@@ -1,4 +1,4 @@
-"""A closed loop over many seeds, and what came out."""
+"""A closed loop over many seeds, and statistics of the runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.loop.table import aligned
+from casadi_hybrid.control.reading.excess import aligned
 from casadi_hybrid.control.signals import Array, ByName, known
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -45,7 +45,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Statistic:
-    """Of one number over all trials that have it.
+    """Statistic of one number over all trials that have it.
 
     Attributes:
         count: of these trials.
@@ -99,7 +99,7 @@ class Summary(ByName):
 
     @property
     def errors(self) -> dict[int, str]:
-        """By seed, why a run stopped early or raised."""
+        """Reasons by seed why a run stopped early or raised."""
         return {trial.seed: trial.error for trial in self.trials if trial.error}
 
     def table(self) -> str:

@@ -1,4 +1,4 @@
-"""A plant: a model that moves by one sampling period, its sensors and their noise."""
+"""A plant: a model that moves by one sampling period, and its sensors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
-from casadi_hybrid.control.feedback.geometry import covariance as matrix
-from casadi_hybrid.control.loop.table import Places, size_of
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, by_name, column, known, numbers, places_of
+from casadi_hybrid.control.signals import Array, Places, by_name, column, known, numbers, places_of
 from casadi_hybrid.control.steps import Integrator, RungeKutta, plain_step, step_of
 
 
@@ -64,7 +62,7 @@ def _numbers(value: Any, size: int, what: str) -> Array:
 
 
 class Plant:
-    """What the controller acts on: a model from one sample to the next, the control held between.
+    """Plant under control: a model from one sample to the next, the control held between.
 
     It has its own parameters, so that the controller's model can be wrong.
 
@@ -117,7 +115,7 @@ class Plant:
         self._z = first_guess(self.model, "algebraic")
 
     def __repr__(self) -> str:
-        """What it measures, how often, and its own parameters."""
+        """Measurements, period and own parameters."""
         own = (
             f", {name} = {'a function of time' if callable(value) else value}"
             for name, value in self.parameters.items() if value is not self.model.values[name]
@@ -192,42 +190,3 @@ def first_guess(model: Model, kind: str) -> Array:
         one = value.item() if value.size == 1 else value
         parts.append(column(one, signal.size, f"guess of {name!r}"))
     return np.concatenate(parts)
-
-
-def covariance(value: Any, places: Places, what: str) -> Array:
-    """Return a covariance matrix.
-
-    The value is a standard deviation for all entries, one an entry, a dictionary of them by name
-    (names left out have none), or a covariance matrix; None is no noise.
-    """
-    size = size_of(places)
-    if np.ndim(value) > 1:
-        return matrix(value, size, what)
-    deviations = np.zeros(size)
-    if isinstance(value, Mapping):
-        for name, number in value.items():
-            where = known(name, places, f"entry of {what}")
-            deviations[where] = column(number, where.stop - where.start, f"{what}[{name!r}]")
-    elif value is not None:
-        deviations = column(value, size, what)
-    if not (np.isfinite(deviations) & (deviations >= 0.0)).all():
-        raise InputError(f"{what} must be standard deviations, finite and not negative")
-    return np.diag(deviations**2)
-
-
-def factor(matrix: Array) -> Array:
-    """Return G with G Gᵀ = the covariance, and no column for a direction without noise.
-
-    A diagonal covariance keeps the order of its entries.
-    """
-    if not np.any(matrix - np.diag(np.diag(matrix))):
-        noisy = np.flatnonzero(np.diag(matrix) > 0.0)
-        return np.asarray(np.sqrt(matrix)[:, noisy])
-    values, vectors = np.linalg.eigh(matrix)
-    noisy = np.flatnonzero(values > 1e-14 * values.max(initial=0.0))
-    return np.asarray(vectors[:, noisy] * np.sqrt(values[noisy]))
-
-
-def draw(rng: np.random.Generator, root: Array) -> Array:
-    """Return a normal sample with the covariance root rootᵀ."""
-    return np.asarray(root @ rng.standard_normal(root.shape[1]))

@@ -1,4 +1,4 @@
-"""What happened in a closed loop."""
+"""The record of a closed loop."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.files import pandas
 from casadi_hybrid.control.loop.table import EstimationError, Table
-from casadi_hybrid.control.reading.checking import FEASIBLE
-from casadi_hybrid.control.reading.measures import Excess, Limits, in_unit, worst_excess
+from casadi_hybrid.control.reading.excess import FEASIBLE, Excess, Limits, in_unit, worst_excess
 from casadi_hybrid.control.reading.storing import packed, unpacked
 from casadi_hybrid.control.signals import Array, ByName
 
@@ -83,7 +82,7 @@ class Run(ByName):
     deadline: float | None = None
 
     def __str__(self) -> str:
-        """How many steps of each status, and why without success; ranges, costs, what exceeds."""
+        """Steps by status, reasons of failures, ranges, costs, largest excess."""
         counts, end = Counter(self.status), in_unit(self.times[-1], self.time_unit)
         said = f"largest violation {self.violation:.3g} of the scale: {self.worst}"
         if not self.worst:
@@ -110,7 +109,7 @@ class Run(ByName):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Where trajectories are looked up by name, the first that has it."""
+        """Tables in the order in which a name is looked up."""
         return (self.states, self.controls, self.constraints, self.outputs, self.estimates,
                 self.references)  # fmt: skip
 
@@ -150,14 +149,14 @@ class Run(ByName):
 
     @property
     def violations(self) -> Table:
-        """How far what has limits is outside at each time; of controls NaN at the last."""
+        """Excess over limits at each time; of controls NaN at the last."""
         rows = {name: np.maximum(beyond, 0.0) * self.limits[name].scale[:, None]
                 for name, (beyond, _) in self._beyond.items()}  # fmt: skip
         return Table.of(rows, self.times)
 
     @cached_property
     def _beyond(self) -> dict[str, tuple[Array, Excess]]:
-        """Of all that has limits how far it is beyond them, in its scale, and where most."""
+        """Excess over limits by name, in units of the scale, and the largest."""
         return {
             name: worst_excess(name, self.rows[name], limit, self.times, self.time_unit)
             for name, limit in self.limits.items() if np.isfinite([limit.lower, limit.upper]).any()

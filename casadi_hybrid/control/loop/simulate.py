@@ -14,9 +14,10 @@ from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, share
 from casadi_hybrid.basics.parallel import Progress
-from casadi_hybrid.control.loop.plant import Plant, covariance, draw, factor
+from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.record import OfFunction, OfPlant, Recorder, Wiring, check_links
 from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.noise import covariance_of, draw, factor
 from casadi_hybrid.control.signals import Array, by_name
 
 
@@ -99,8 +100,8 @@ def simulate(
     check_links(wiring, controller, estimator)
     seeds = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     of_noise, of_process, of_losses = map(np.random.default_rng, seeds)
-    seen_root = factor(covariance(noise, wiring.measured, "noise"))
-    root = factor(covariance(process_noise, wiring.states, "process_noise"))
+    seen_root = factor(covariance_of(noise, wiring.measured, "noise"))
+    root = factor(covariance_of(process_noise, wiring.states, "process_noise"))
     dropout = share(dropout, "dropout")
     late: deque[Array | None] = deque([None] * count(measurement_delay, "measurement_delay"))
     pushed = _pusher(push, wiring, steps)

@@ -15,15 +15,15 @@ from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.following import own_parameters
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.predictive.plan import SAME
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.steps import RungeKutta, plain_step, step_of
+from casadi_hybrid.control.terms import SAME
 
 _FINER, _STEPS = 4, (4, 8, 16, 32, 64)
 """Steps of the prediction for one of the problem's; those tried in C, an interval."""
 _NEAR, _PART = 1e-6, 1e-3
-"""How near these come to the integrator, and by what states are changed to see, of the scale."""
+"""Distance to the integrator, and perturbation of states to measure it, in units of the scale."""
 
 
 class Delay:
@@ -51,7 +51,7 @@ class Delay:
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        own = getattr(ocp.method, "step", None)
+        own = ocp.method.step
         self._finer = RungeKutta(_FINER * own.steps) if isinstance(own, RungeKutta) else None
         self._plant = Plant(ocp.model, step, step=self._finer) if self.seconds else None
         self.reset()
@@ -66,10 +66,9 @@ class Delay:
 
     def note(self, time: float, control: Array) -> None:
         """Remember what was sent at a time."""
-        if self.seconds:
-            self._sent.append((time + self.seconds, control))
-            while len(self._sent) > 1 and self._sent[1][0] <= time:
-                del self._sent[0]  # another one acts already
+        self._sent.append((time + self.seconds, control))
+        while len(self._sent) > 1 and self._sent[1][0] <= time:
+            del self._sent[0]  # another one acts already
 
     def by_intervals(self, u: Array, program: Program) -> ca.Function:
         """Return (x, sent, p, t) → x one delay later, for C; p are the program's parameters.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.joint.joint import JointSolution
@@ -17,11 +18,11 @@ from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.delay import Delay
-from casadi_hybrid.control.predictive.limits import limited, measured
+from casadi_hybrid.control.predictive.measurement import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, refuse
-from casadi_hybrid.control.predictive.search import Answers, Found, Question
-from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
+from casadi_hybrid.control.predictive.search import Answers, Outcome, Request
+from casadi_hybrid.control.predictive.spare import DefaultControl, Fallback, use_once
 from casadi_hybrid.control.predictive.step import Gain, Record, Step, arrays, gain_at, table
 from casadi_hybrid.control.signals import NumberError, by_name, moment
 from casadi_hybrid.control.solution import Solution
@@ -123,25 +124,25 @@ class MPC:
         positive(tolerance, "tolerance")
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
         self._one = ocp.nominal
-        self._spare = Spare(self._one, fallback, default)
+        self._fallback = DefaultControl(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
         self._later = CollectingLater(deadline is not None)
-        self._prepared = Found()
+        self._prepared = Outcome()
         self._sensitivities: dict[Any, Any] = {}
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
         if deadline is not None:
-            flaw = use_once(self._answers, self._spare, asked=fallback is None)
+            flaw = use_once(self._answers, self._fallback, asked=fallback is None)
             if flaw:
                 warn(f"MPC of {ocp.name}: {flaw}")
 
     def __repr__(self) -> str:
-        """What it does without a plan."""
+        """Problem, deadline, and the control without a plan."""
         limit = "" if self.deadline is None else f", deadline {self.deadline:g} s"
-        said = self._spare.said or "not decided before it is needed, or default= says it"
+        said = self._fallback.said or "not decided before it is needed, or default= says it"
         return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {said}>"
 
     def __reduce__(self) -> Any:
@@ -161,7 +162,7 @@ class MPC:
         self._left, self._waited = np.inf, 0
         self._keep(self._prepared)
         self._time: float | None = None
-        self.applied: Any = None
+        self._applied: Any = None
         self._answers.reset()
         self._delay.reset()
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
@@ -179,15 +180,15 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        question, flaw = self._question(x, moment(time), parameters)
+        request, flaw = self._request(x, moment(time), parameters)
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs finite numbers")
         aid = self._answers.aid
-        found = self._prepared = self._answers.search.run(question)
+        found = self._prepared = self._answers.search.run(request)
         self._keep(found)
         if aid is not None:  # what it makes at its first solve is there then
-            softened = aid.numbers(question.state, question.at, parameters)
-            aid.run(replace(question, program=softened))
+            softened = aid.numbers(request.state, request.at, parameters)
+            aid.run(replace(request, program=softened))
         return None if found.plan is None else found.plan.solution()
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
@@ -209,45 +210,62 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time, self._time)
-        if self.applied is not None:  # for a delay, and for a problem that asks for it
-            applied = self._one.model.vector("control", self.applied, "applied")
-            self._delay.begin(applied)
-            places = self._one.model.places("control")
-            before = {name: applied[places[of]] for name, of in self._one.lagged.items()}
+        delayed, lagged = self._delay.seconds > 0.0, self._one.lagged
+        if delayed and self._applied is not None:
+            self._delay.begin(self._applied)
+        if lagged and self._applied is not None:
+            slices = self._one.model.places("control")
+            before = {name: self._applied[slices[of]] for name, of in lagged.items()}
             parameters = {**before, **parameters}
-        question, flaw = self._question(x, at, parameters)
-        self._time, acts = at, question.at
-        solves = [Found(reason=flaw, report={"warm": False, "iterations": 0})]
-        if not flaw:
+        request, flaw = self._request(x, at, parameters)
+        self._time, acts = at, request.at
+        if flaw:
+            solves = [Outcome(reason=flaw, report={"warm": False, "iterations": 0})]
+        else:
             # From a point that was no plan a few steps a time need not come to one, ever.
             few = self.iterations if self._latest is self._plan else None
-            question = replace(question, before=self._latest, until=until, reserve=self._reserve)
-            solves = self._answers.to(replace(question, iterations=few))
+            solves = self._answers.answer(changed(
+                request, before=self._latest, until=until, reserve=self._reserve, iterations=few
+            ))  # fmt: skip
         solver_done = clock.perf_counter()
+        iterations = 0
         for found in solves:
             self._keep(found)
+            iterations += found.report["iterations"]
         answer = solves[-1]
         status, reason = answer.status or words.LAST_PLAN, answer.reason
         plan = self._plan
         control = None if plan is None else plan.control(acts)
         if control is None:
             plan = None
-            known = np.full(question.state.size, np.nan) if flaw else question.state
-            if not self._spare.settled:
-                given = None if flaw else known, acts, question.parameters
-                self._spare.settle(self._plan or beginning(self.ocp, *given))
-            control, status, said = self._spare.control(known, acts)
+            known = np.full(request.state.size, np.nan) if flaw else request.state
+            if not self._fallback.settled:
+                given = None if flaw else known, acts, request.parameters
+                self._fallback.settle(self._plan or beginning(self.ocp, *given))
+            control, status, said = self._fallback.control(known, acts)
             reason += f"; {said}" if said else ""
-        sides = self._answers.limits.of("control", question.program)
-        control = self.applied = np.clip(control, *sides)
-        self._delay.note(at, control)
+        lower, upper = self._answers.limits.of("control", request.program)
+        control = self._applied = np.minimum(np.maximum(control, lower), upper)
+        if delayed:
+            self._delay.note(at, control)
         now = clock.perf_counter()
-        self._reserve = self._margin(now - solver_done, now - until)
-        report = {**answer.report, "iterations": sum(one.report["iterations"] for one in solves)}
+        if self.deadline is not None:
+            self._reserve = self._margin(self.deadline, now - solver_done, now - until)
+        report = {**answer.report, "iterations": iterations}
         record = Record(time=at, status=status, reason=reason, seconds=now - began, **report)
         self.records.append(record)
-        asked = self.ocp, question.program, self._courses(question.parameters)
+        asked = self.ocp, request.program, self._courses(request.parameters)
         return Step(control, status, reason, answer.violated, record, asked, plan)
+
+    @property
+    def applied(self) -> Any:
+        """Controls applied last, a column; None before the first step."""
+        return self._applied
+
+    @applied.setter
+    def applied(self, control: Any) -> None:
+        model = self._one.model
+        self._applied = None if control is None else model.vector("control", control, "applied")
 
     def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Change limits for the steps from now on, without rebuilding: they are numbers.
@@ -318,13 +336,13 @@ class MPC:
             OSError: where the folder cannot be written to.
         """
         # only for this
-        from casadi_hybrid.control.controller.loop import exported  # noqa: PLC0415
+        from casadi_hybrid.control.predictive.exporting import exported  # noqa: PLC0415
 
         if "x0" in parameters:
             raise InputError("the state that an MPC exports is x=, not x0=")
-        if not self._spare.settled:
-            self._spare.settle(beginning(self.ocp, x, 0.0, parameters))
-        asked = self._answers, self._spare, self._delay, self._period, self.deadline
+        if not self._fallback.settled:
+            self._fallback.settle(beginning(self.ocp, x, 0.0, parameters))
+        asked = self._answers, self._fallback, self._delay, self._period, self.deadline
         return exported(*asked, folder, x, name, steps, parameters, loops=loops, cold=cold)
 
     def telemetry(self) -> dict[str, Any]:
@@ -338,12 +356,14 @@ class MPC:
     def _next(self) -> float:
         if self._time is None:
             return 0.0
+        if self._period is not None:
+            return self._time + self._period
         last = self._latest
         length = self._one.length if last is None else last.duration
-        return self._time + (self._period or length * float(self._one.fractions[1]))
+        return self._time + length * float(self._one.fractions[1])
 
-    def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
-        """What a step asks, and what is wrong with its numbers, if anything is."""
+    def _request(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Request, str]:
+        """Return the request of a step, and the flaws of its values in words."""
         state, given, flaw = measured(self._one, x, parameters)
         at += self._delay.seconds
         numbers = self._answers.search.numbers
@@ -370,9 +390,9 @@ class MPC:
             program = numbers(state, at, given)
         sides = self._answers.limits.of("state", program)
         inside, far = limited(self._one, state, sides, self._tolerance)
-        if (inside != state).any():
+        if inside is not state:
             state, program = inside, numbers(inside, at, given)
-        return Question(program, state, at, given, far), flaw
+        return Request(program, state, at, given, far), flaw
 
     def _courses(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The references that are functions of time at a step, of scenarios the nominal one's."""
@@ -380,7 +400,7 @@ class MPC:
             given = self.ocp.parameters_of(next(iter(self.ocp.parts)), given)
         return {n: v for n, v in {**self._one.declared, **given}.items() if callable(v)}
 
-    def _keep(self, found: Found) -> None:
+    def _keep(self, found: Outcome) -> None:
         if found.usable:
             self._plan = self._latest = found.plan
             self._left, self._waited = np.inf, 0
@@ -390,8 +410,8 @@ class MPC:
             nearer, steps = found.left < _NEARER * self._left, found.report["iterations"]
             self._waited = 0 if nearer else self._waited + max(steps, 1)
             self._left = found.left if nearer else self._left
-            self._latest, stats = found.plan, found.plan.stats
-            if self._waited and stats["iter_count"] == 0 and not stats["success"]:
+            self._latest, end = found.plan, found.plan.ended
+            if self._waited and end.iterations == 0 and not end.success:
                 # SQP is in vain. Without multipliers the interior-point method begins at once.
                 none = np.zeros_like(found.plan.lam_x), np.zeros_like(found.plan.lam_g)
                 self._latest = replace(found.plan, lam_x=none[0], lam_g=none[1])
@@ -399,9 +419,7 @@ class MPC:
                 self._latest, self._left, self._waited = self._plan, np.inf, 0
                 self._answers.turn()
 
-    def _margin(self, after: float, late: float) -> float:
+    def _margin(self, deadline: float, after: float, late: float) -> float:
         """Seconds that the next solve leaves for what comes after it."""
-        if self.deadline is None:
-            return 0.0
-        needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * self.deadline)
-        return min(_MOST_RESERVE * self.deadline, needed)
+        needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * deadline)
+        return min(_MOST_RESERVE * deadline, needed)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.joint.joint import JointSolution
-from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.control.program import Block, Program, common
 from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.solution import Solution
-
-SAME = 1e-9
-"""Part of an interval by which times may differ and still be the same."""
+from casadi_hybrid.control.terms import SAME
 
 
 @dataclass(frozen=True)
 class Plan:
     """A point for one measurement, in the program's scaled unknowns.
 
-    ``time`` is at its start, ``objective`` NaN where nothing was solved, ``stats`` the solver's.
+    ``time`` is at its start, ``objective`` NaN where nothing was solved, ``ended`` how the solver
+    ended: attributes of its result.
     """
 
     problem: Problem
@@ -35,38 +34,41 @@ class Plan:
     lam_g: Array
     time: float
     objective: float = np.nan
-    stats: Mapping[str, Any] = field(default_factory=dict)
+    ended: Any = None
 
-    @property
+    @cached_property
     def ocp(self) -> OptimalControl:
         """The problem, of scenarios the one that they have in common."""
         return self.problem.nominal
 
-    @property
+    @cached_property
     def duration(self) -> float:
-        """Of its horizon."""
+        """Duration of the horizon."""
         block = self.program.variables.get("duration")
         return self.ocp.length if block is None else float(block.read(self.x)[0, 0])
 
     @cached_property
     def times(self) -> Array:
-        """Of the grid points."""
+        """Times of the grid points."""
         return np.asarray(self.time + self.duration * self.ocp.fractions)
-
-    @cached_property
-    def _slack(self) -> float:
-        return SAME * float(self.times[1] - self.times[0])
 
     def solution(self) -> Solution | JointSolution:
         """Return the plan by name."""
         found = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
-        return self.problem.solution(self.program, found, self.stats)
+        stats, end = {}, self.ended
+        if end is not None:
+            stats = {
+                "success": end.success, "iter_count": end.iterations,
+                "return_status": return_status(end), "stop_reason": end.stop.name,
+                "point_status": end.point.name, "engine": end.engine, "kernel": end.kernel,
+            }  # fmt: skip
+        return self.problem.solution(self.program, found, stats)
 
     def begun(self, x: Array, state: Array) -> Array:
         """Return a point of the program with these states at the start of every part."""
-        begin = x.copy()
+        begin, slices = x.copy(), self.ocp.model.places("state")
         for prefix in self.problem.prefixed:
-            for name, where in self.ocp.model.places("state").items():
+            for name, where in slices.items():
                 block = self.program.variables[prefix + name]
                 begin[block.where[: block.shape[0]]] = state[where] / block.scale[:, 0]
         return begin
@@ -78,8 +80,10 @@ class Plan:
                                for name in self.ocp.model.signals["state"]])  # fmt: skip
 
     def covers(self, time: float) -> bool:
-        """Whether it has a control for a time."""
-        return bool(self.times[0] - self._slack <= time < self.times[-1] - self._slack)
+        """True if the plan has a control for a time."""
+        times = self.times
+        slack = SAME * (times[1] - times[0])
+        return bool(times[0] - slack <= time < times[-1] - slack)
 
     def control(self, time: float) -> Array | None:
         """Return all controls at a time, one below the other; None where the plan is over.
@@ -88,7 +92,8 @@ class Plan:
         """
         if not self.covers(time):
             return None
-        k = int(np.searchsorted(self.times, time + self._slack, side="right")) - 1
+        times = self.times
+        k = int(times.searchsorted(time + SAME * (times[1] - times[0]), side="right")) - 1
         rows, prefix = [], next(iter(self.problem.prefixed))
         for name, signal in self.ocp.model.signals["control"].items():
             values = self.program.variables[prefix + name].read(self.x)
@@ -107,15 +112,16 @@ class Plan:
         middle of the new one lies, multipliers by the nearest. A free duration is shorter by the
         time that has gone by. Beyond its end the plan stays as it is there.
         """
-        gone = time - self.time
+        gone, ocp = time - self.time, self.ocp
         start = {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
-        dt = self.duration * np.diff(self.ocp.fractions)
-        if abs(gone) <= SAME * dt[0]:
+        step = self.duration * float(ocp.fractions[1])
+        if abs(gone) <= SAME * step:
             return start
-        whole = round(gone / dt[0])
-        even = self.ocp.free_duration is None and float(np.ptp(dt)) <= SAME * dt[0]
-        if even and whole >= 1 and abs(gone - whole * dt[0]) <= SAME * dt[0]:
-            return self.program.shifted(self.x, self.lam_x, self.lam_g, min(whole, dt.size))
+        whole = round(gone / step)
+        even = ocp.free_duration is None and ocp.even
+        if even and whole >= 1 and abs(gone - whole * step) <= SAME * step:
+            shift = min(whole, ocp.intervals)
+            return self.program.shifted(self.x, self.lam_x, self.lam_g, shift)
         return self._resampled(time)
 
     def _resampled(self, time: float) -> dict[str, Array]:
@@ -139,7 +145,7 @@ class Plan:
                 else:
                     here, there = old, new
                     if stride > 1:
-                        taus = points_of(self.ocp.method)[:stride]
+                        taus = self.ocp.method.nodes[:stride]
                         here, there = between(old, taus), between(new, taus)
                     if smooth:
                         values = np.stack([np.interp(there, here, row) for row in values])

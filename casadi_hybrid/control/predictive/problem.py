@@ -1,4 +1,4 @@
-"""What a predictive controller solves: one problem or scenarios of one, as it is or softened.
+"""The problem of a predictive controller: one or scenarios of one, as stated or softened.
 
 In the softened one limits may be exceeded at a price.
 """
@@ -15,7 +15,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.reading.measures import in_unit
+from casadi_hybrid.control.reading.excess import in_unit
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.terms import Soft
 
@@ -87,7 +87,7 @@ def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
     """Return the unknowns that are violations, each with the name of its limit."""
     blocks = (block for prefix in problem.prefixed
               for block in program.part(prefix).variables.values())  # fmt: skip
-    return [(block.of.quantity, block) for block in blocks if block.of.kind == "violation"]
+    return [(block.role.quantity, block) for block in blocks if block.role.kind == "violation"]
 
 
 def prices(problem: Problem) -> set[str]:

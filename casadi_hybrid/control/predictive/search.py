@@ -6,18 +6,19 @@ import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import all_finite
+from casadi_hybrid.basics.arrays import all_finite, changed
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.casadi_api.runner import SolveError
-from casadi_hybrid.casadi_api.stats import return_status
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
 from casadi_hybrid.control.predictive.problem import Problem, prices, said, softened, violated
 from casadi_hybrid.control.program import Program
@@ -33,8 +34,8 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a solve is asked.
+class Request:
+    """Arguments of a solve.
 
     Attributes:
         program: the problem with the numbers of the step, its start aside.
@@ -59,8 +60,8 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a solve has come to, or what a step does by it.
+class Outcome:
+    """Outcome of a solve, or of the step that it answers.
 
     Attributes:
         plan: the point; None where there is none.
@@ -99,83 +100,87 @@ class Search:
         self._solver = problem.solver
         program, nlp = problem.program, problem.program.nlp
         self._rows = Buffered(ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])]))
-        self._names: dict[str, Any] = {}  # of the block of each entry, for each step has a list
+        self._block_of: dict[str, Any] = {}  # the number of the block of each entry
         for key, lower, *_, blocks in program.sides(program.lbx, program.lbg):
-            self._names[key] = np.empty(lower.size, dtype=object)
-            for name, block in blocks.items():
-                self._names[key][block.where] = name
+            self._block_of[key] = np.zeros(lower.size, dtype=int)
+            for number, block in enumerate(blocks.values()):
+                self._block_of[key][block.where] = number
 
     @property
     def zeros(self) -> dict[str, float]:
         """Numbers for the references that each step has to give."""
         return dict.fromkeys(self.problem.nominal.lacking(self.problem.stated), 0.0)
 
-    def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
-        """Return the program with the numbers of a step, its start aside."""
-        return self._limits.put_into(self.problem.with_numbers(x0, time, parameters))
+    def numbers(self, state: Array, time: float, parameters: Mapping[str, Any]) -> Program:
+        """Return the program with the values of a step, its start aside."""
+        return self._limits.put_into(self.problem.with_numbers(state, time, parameters))
 
-    def used_once(self, until: float) -> Found:
+    def used_once(self, until: float) -> Outcome:
         """Solve from the declared start, and from what that comes to; return the former."""
         given = self.zeros
-        question = Question(self.problem.numbers(**given), parameters=given, until=until)
-        found = self.run(question)
-        if found.plan is not None:
-            later = float(found.plan.times[1])
-            self.run(replace(question, state=found.plan.state(later), at=later, before=found.plan))
-        return found
+        request = Request(self.problem.numbers(**given), parameters=given, until=until)
+        outcome = self.run(request)
+        if outcome.plan is not None:
+            later = float(outcome.plan.times[1])
+            self.run(
+                replace(request, state=outcome.plan.state(later), at=later, before=outcome.plan)
+            )
+        return outcome
 
-    def run(self, asked: Question) -> Found:
+    def run(self, request: Request) -> Outcome:
         """Solve, from an earlier plan where there is one that lasts until now."""
-        warm = asked.before is not None and asked.before.covers(asked.at)
+        warm = request.before is not None and request.before.covers(request.at)
         report: dict[str, Any] = {"warm": warm, "iterations": 0}
         try:
-            start = self._start(asked, warm)
-            left = asked.until - asked.reserve - clock.perf_counter()
+            start = self._start(request, warm)
+            left = request.until - request.reserve - clock.perf_counter()
             if left <= 0.0:
-                slow = ", ".join(name for name, v in asked.parameters.items() if callable(v))
+                slow = ", ".join(name for name, v in request.parameters.items() if callable(v))
                 what = f"; a step asks {slow} at every grid point" if slow else ""
                 reason = f"no time was left for the solver{what}"
-                return Found(unfinished=True, reason=reason, report=report)
-            arguments = {**asked.program.arguments, **start}
-            result = self._solver.within(left, asked.iterations if warm else None, **arguments)
+                return Outcome(unfinished=True, reason=reason, report=report)
+            arguments = {**request.program.arguments, **start}
+            result = self._solver.within(left, request.iterations if warm else None, **arguments)
         except SolveError:
             reason = "the deadline came before there was a point"
-            return Found(unfinished=True, reason=reason, report=report)
+            return Outcome(unfinished=True, reason=reason, report=report)
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
-            return Found(reason=_failure(error), report=report)
-        return self._judged(asked, result, report)
+            return Outcome(reason=_failure(error), report=report)
+        return self._judged(request, result, report)
 
-    def _start(self, asked: Question, warm: bool) -> dict[str, Array]:
-        if not warm or asked.before is None or asked.state is None:
-            numbers = self.problem.numbers(asked.state, time=asked.at, **asked.parameters)
+    def _start(self, request: Request, warm: bool) -> dict[str, Array]:
+        if not warm or request.before is None or request.state is None:
+            numbers = self.problem.numbers(request.state, time=request.at, **request.parameters)
             return {"x0": numbers.x0}
-        plan = transferred(asked.before, self.problem)
-        start = plan.moved(asked.at)
-        return {**start, "x0": plan.begun(start["x0"], asked.state)}
+        plan = transferred(request.before, self.problem)
+        start = plan.moved(request.at)
+        return {**start, "x0": plan.begun(start["x0"], request.state)}
 
-    def _judged(self, asked: Question, result: Result, report: dict[str, Any]) -> Found:
-        residuals, x = result.residuals, np.array(result.x)
-        said = {name: getattr(result, name) for name in ("iterations", "engine", "kernel")}
-        said |= {name: getattr(residuals, name) for name in _RESIDUALS}
-        report |= {**said, "objective": float(result.f)}
-        reasons = [] if result.success else [_why(result)]
+    def _judged(self, request: Request, result: Result, report: dict[str, Any]) -> Outcome:
+        residuals, x, success = result.residuals, np.array(result.x), result.success
+        report |= {
+            "iterations": result.iterations, "engine": result.engine, "kernel": result.kernel,
+            "feasibility": residuals.feasibility, "stationarity": residuals.stationarity,
+            "complementarity": residuals.complementarity, "objective": float(result.f),
+        }  # fmt: skip
+        reasons = [] if success else [_why(result)]
         if not all(map(all_finite, (x, result.lam_x, result.lam_g))):
             reason = "; ".join([*reasons, "its point is not finite"])
-            return Found(infeasible=result.infeasible, reason=reason, report=report)
+            return Outcome(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
-        stats = {
-            "success": result.success, "iter_count": result.iterations,
-            "return_status": return_status(result), "stop_reason": result.stop.name,
-            "point_status": result.point.name, "engine": result.engine, "kernel": result.kernel,
-        }  # fmt: skip
-        plan = Plan(self.problem, asked.program, x, *multipliers, asked.at, float(result.f), stats)
+        ended = SimpleNamespace(
+            success=success, iterations=result.iterations, stop=result.stop, point=result.point,
+            engine=result.engine, kernel=result.kernel,
+        )  # fmt: skip
+        at, f = request.at, float(result.f)
+        plan = Plan(self.problem, request.program, x, *multipliers, at, f, ended)
         usable = False
-        if clock.perf_counter() < asked.until - asked.reserve / 2:  # for what comes after it
+        if clock.perf_counter() < request.until - request.reserve / 2:  # for what comes after it
             try:
-                g = self._rows(x, asked.program.p)
+                g = self._rows(x, request.program.p)
             except Exception as error:  # noqa: BLE001
-                return Found(infeasible=result.infeasible, reason=_failure(error), report=report)
-            report |= self._checked(asked.program, x, g)
+                return Outcome(infeasible=result.infeasible, reason=_failure(error), report=report)
+            report |= self._checked(request.program, x, g)
             usable = report["violation"] <= self.tolerance
             if result.stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
                 usable = False  # of another measurement
@@ -184,23 +189,28 @@ class Search:
                 reasons.append(f"its point violates the problem by {report['violation']:.1e}")
         else:
             reasons.append("no time was left to check its point")
-        unfinished = result.stop in _WORDS
+        unfinished = result.stop in (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
         if unfinished and not usable:
             x, lam_x, lam_g = map(np.array, result.last.values())
             plan = replace(plan, x=x, lam_x=lam_x, lam_g=lam_g)
-        lasting = usable or result.success or unfinished
-        return Found(plan, usable, usable and result.success, result.infeasible, lasting,
+        lasting = usable or success or unfinished
+        return Outcome(plan, usable, usable and success, result.infeasible, lasting,
                      unfinished, "; ".join(reasons), report)  # fmt: skip
 
     def _checked(self, program: Program, x: Array, g: Array) -> dict[str, Any]:
-        """The largest violation in scaled units (NaN for NaN), and which limits are active."""
+        """The largest violation in scaled units (NaN for NaN), and the active limits."""
         worst, count, near = 0.0, 0, self.tolerance
         names: list[str] = []
-        for key, values, lower, upper, blocks in program.sides(x, g):
-            worst = max(worst, (lower - values).max(initial=0), (values - upper).max(initial=0))
-            at = (lower < upper) & ((values <= lower + near) | (values >= upper - near))
-            touched = self._names[key][at].tolist()
-            count, names = count + len(touched), names + [n for n in blocks if n in touched]
+        for key, values, lower, upper, blocks in (
+            ("x", x, program.lbx, program.ubx, program.variables),
+            ("g", g, program.lbg, program.ubg, program.constraints),
+        ):
+            worst = max(worst, np.maximum(lower - values, values - upper).max(initial=0.0))
+            at_limit = (values <= lower + near) | (values >= upper - near)
+            numbers = self._block_of[key][at_limit & (lower < upper)]
+            touched = np.zeros(len(blocks), dtype=bool)
+            touched[numbers] = True
+            count, names = count + numbers.size, [*names, *compress(blocks, touched.tolist())]
         worst = float(worst) if all_finite(g) else np.nan
         return {"violation": worst, "active": count, "active_names": tuple(names)}
 
@@ -226,7 +236,7 @@ class Answers:
 
     @cached_property
     def aid(self) -> Search | None:
-        """For the softened problem, made when first asked for; None where there is none."""
+        """Search of the softened problem, made when it is first needed; None without one."""
         if self._soft is None:
             return None
         other = softened(self.search.problem, self._soft)
@@ -236,56 +246,57 @@ class Answers:
         """Have the other problem be first in the next step: solves of this one come no nearer."""
         self._strained = not self._strained
 
-    def to(self, question: Question) -> list[Found]:
-        """What the solves of a step come to; the last one's is the answer to its question."""
-        relaxed: list[Found] = []
-        if self._soft is not None and (question.far or self._strained):
+    def answer(self, request: Request) -> list[Outcome]:
+        """Return the outcomes of the solves of a step; the last one is the answer."""
+        relaxed: list[Outcome] = []
+        if self._soft is not None and (request.far or self._strained):
             why = "a step before no plan was found that keeps all limits"
-            if question.far:
-                far = said(question.far, self.search.problem.nominal)
+            if request.far:
+                far = said(request.far, self.search.problem.nominal)
                 why = f"the state is outside its limits ({far})"
-            relaxed = [self._softened(question, why)]
+            relaxed = [self._solve_softened(request, why)]
             over = relaxed[0].violated.keys() - prices(self.search.problem)
-            if over or question.far:
+            if over or request.far:
                 if relaxed[0].status:
-                    self._strained = not over <= question.far.keys()
+                    self._strained = not over <= request.far.keys()
                 return relaxed
-        return self._kept(question, relaxed)
+        return self._solve_hard(request, relaxed)
 
-    def _kept(self, question: Question, relaxed: list[Found]) -> list[Found]:
-        """By a plan that keeps all limits; else the softened answer, which may be there."""
-        softly = any(found.status for found in relaxed)
-        near = relaxed[0].plan if softly else question.before
-        found = self.search.run(replace(question, before=near))
+    def _solve_hard(self, request: Request, relaxed: list[Outcome]) -> list[Outcome]:
+        """Solve with all limits; else return the softened answer, which may be there."""
+        softly = bool(relaxed) and bool(relaxed[0].status)
+        if softly:
+            request = replace(request, before=relaxed[0].plan)
+        outcome = self.search.run(request)
         # Where there is no feasible point one within the tolerance is any, the best of none.
-        given_up = found.infeasible and self._soft is not None
-        if found.usable and not given_up:
+        given_up = outcome.infeasible and self._soft is not None
+        if outcome.usable and not given_up:
             self._strained = False
-            status = words.SOLVED if found.solved else words.FEASIBLE
-            return [*relaxed, replace(found, status=status)]
+            status = words.SOLVED if outcome.solved else words.FEASIBLE
+            return [*relaxed, changed(outcome, status=status)]
         # Where neither problem has come to a plan they take turns.
         going = softly or any(one.unfinished for one in relaxed)
-        self._strained = going or not (relaxed or found.unfinished)
+        self._strained = going or not (relaxed or outcome.unfinished)
         if given_up and not relaxed:
-            relaxed = [self._softened(question, found.reason)]
+            relaxed = [self._solve_softened(request, outcome.reason)]
         if any(one.status for one in relaxed):
-            return [found, *relaxed]
-        status = words.FEASIBLE if found.usable else ""
-        reason = relaxed[0].reason if relaxed else found.reason
-        return [*relaxed, replace(found, status=status, reason=reason)]
+            return [outcome, *relaxed]
+        status = words.FEASIBLE if outcome.usable else ""
+        reason = relaxed[0].reason if relaxed else outcome.reason
+        return [*relaxed, replace(outcome, status=status, reason=reason)]
 
-    def _softened(self, question: Question, why: str) -> Found:
-        """By a plan that may exceed limits, and says by how much."""
+    def _solve_softened(self, request: Request, why: str) -> Outcome:
+        """Solve with limits that may be exceeded at a price."""
         aid = self.aid
         assert aid is not None
-        program = aid.numbers(question.state, question.at, question.parameters)
-        found = aid.run(replace(question, program=program))
-        why += f"; the softened problem: {found.reason}" if found.reason else ""
-        if not found.usable or found.plan is None:
-            return replace(found, reason=why)
-        over = violated(aid.problem, program, found.plan.x, aid.tolerance)
+        program = aid.numbers(request.state, request.at, request.parameters)
+        outcome = aid.run(replace(request, program=program))
+        why += f"; the softened problem: {outcome.reason}" if outcome.reason else ""
+        if not outcome.usable or outcome.plan is None:
+            return replace(outcome, reason=why)
+        over = violated(aid.problem, program, outcome.plan.x, aid.tolerance)
         why += f"; limits exceeded: {said(over, aid.problem.nominal)}" if over else ""
-        return replace(found, status=words.SOFTENED, reason=why, violated=over)
+        return replace(outcome, status=words.SOFTENED, reason=why, violated=over)
 
 
 def _why(result: Result) -> str:

@@ -1,4 +1,4 @@
-"""What is applied where there is no plan for a measurement."""
+"""The control where there is no plan for a measurement."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from casadi_hybrid.control.steady import steady
 
 Fallback = Callable[[Array, float], Any]
 _REST = 1e-6
-"""How near to zero, in its scale, a control at rest counts as zero."""
+"""Largest control at rest, in units of its scale, that counts as zero."""
 _FIRST_USE = 10.0
 """Seconds that the solves before the first step may take."""
 
 
-class Spare:
+class DefaultControl:
     """A user's function (x, time) → controls, then the default.
 
     The default is what the user chose. Without a choice it is zero (the middle of limits that do
@@ -104,7 +104,7 @@ class Spare:
         return chosen
 
 
-def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
+def use_once(answers: Answers, fallback: DefaultControl, *, asked: bool) -> str:
     """Solve from the declared start, then from there; return what there is to say of it.
 
     Functions, the solver's memory and its code are there then. What the solves come to is not kept:
@@ -120,13 +120,13 @@ def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
             f"it could not prepare itself at its declared start ({first.reason}); call prepare(x) "
             "before the loop"
         )
-    if not spare.settled:
+    if not fallback.settled:
         search = answers.search
-        spare.settle(first.plan or beginning(search.problem, parameters=search.zeros))
-        if asked and spare.flaw:
+        fallback.settle(first.plan or beginning(search.problem, parameters=search.zeros))
+        if asked and fallback.flaw:
             flaws.append(
-                f"{spare.flaw}: without a plan, as after a missed deadline, it applies "
-                f"{spare.said}. Choose with default= or fallback="
+                f"{fallback.flaw}: without a plan, as after a missed deadline, it applies "
+                f"{fallback.said}. Choose with default= or fallback="
             )
             if answers.search.problem.nominal.lagged:
                 flaws.append(

@@ -1,1 +1,1 @@
-"""What can be read from a solution: values in between, errors, active limits, figures, tables."""
+"""Postprocessing of a solution: values in between, errors, active limits, figures, tables."""

@@ -1,8 +1,9 @@
-"""How far a trajectory is from the model between the grid points, and which limits it touches."""
+"""Accuracy of a trajectory between the grid points, excess over limits, and active limits."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -12,28 +13,26 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.matrices import Buffered
-from casadi_hybrid.control.methods import inner_points, points_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.reading.measures import (
-    Errors,
+from casadi_hybrid.control.reading.excess import (
+    FEASIBLE,
     Excess,
     Limits,
-    Violations,
+    entry_name,
     in_unit,
     worst_excess,
 )
-from casadi_hybrid.control.signals import Array, Signal, finite, plain
+from casadi_hybrid.control.reading.naming import units_of
+from casadi_hybrid.control.signals import Array, ByName, Signal, known, plain
+from casadi_hybrid.control.starting import targets
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import dae_of, nothing
 from casadi_hybrid.control.terms import Constraint
 from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 
 TOLERANCE = 1e-11
-"""Of the independent integrations, relative and in units of the scale."""
-
-FEASIBLE = 1e-6
-"""Violation of a row or a bound, in units of the scale, that counts as none."""
+"""Tolerance of the independent integrations, relative and in units of the scale."""
 
 COARSE = 1e-2
 """An error of a state, in units of the scale, that a solution speaks of."""
@@ -42,7 +41,96 @@ POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""
 
 _EVALUATIONS = 20_000
+NOTED = 1e-4
+"""Excess between grid points, in units of the scale, that a solution speaks of."""
+
+SHOWN = 3
 INTEGRATORS = ("DOP853", "cvodes", "idas")
+
+
+@dataclass(frozen=True, repr=False)
+class Errors(ByName):
+    """Distance of a trajectory from an independent integration of the model.
+
+    ``print(errors)`` says the largest, where and when. ``errors["speed"]`` is the largest distance
+    in each interval, in the state's unit. Infinite where the integration broke down.
+
+    Attributes:
+        ends: distance at the end of each interval, states × intervals, divided by the scale.
+        between: the largest distance inside of each interval, likewise.
+        rows: the larger of both by name, in physical units.
+        times: of the grid points.
+        units: of the states by name, and of ``time``.
+    """
+
+    ends: Array
+    between: Array
+    rows: Mapping[str, Array]
+    times: Array
+    units: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        """The largest error, of which state, and in which interval."""
+        of_entry = np.maximum(self.ends, self.between)
+        entry, k = np.unravel_index(int(np.argmax(of_entry)), of_entry.shape)
+        labels = [(name, i) for name, rows in self.rows.items() for i in range(rows.shape[0])]
+        name, i = labels[entry]
+        amount = in_unit(self.rows[name][i, k], self.units[name])
+        return (
+            f"largest error {self.largest:.2g} of the scale: {entry_name(name, i, self.rows[name])}"
+            f" by {amount}, from {in_unit(self.times[k], self.units['time'])} to "
+            f"{in_unit(self.times[k + 1], self.units['time'])}"
+        )
+
+    @property
+    def by_interval(self) -> Array:
+        """The largest distance in each interval over all states, divided by their scale."""
+        return np.asarray(np.maximum(self.ends, self.between).max(axis=0))
+
+    @property
+    def largest(self) -> float:
+        """The largest distance of all, divided by the scale."""
+        return float(self.by_interval.max())
+
+
+@dataclass(frozen=True, repr=False)
+class Violations(ByName):
+    """Excess over hard limits between the grid points.
+
+    ``print(violations)`` says the largest, of what and when. ``violations["speed"]`` is the largest
+    in each interval, divided by the scale.
+
+    Attributes:
+        rows: by the name of the quantity or of the path constraint.
+        worst: the largest excess of each that is exceeded, the worst first.
+    """
+
+    rows: Mapping[str, Array]
+    worst: tuple[Excess, ...]
+
+    def __getitem__(self, name: str) -> Array:
+        return np.asarray(known(name, self.rows, "limit"))
+
+    @property
+    def by_interval(self) -> Array:
+        """The largest excess in each interval over all limits, divided by their scale."""
+        return np.asarray(np.max([*self.rows.values()], axis=0)) if self.rows else np.zeros(0)
+
+    @property
+    def largest(self) -> float:
+        """The largest excess of all, divided by the scale."""
+        return self.worst[0].scaled if self.worst else 0.0
+
+    @property
+    def noted(self) -> tuple[Excess, ...]:
+        """Excesses worth a warning: above :data:`NOTED` of the scale."""
+        return tuple(excess for excess in self.worst if excess.scaled > NOTED)
+
+    def __repr__(self) -> str:
+        """The largest excess, of what and when."""
+        if not self.worst:
+            return "no limit is exceeded between the grid points"
+        return f"largest violation {self.largest:.2g} of the scale: {self.worst[0]}"
 
 
 def residual(dense: Dense, n: int) -> Samples:
@@ -51,7 +139,9 @@ def residual(dense: Dense, n: int) -> Samples:
     _continuous(dense, "residual")
     k, s = dense.each((np.arange(n) + 0.5) / n)
     at = dense.columns(k, s)
-    gap = (dense.slopes(k, s) - dense.rates(at)) / model.limits("state", "scale")[:, None]
+    gap = (dense.interpolant.slopes(k, s) - dense.rates(at)) / model.limits("state", "scale")[
+        :, None
+    ]
     return Samples(at.t, {name: gap[where] for name, where in model.places("state").items()})
 
 
@@ -84,13 +174,13 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
 
 def coarse(dense: Dense) -> str:
     """Return a sentence where half the step of Runge and Kutta ends elsewhere; else nothing."""
-    gaps = np.nan_to_num(np.abs(dense.halved() - dense.X[:, 1:]), nan=np.inf)
+    ends, remedy = dense.ocp.method.halved(dense)
+    gaps = np.nan_to_num(np.abs(ends - dense.X[:, 1:]), nan=np.inf)
     found = _errors(dense, gaps, gaps)
     if found.largest <= COARSE:
         return ""
     return (
-        f"But half the step of Runge and Kutta ends elsewhere, {found}: take more steps, "
-        f"RungeKutta({4 * dense.ocp.method.step.steps}), or Collocation() where the model is stiff."  # type: ignore[attr-defined]
+        f"But half the step of Runge and Kutta ends elsewhere, {found}: take more steps, {remedy}."
     )
 
 
@@ -108,7 +198,7 @@ def violation(dense: Dense, n: int) -> Violations:
     """Return by how much hard limits are exceeded: at the midpoints of n equal parts of each
     interval, and thrice in each gap between the points at which its method holds limits."""
     ocp, model = dense.ocp, dense.ocp.model
-    nodes = np.unique([0.0, *inner_points(ocp.method), *points_of(ocp.method), 1.0])
+    nodes = np.unique([0.0, *ocp.method.inner_points, *ocp.method.nodes, 1.0])
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))
@@ -145,7 +235,7 @@ def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Exce
                 when = times[np.clip(stages, 0, times.size - 1)]
                 _, excess = worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)
                 if excess.scaled > FEASIBLE:
-                    found.append(replace(excess, of=block.of.quantity))
+                    found.append(replace(excess, of=block.role.quantity))
     return sorted(found, key=lambda excess: -excess.scaled)
 
 
@@ -156,16 +246,6 @@ def curved(ocp: Statement, name: str) -> str:
         if c.place == "path" and c.quantity == name:
             return "" if ca.is_linear(c.expression, unknowns) else c.name
     return ""
-
-
-def units_of(ocp: Statement, program: Program) -> dict[str, str]:
-    """The unit of each block of a program that is of one quantity, by the block's name."""
-    of = {"duration": ocp.model.time_unit}
-    of |= {name: s.unit for kind in ocp.model.signals.values() for name, s in kind.items()}
-    of |= {c.quantity: c.unit for c in ocp.constraints}
-    blocks = (*program.variables.items(), *program.constraints.items())
-    return {name: of[block.of.quantity] for name, block in blocks
-            if block.of.quantity in of and block.of.kind != "violation"}  # fmt: skip
 
 
 def outside(ocp: Statement, program: Program) -> str:
@@ -192,14 +272,13 @@ def outside(ocp: Statement, program: Program) -> str:
     return "; ".join(said)
 
 
-def targets(ocp: Statement, program: Program) -> dict[str, Array]:
-    """Return the final values of states that are fixed there, as the parameters say."""
-    model = ocp.model
-    numbers = np.append(program.stacked(ocp.given, -1), ocp.length)
-    zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
-    values = ocp.expression_function([*ocp.ends.values()]).call([*zero, numbers, ocp.length])
-    return {name: finite(value, model.signals["state"][name].size, f"final {name!r}")
-            for name, value in zip(ocp.ends, values, strict=True)}  # fmt: skip
+def refuse_outside(ocp: Statement, program: Program, key: str, kind: str) -> None:
+    """Refuse states beyond their limits in the solve that an export stores."""
+    if beyond := outside(ocp, program):
+        raise InputError(
+            f"{beyond}. An export stores a solve: give a state within the limits, export(folder, "
+            f"{key}=…), for the command by a function that returns ({kind}, {{'{key}': …}})"
+        )
 
 
 def active(
@@ -253,7 +332,7 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
 
 
 def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
-    """The same by CasADi's integrators."""
+    """Return the same function by CasADi's integrators."""
     model = dense.ocp.model
     dae, of_x, of_z = dae_of(model, nothing(model))
     options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
@@ -269,3 +348,21 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
         return np.asarray(found["xf"].full() * of_x.full(), dtype=float)
 
     return flow
+
+
+def warning(found: Sequence[Excess], finer: str) -> str:
+    """Return the excess between grid points and its remedy, in sentences; else nothing.
+
+    ``finer`` is the call of the method with more inner points, empty if it takes none.
+    """
+    if not found:
+        return ""
+    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    said = f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}."
+    if not finer:
+        return said
+    return (
+        f"{said} Ask for a finer mesh, refine(ocp, tolerance=…), which keeps to this trajectory, "
+        f"or for inner points, {finer}, in a solve that begins here, guess=found, and may end on "
+        "another; past an obstacle begin with a guess that goes around it."
+    )

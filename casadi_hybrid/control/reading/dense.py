@@ -1,25 +1,19 @@
-"""Trajectories between the grid points, as the method that made them says."""
+"""Trajectories of a point of a program as functions of time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import KroghInterpolator
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.laying import Laid
-from casadi_hybrid.control.methods import Collocation, points_of
-from casadi_hybrid.control.signals import Array, ByName, lagrange, number, places
+from casadi_hybrid.control.laying import Transcription
+from casadi_hybrid.control.reading.interpolants import Whole
+from casadi_hybrid.control.signals import Array, ByName, number, places
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.control.steps import RungeKutta, nothing, plain_step, symbols_of
-
-Whole = Any
-"""A vector of whole numbers."""
 
 
 class Columns(NamedTuple):
@@ -63,32 +57,30 @@ def by_names(ocp: Statement, *rows: Array) -> dict[str, Array]:
 class Dense:
     """The trajectories of a point of a program as functions of time.
 
-    In interval k at the fraction s of it:
-
-    - collocation: the polynomial through the beginning and the points of the interval; of an
-      algebraic state that through the points (and the beginning, where it is an unknown there);
-    - shooting: the scheme's steps, or the integrator, for so long; it meets the grid points at both
-      ends; algebraic states solve the equations;
-    - a discrete model: the value at the grid point before.
-
+    Between the grid points states are as the method's :class:`Interpolant` has them.
     Controls are held or linear; a reference has the value of the grid point before.
 
     Args:
-        ocp, laid: the problem and its functions.
+        ocp, transcription: the problem and its functions.
         x, p: the point and the parameters of its program.
 
     Attributes:
         N: number of intervals.
     """
 
-    def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
-        parts: list[Array] = [part.full() for part in laid.trajectories(x, p)]
+    def __init__(self, ocp: Statement, transcription: Transcription, x: Array, p: Array) -> None:
+        parts: list[Array] = [part.full() for part in transcription.trajectories(x, p)]
         self.X, self.Z, self.U, self.V, self.P, T, self.costs, self.Y = parts
         self.times = T.ravel()
         self.N = self.times.size - 1
-        self.ocp, self._inside = ocp, (laid.points, x, p)
-        self._collocated = isinstance(ocp.method, Collocation)
-        self._step: Any = None if ocp.model.discrete else getattr(ocp.method, "step", None)
+        self.ocp, self._inside = ocp, (transcription.points, x, p)
+        self.interpolant = ocp.method.interpolant(self)
+
+    @property
+    def inside(self) -> list[Array]:
+        """States and algebraic states at the points that are unknowns, a column each."""
+        points, *at = self._inside
+        return [part.full() for part in points(*at)]
 
     def locate(self, times: Any) -> tuple[Whole, Array]:
         """Return the interval and the fraction of it for each time.
@@ -113,31 +105,13 @@ class Dense:
     def columns(self, k: Whole, s: Array) -> Columns:
         """Return all arguments of the model's functions at fractions of intervals."""
         t = self.times[k] + s * np.diff(self.times)[k]
-        u, x = self._controls(k, s), self._states(k, s)
+        u, x = self.controls(k, s), self.interpolant.states(k, s)
         p = self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)]
-        return Columns(x, self._algebraic(k, s, x, u, p, t), u, p, t)
+        return Columns(x, self.interpolant.algebraic(k, s, x, u, p, t), u, p, t)
 
-    def halved(self) -> Array:
-        """Return the ends of all intervals by twice as many Runge–Kutta steps.
-
-        Of other methods the states that are there.
-        """
-        if not isinstance(self._step, RungeKutta):
-            return self.X[:, 1:]
-        twice = plain_step(RungeKutta(2 * self._step.steps), self.ocp.model)
-        return self._shot(twice, self.V, np.arange(self.N), np.diff(self.times))
-
-    def slopes(self, k: Whole, s: Array) -> Array:
-        """Return dx/dt of the trajectory, one column a point; at a kink that from the left.
-
-        Of an integrator's trajectory it is the model's rate.
-        """
-        if self._collocated:
-            changes = self._interpolated(self._at_nodes[0], lagrange_slopes, k, s)
-            return np.asarray(changes / np.diff(self.times)[k])
-        if isinstance(self._step, RungeKutta):
-            return self._shot(self._slope, self.V[:, k], k, np.diff(self.times)[k], s)
-        return self.rates(self.columns(k, s))
+    def rates_at(self, j: Whole, u: Array, k: Whole) -> Array:
+        """Return dx/dt at the grid points j by the controls u and the parameters of intervals k."""
+        return self.rates(Columns(self.X[:, j], self.Z[:, j], u, self.P[:, k], self.times[j]))
 
     def rates(self, at: Columns) -> Array:
         """Return the model's dx/dt, one column a point."""
@@ -164,67 +138,6 @@ class Dense:
     def _own(self, at: Columns) -> Columns:
         return at._replace(p=at.p[: self.ocp.model.size("parameter")])
 
-    def _controls(self, k: Whole, s: Array) -> Array:
+    def controls(self, k: Whole, s: Array) -> Array:
+        """Return the controls at fractions of intervals, one column a point."""
         return np.asarray(self.U[:, k] + s * (self.V - self.U)[:, k])
-
-    def _states(self, k: Whole, s: Array) -> Array:
-        if self._collocated:
-            return self._interpolated(self._at_nodes[0], lagrange, k, s)
-        if self.ocp.model.discrete:
-            return np.asarray(self.X[:, np.where(s >= 1.0, k + 1, k)])
-        return self._shot(self._flow, self._controls(k, s), k, s * np.diff(self.times)[k])
-
-    def _algebraic(self, k: Whole, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
-        model = self.ocp.model
-        if not (s.size and model.size("algebraic")):
-            return np.zeros((model.size("algebraic"), s.size))
-        if self._collocated:
-            return self._interpolated(self._at_nodes[1], lagrange, k, s)
-        near = self.Z[:, k] + s * np.diff(self.Z)[:, k]
-        own, root = p[: model.size("parameter")], model.moves.algebraic
-        return np.hstack([np.asarray(root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
-                          for j in range(s.size)])  # fmt: skip
-
-    @cached_property
-    def _at_nodes(self) -> tuple[Array, Array]:
-        """The states and the algebraic states as (interval, row, node), the beginning first."""
-        taus, N = points_of(self.ocp.method), self.N
-        found = []
-        points, *at = self._inside
-        for grid, inside in zip((self.X, self.Z), points(*at), strict=True):
-            own = inside.full().T.reshape(N, inside.shape[1] // N, len(grid))
-            parts = [grid[:, :-1].T[:, None], own, grid[:, 1:].T[:, None]]
-            if own.shape[1] == taus.size:  # else the last of Radau's points is the end
-                del parts[2]
-            found.append(np.concatenate(parts, axis=1).transpose(0, 2, 1))
-        return found[0], found[1]
-
-    def _interpolated(self, values: Array, polynomials: Any, k: Whole, s: Array) -> Array:
-        weights = polynomials(np.append(0.0, points_of(self.ocp.method)), s)
-        return np.asarray(np.einsum("jrn,jn->rj", values[k], weights))
-
-    @cached_property
-    def _flow(self) -> ca.Function:
-        return plain_step(self._step, self.ocp.model)
-
-    @cached_property
-    def _slope(self) -> ca.Function:
-        """(x, z, u, v, p, t, dt, s) → dx/dt after the part s of an interval."""
-        model, s = self.ocp.model, ca.SX.sym("s")
-        x, z, u, v, p, t, dt = symbols = symbols_of(model, nothing(model))
-        end = self._flow(x, z, u, u + s * (v - u), p, t, s * dt)[0]
-        return ca.Function("slope", [*symbols, s], [ca.jacobian(end, s) / dt])
-
-    def _shot(self, function: ca.Function, v: Array, k: Whole, *rest: Array) -> Array:
-        """The first output of a step, or of its slope, from the beginnings of intervals."""
-        if not k.size:
-            return self.X[:, k]
-        own = self.P[: self.ocp.model.size("parameter"), k]
-        times = [self.times[k][None], *(part[None] for part in rest)]
-        columns = [self.X[:, k], self.Z[:, k], self.U[:, k], v, own, *times]
-        return np.asarray(function.map(k.size).call(columns)[0].full())
-
-
-def lagrange_slopes(nodes: Array, s: Array) -> Array:
-    """Return the derivatives of the Lagrange polynomials on the nodes at s, one row a point."""
-    return np.asarray(KroghInterpolator(nodes, np.eye(nodes.size)).derivative(s))

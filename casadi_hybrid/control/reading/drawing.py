@@ -15,7 +15,6 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.methods import inner_points, points_of
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
@@ -24,9 +23,9 @@ from casadi_hybrid.point.working_set import LOWER, UPPER, active_sides
 _BETWEEN = 12
 _ONE_COLUMN = 4
 LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-"""How a limit is drawn; no curve has its colour."""
+"""Style of a limit; no curve has its colour."""
 GREY = "#444444"
-"""Of lines and dots in a legend that stand for those of any colour."""
+"""Colour of lines and dots in a legend that stand for any colour."""
 _POINTS: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 5}
 _ACTIVE: dict[str, Any] = {"color": PALETTE[1], "linestyle": "", "marker": "o", "markersize": 6,
                            "fillstyle": "none", "markeredgewidth": 1.0}  # fmt: skip
@@ -35,7 +34,7 @@ _COLOURS = (PALETTE[0], *PALETTE[2:7])
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows.
+    """Content of one panel.
 
     Attributes:
         limited: the signal or constraint, with limits and unit.
@@ -141,7 +140,7 @@ def stacked_axes(
 
 
 def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
-    """What a panel shows of each part that has the quantity, by the part's number."""
+    """Panels of each part that has the quantity, by the part's number."""
     found: dict[int, Panel] = {}
     for i, part in enumerate(parts.values()):
         try:
@@ -191,10 +190,12 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
     if algebraic and name not in solution.program.variables:  # no limit holds at the grid points
         touched[:] = False
     active, marked = solution.active(tol), [(grid_times[None], dots, touched)]
-    own, inner = points_of(ocp.method), inner_points(ocp.method)
+    own, inner = ocp.method.nodes, ocp.method.inner_points
     inside = own if algebraic else np.append(own[own < 1.0], inner)
     blocks = {**program.variables, **program.constraints}
-    places = {block.of.place: label for label, block in blocks.items() if block.of.quantity == name}
+    places = {
+        block.role.place: label for label, block in blocks.items() if block.role.quantity == name
+    }
     for word, taus in (("inside", inside), ("between", inner)):
         if (label := places.get(word)) in active:
             more = np.atleast_2d(active[label])

@@ -13,7 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.control.following import slopes
 from casadi_hybrid.control.reading.dense import by_names
-from casadi_hybrid.control.reading.measures import quotient
+from casadi_hybrid.control.reading.excess import quotient
 from casadi_hybrid.control.signals import Array, ByName, known
 from casadi_hybrid.problem.problem import Problem
 
@@ -78,7 +78,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     places = program.together.get(name, block.where[None])
     of_x, of_f = of_unknowns(sensitivities, solution, places.ravel())
     of_x = of_x.reshape(program.n, *places.shape).sum(axis=1)
-    read = solution.laid.trajectories
+    read = solution.transcription.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
     found = []
     for at, dx in zip(places.T, of_x.T, strict=True):
@@ -94,7 +94,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
             else part[:, : solution[label].shape[-1]]
             for label, part in named.items()
             if label not in given or label in solution.ocp.freed}  # fmt: skip
-    per = {**solution.units, "time": model.time_unit}.get(block.of.quantity or name, "")
+    per = {**solution.units, "time": model.time_unit}.get(block.role.quantity or name, "")
     units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
     joint = sum(block.where.size for block in program.variables.values()) < program.n

@@ -15,20 +15,20 @@ from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.files import npz_path
 from casadi_hybrid.control.following import followed
 from casadi_hybrid.control.program import BOUNDS, Program
-from casadi_hybrid.control.reading.judging import labels
+from casadi_hybrid.control.reading.naming import labels
 from casadi_hybrid.control.signals import Array, ByName
 
 VERSION = 3
-"""Of the layout of the file."""
+"""Version of the layout of the file."""
 _ARRAY = "array of this file"
-"""What stands for an array among the texts of a file, with its name there."""
+"""Key of an array among the texts of a file."""
 SAME = 1e-6
 """Difference of numbers of a program, in its scales, that rounding and integrators may make."""
 
 
 @dataclass(frozen=True)
 class Saved(ByName):
-    """What a file says of a solution without the problem: for figures and tables later on.
+    """Content of a solution's file without the problem: for figures and tables later on.
 
     Attributes:
         name: of the problem.
@@ -96,17 +96,20 @@ class Saved(ByName):
         """
         program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
-        for label, pair in self.limits.items():
-            prefix, part = next(item for item in ocp.prefixed.items() if label.startswith(item[0]))
-            if not np.array_equal(program.limits.get(label, ()), pair):  # it follows no parameter
-                name = label.removeprefix(prefix)
-                program = program.with_limits(name, part.limitable[name], pair[0], pair[1], prefix)
+        for prefix, part in ocp.prefixed.items():
+            for name in part.limitable:
+                pair: Any = self.limits.get(f"{prefix}{name}", ())
+                now = program.limits.get(f"{prefix}{name}", ())
+                if len(pair) and not np.array_equal(now, pair):  # it follows no parameter
+                    program = program.with_limits(
+                        name, part.limitable[name], pair[0], pair[1], prefix
+                    )
         if said := "; ".join(self._other(program, labels(program, ocp.prefixed))):
             raise InputError(f"the file of {self.name!r} does not solve this problem: {said}")
         return program
 
     def _other(self, program: Program, names: Mapping[str, Any]) -> Iterator[str]:
-        """What a program has otherwise at the point, the largest difference of each kind."""
+        """Yield the largest difference of each kind between program and file at the point."""
         f, g = program.at(self.point["x"])
         of = {"f": ["the objective"], "g": names["constraint_names"], "x": names["variable_names"]}
         values: dict[str, Any] = {"f": f, "g": g} | {key: getattr(program, key) for key in BOUNDS}

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import general
-from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.linearization import Linearization
+from casadi_hybrid.problem.expressions import Label
+from casadi_hybrid.problem.rounding import violations
 from casadi_hybrid.result.answer import Answer
 
 Index = NDArray[np.intp]
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
-_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _AT_MOST = 6  # names in a sentence
 _SPREAD = 1e6  # sizes further apart than this are bad scaling
 
@@ -50,14 +50,13 @@ class Violation:
 
 
 def physical(name: str, *numbers: float, digits: int = 6, zero: float = 1.0) -> list[str]:
-    """Return the bare name of ``place (in 10 m from 7)``, and its numbers in physical units.
+    """Return the bare name of a label, and numbers in its unit.
 
-    ``zero`` is the weight of the 7, which a difference does not have.
+    ``zero`` is the weight of the label's origin, which a difference does not have.
     """
-    match = re.fullmatch(rf"(.*) \(in (?:{_NUMBER}(?= |\)))? ?(.*?)(?: ?from {_NUMBER})?\)", name)
-    bare, scale, unit, origin = match.groups() if match else (name, None, "", None)
-    values = (number * float(scale or 1) + zero * float(origin or 0) for number in numbers)
-    return [bare, *(f"{value:.{digits}g} {unit}".rstrip() for value in values)]
+    label = name if isinstance(name, Label) else Label(name)
+    values = (number * label.scale + zero * label.origin for number in numbers)
+    return [label.bare, *(f"{value:.{digits}g} {label.unit}".rstrip() for value in values)]
 
 
 def stacked(result: Answer) -> tuple[tuple[str, ...], Vector, Vector, Vector]:

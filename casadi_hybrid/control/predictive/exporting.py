@@ -1,4 +1,4 @@
-"""A controller is written as C99."""
+"""A predictive controller as C99: its law, and the solves to compare and to count by."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.controller.names import Softened
 from casadi_hybrid.control.controller.writing import Law, export_law
+from casadi_hybrid.control.limits import Limits
 from casadi_hybrid.control.predictive.delay import Delay
-from casadi_hybrid.control.predictive.limits import Limits
-from casadi_hybrid.control.predictive.plan import SAME, Plan
+from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, prices, violations
 from casadi_hybrid.control.predictive.search import Answers
-from casadi_hybrid.control.predictive.spare import Spare
+from casadi_hybrid.control.predictive.spare import DefaultControl
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.checking import refuse_outside
+from casadi_hybrid.control.terms import SAME
 from casadi_hybrid.engine.export.export import Export
 
 
 def exported(
     answers: Answers,
-    spare: Spare,
+    fallback: DefaultControl,
     delay: Delay,
     period: float | None,
     deadline: float | None,
@@ -37,18 +39,19 @@ def exported(
     """See :meth:`MPC.export`."""
     problem, limits = answers.search.problem, answers.limits
     ocp = problem.nominal
-    lengths = ocp.length * np.diff(ocp.fractions)
-    if ocp.free_duration is not None or float(np.ptp(lengths)) > SAME * lengths[0]:
+    length = float(ocp.length * ocp.fractions[1])
+    if ocp.free_duration is not None or not ocp.even:
         raise InputError(
             f"{problem.name} has a free duration or uneven intervals; the plan of an exported "
             "controller moves on by one interval a step. Export the problem itself: ocp.export(…)"
         )
-    if period is not None and abs(period - lengths[0]) > SAME * lengths[0]:
+    if period is not None and abs(period - length) > SAME * length:
         raise InputError(
-            f"period is {period:g}, an interval {lengths[0]:g}; an exported controller makes a "
+            f"period is {period:g}, an interval {length:g}; an exported controller makes a "
             "step an interval"
         )
     program = limits.put_into(problem.numbers(x, **parameters))
+    refuse_outside(ocp, program.part(next(iter(problem.own))), "x", "mpc")
     softened = None
     if answers.aid is not None and not prices(answers.aid.problem) <= prices(problem):
         other = answers.aid.problem
@@ -56,12 +59,13 @@ def exported(
         softened = Softened(other.solver, own, violations(other, own), prices(problem))
     ahead = None
     if delay.seconds:
-        ahead = delay.by_intervals(spare.default, program.part(next(iter(problem.own))))
+        ahead = delay.by_intervals(fallback.default, program.part(next(iter(problem.own))))
     law = Law(
-        ocp, program, problem.own, limits, spare.default, spare.said, answers.search.tolerance,
-        True, softened, ahead, delay.seconds, np.inf if deadline is None else deadline,
+        ocp, program, problem.own, limits, fallback.default, fallback.said,
+        answers.search.tolerance, True, softened, ahead, delay.seconds,
+        np.inf if deadline is None else deadline,
     )  # fmt: skip
-    loop = _steps(problem, limits, float(lengths[0]), steps, parameters)
+    loop = _steps(problem, limits, length, steps, parameters)
     return export_law(problem.solver, law, folder, name, loop=loop, **how)
 
 

@@ -1,4 +1,4 @@
-"""An optimal control problem for the verifier: its program with names and units."""
+"""Names of the unknowns and rows of a program, with units."""
 
 from __future__ import annotations
 
@@ -10,29 +10,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import checking
-from casadi_hybrid.control.reading.dense import Dense
-from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.statement import Statement
-from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.verify.point import Stated
-
-
-def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Stated:
-    """Return a program with the numbers of a solve to judge, entries named with their scales."""
-
-    def exceeded(x: Array, p: Array) -> list[str]:
-        found = []
-        for prefix, (ocp, laid) in parts.items():
-            beyond = checking.violation(Dense(ocp, laid, x, p), checking.POINTS)
-            found += [f"{prefix}{excess}" for excess in beyond.noted]
-        return found
-
-    names: dict[str, Any] = labels(program, {prefix: ocp for prefix, (ocp, _) in parts.items()})
-    problem = Problem.from_nlp(dict(program.nlp), name=program.name, **names)
-    return Stated(problem, program.arguments, exceeded)
+from casadi_hybrid.problem.expressions import Label
 
 
 def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[str]]:
@@ -43,7 +23,7 @@ def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[s
     """
     units, begins = dict[str, str](), dict[str, Any]()
     for prefix, ocp in parts.items():
-        own = checking.units_of(ocp, program.part(prefix) if prefix else program)
+        own = units_of(ocp, program.part(prefix) if prefix else program)
         units |= {f"{prefix}{name}": unit for name, unit in own.items()}
         begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
         begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
@@ -58,17 +38,26 @@ def named(
     of_x, of_g = program.variable_names, program.constraint_names
     for names, blocks, of in ((of_x, program.variables, {}), (of_g, program.constraints, begins)):
         for name in blocks.keys() & units.keys():  # others are of several quantities
-            where, scales = blocks[name].where, blocks[name].scale.ravel(order="F")
+            where, scales = blocks[name].where, blocks[name].scale.ravel(order="F").tolist()
             begin = np.broadcast_to(ca.DM(of.get(name, 0.0)).full().ravel(), where.size)
-            for place, scale, zero in zip(where.tolist(), scales, begin, strict=True):
-                counted = f"from {zero:g}" if np.abs(zero) > 0.0 else ""
-                size = f"{scale:g}" if scale != 1.0 or (counted and not units[name]) else ""
-                said = " ".join(filter(None, (size, units[name], counted)))
-                label = f"gap to {names[place]}" if np.isnan(zero) else names[place]
-                names[place] = f"{label} (in {said})" if said else label
+            for place, scale, zero in zip(where.tolist(), scales, begin.tolist(), strict=True):
+                if np.isnan(zero):
+                    names[place] = Label(f"gap to {names[place]}", scale, units[name])
+                else:
+                    names[place] = Label(names[place], scale, units[name], zero)
     for names in (of_x, of_g):  # "a" of two entries and another "a[0]"
         seen = Counter[str]()
         for i, name in enumerate(names):
             seen[name] += 1
             names[i] = name if seen[name] == 1 else f"{name} ({seen[name]})"
     return {"constraint_names": of_g, "variable_names": of_x}
+
+
+def units_of(ocp: Statement, program: Program) -> dict[str, str]:
+    """The unit of each block of a program that is of one quantity, by the block's name."""
+    of = {"duration": ocp.model.time_unit}
+    of |= {name: s.unit for kind in ocp.model.signals.values() for name, s in kind.items()}
+    of |= {c.quantity: c.unit for c in ocp.constraints}
+    blocks = (*program.variables.items(), *program.constraints.items())
+    return {name: of[block.role.quantity] for name, block in blocks
+            if block.role.quantity in of and block.role.kind != "violation"}  # fmt: skip
