@@ -87,8 +87,8 @@ def _residuals(answer: Answer, course: Course) -> str:
 def _barrier(t: np.ndarray, nu: np.ndarray, shift: np.ndarray) -> str:
     if not (nu > 0).any():
         return (
-            "<figure><p>No iterate had a barrier parameter: the steps were composite ones, or on "
-            "an active set.</p></figure>"
+            "<figure><p>No iterate had a barrier parameter: all steps were on an active set.</p>"
+            "</figure>"
         )
     curves = {"barrier parameter ν": nu}
     said, rest = "Barrier parameter ν of the scaled problem", ". The Hessian was never shifted"
