@@ -104,7 +104,7 @@ def test_what_needs_second_derivatives_says_so() -> None:
     problem = Problem(x=x, f=square(x), h=x[0] + x[1] - 1)
     assert Solver(problem).solve(1).success
     with pytest.raises(InputError, match=r"second derivatives are needed.*Derivatives cannot"):
-        Solver(problem, "look-ahead").solve(1)
+        Solver(problem, "closed-form").solve(1)
     with pytest.raises(InputError, match="there are no second derivatives"):
         problem.with_derivatives(Derivatives("exact")).functions  # noqa: B018
     with pytest.raises(InputError, match="second derivatives are needed"):

@@ -95,7 +95,7 @@ def test_every_method_has_a_page(method: str, history: bool, tmp_path: Path) -> 
     assert result.stop.name in page.text
     assert result.point.name in page.text
     assert "sphere" in page.cells
-    recorded = history or method in ("hybrid", "auto", "look-ahead")
+    recorded = history or method in ("hybrid", "auto")
     assert ("not recorded" in page.text) != recorded
     assert ("history=True" in page.text) != recorded  # what is missing, and how to have it
     assert page.tags.count("svg") == (
