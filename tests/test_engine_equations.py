@@ -218,9 +218,31 @@ def test_a_violation_that_stays_is_proved(made: Callable[[], Made], start: float
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("condition", [1.0, 1e4])
-def test_dependent_rows_are_solved(kind: str, condition: float) -> None:
+def test_dependent_rows_are_solved_fast(kind: str, condition: float) -> None:
+    """Multipliers along dependent rows do not grow."""
     made = make_rank_deficient(condition, 0, n=8, m=5, rank=4, kind=kind, radius=1.0)
-    assert Solver(made.problem).solve(made.x0).success
+    result = Solver(made.problem).solve(made.x0)
+    assert result.success
+    assert result.iterations <= 25
+    assert np.abs(result.lam_g).max() < 1e3
+
+
+FAR_ROOTS = [
+    # A, B and x* of h(x) = A(x − x*) + B(x² − x*²), and x0
+    ([0.3, 0.8, 0.3, -1.3, 0.9, 0.4], [-0.5, 0.6, 0.4, 0.3, 0.0, 0.5], [-0.7, -0.2], [-1, 2]),
+    ([-0.4, 1.0, 0.4, -0.6, 0.7, -1.5], [0.6, -0.6, 0.6, 0.4, -0.8, 0.5], [0.3, -0.6], [6, 2]),
+]
+
+
+@pytest.mark.parametrize(("A", "B", "root", "x0"), FAR_ROOTS)
+def test_more_equations_than_unknowns_leave_local_minima(
+    A: list[float], B: list[float], root: list[float], x0: list[float]
+) -> None:
+    """Least squares from x0 end where the violation is least nearby, and not zero."""
+    x, there = ca.SX.sym("x", 2), ca.DM(root)
+    slopes, curvatures = (ca.reshape(ca.DM(entries), 2, 3).T for entries in (A, B))
+    h = ca.mtimes(slopes, x - there) + ca.mtimes(curvatures, x**2 - there**2)
+    assert Solver(Problem(x=x, f=ca.sumsqr(x - 1), h=h)).solve(x0).success
 
 
 @pytest.mark.parametrize("unit", [10.0, 1e3, 1e6])
