@@ -90,14 +90,14 @@ static int found_twice(const hybrid_solver *solver) {
     return 0;
 }
 
-/* The start with a number, at a relative distance of up to this number from x0, by the additive
+/* The start with a number, at a relative distance of up to this number from x, by the additive
  * sequence of the plastic number (Roberts, "The unreasonable effectiveness of quasirandom
  * sequences", 2018). */
-static void move_away(const double *x0, int number, int n, double *start) {
+static void move_away(const double *x, int number, int n, double *start) {
     for (int i = 0; i < n; i++) {
         const double draw = (i + 1) * 0.7548776662466927 + number * 0.5698402909980532;
         const double centred = 2.0 * (draw - floor(draw)) - 1.0;
-        start[i] = x0[i] + number * hybrid_max(fabs(x0[i]), 1.0) * centred;
+        start[i] = x[i] + number * hybrid_max(fabs(x[i]), 1.0) * centred;
     }
 }
 
@@ -115,7 +115,7 @@ static int escape(hybrid_solver *solver, int candidates) {
             if (solver->runs[k].how.root && solver->runs[k].at_x0) return 0;
         return begin_at_x0(solver, run);
     }
-    move_away(solver->given->x0, number + 1, solver->plan->n_x, solver->work);
+    move_away(solver->x, number + 1, solver->plan->n_x, solver->work);
     return begin_at(solver, solver->work, run);
 }
 

@@ -14,8 +14,8 @@
 #define HYBRID_RELAXATION 1e-8
 #define HYBRID_RELAXED_NU 100.0
 #define HYBRID_RELAXED_PUSH 0.25
-/* Other starts after a local minimum of the violation, with an objective up to so many variables;
- * two minima that differ by less, relative, are one. */
+/* Starts away from a local minimum of the violation, with an objective up to so many variables; two
+ * minima that differ by less, relative, are one. */
 #define HYBRID_ESCAPES 3
 #define HYBRID_ESCAPES_UP_TO 50
 #define HYBRID_SAME_MINIMUM 1e-3
@@ -27,7 +27,7 @@ typedef struct {
     hybrid_run_options how;
     int method;
     int at_x0;   /* whether it begins at the caller's x0 */
-    int escapes; /* other starts after a local minimum of the violation, this one counted */
+    int escapes; /* starts away from a local minimum of the violation, this one counted */
     int last;    /* whether none but runs in doubt follow */
     int sign;    /* of a direction of negative curvature: the one that is tried first */
 } hybrid_run_start;
@@ -69,12 +69,13 @@ typedef struct {
     hybrid_answer found;   /* of the present run, or the last */
     hybrid_run_start run;  /* the present one */
     /* The runs on which the choice of the next one rests: not the opening, nor those by SQP on from
-     * the point of one. The last of them. */
+     * the point of one. The last of them, and its point. */
     hybrid_run_start before;
+    double *x;
     hybrid_run_start runs[HYBRID_RUNS];
     hybrid_outcome outcomes[HYBRID_RUNS];
     int count;
-    int tried_perturbed;                      /* from the point of the last one */
+    int tried_perturbed;                      /* at that point */
     double *near_x, *near_lam_x, *near_lam_g; /* n_x, n_x, n_g: the start for perturbed equations */
     int equations, free; /* rows that are equations, and variables that are not fixed */
     int small_nu;        /* whether a run had a first nu below 0.1, found at x0 */

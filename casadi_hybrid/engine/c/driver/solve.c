@@ -15,7 +15,7 @@
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
     const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
     hybrid_answer *found = &solver->found;
-    HYBRID_PLACE(arena, plan->n_x, &solver->start, &solver->work, &solver->lam_x,
+    HYBRID_PLACE(arena, plan->n_x, &solver->start, &solver->x, &solver->work, &solver->lam_x,
                  &solver->near_x, &solver->near_lam_x, &found->x, &found->lam_x, &found->gradient,
                  &found->gradient0, &found->x_start);
     HYBRID_PLACE(arena, plan->n_g, &solver->lam_g, &solver->near_lam_g, &found->g, &found->lam_g);
@@ -213,6 +213,7 @@ static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
     solver->outcomes[solver->count++] = *outcome;
     solver->small_nu |= solver->memory->small_nu;
     solver->tried_perturbed = 0;
+    hybrid_set(solver->plan->n_x, solver->found.x, solver->x);
 }
 
 /* The runs until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
