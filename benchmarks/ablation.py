@@ -84,7 +84,8 @@ MECHANISMS = (
            "return unfinished ? go_on_from_best(solver) : 0;",
            "return unfinished ? 0 * go_on_from_best(solver) : 0;"),
     change("least multipliers of a solution", "driver/solve.c",
-           "            lessen_multipliers(solver);", "            (void)lessen_multipliers;"),
+           "if (answer->huge) lessen_multipliers(solver);",
+           "if (answer->huge) (void)lessen_multipliers;"),
 )  # fmt: skip
 
 
