@@ -58,11 +58,8 @@ MECHANISMS = (
            "for (int i = 0; i < plan->m; i++) it->y[i] = 0.0;\n    if (options->root && plan->m)"),
     change("first barrier parameter that fits the objective", "barrier/start.c",
            "if (options->nu == 0.0 &&", "if (options->nu < 0.0 &&"),
-    change("composite steps for equations", "driver/solve.c",
-           "if (is_composite(solver)) {", "if (0) {"),
-    change("Newton step beyond the trust region", "trust_region/composite_step.c",
-           "beyond = radius < whole && whole <= HYBRID_COMPOSITE_BEYOND * radius;",
-           "beyond = 0;"),
+    change("multipliers of dependent rows by least squares", "driver/run.c",
+           "    renew_multipliers(run);\n", "    (void)renew_multipliers;\n"),
     change("dual step where rows contradict bounds", "active_set/quadratic_program.c",
            "if (!release(model, form, at)) return HYBRID_SOLVED;", "return HYBRID_SOLVED;"),
     change("least squares first for more rows than unknowns", "driver/next_run.c",
@@ -74,6 +71,9 @@ MECHANISMS = (
            "if (after_root(solver)) return 1;", "(void)after_root;"),
     change("least squares after divergence", "driver/next_run.c",
            "if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {", "if (0) {"),
+    change("barrier after least squares with an objective", "driver/next_run.c",
+           "if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && is_plain_run_due(solver))",
+           "if ((void)is_plain_run_due, 0)"),
     change("starts off a local minimum of the violation", "driver/next_run.c",
            "return escape(solver, any ? HYBRID_ESCAPES : 0);", "return any = 0;"),
     change("perturbed equations", "driver/next_run.c",
@@ -84,7 +84,8 @@ MECHANISMS = (
            "return unfinished ? go_on_from_best(solver) : 0;",
            "return unfinished ? 0 * go_on_from_best(solver) : 0;"),
     change("least multipliers of a solution", "driver/solve.c",
-           "            lessen_multipliers(solver);", "            (void)lessen_multipliers;"),
+           "if (answer->huge) lessen_multipliers(solver);",
+           "if (answer->huge) (void)lessen_multipliers;"),
 )  # fmt: skip
 
 

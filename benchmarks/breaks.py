@@ -69,7 +69,6 @@ class Break:
 _TARGET = "return _Target(norm_M, smallest, 0.5 * smallest, a_d)"
 _SHARE = "return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)"
 _RECORDED = "float(np.nanmax(norms)) if"
-_SECULAR = "engine/c/trust_region/subproblem.c"
 
 BREAKS = (
     Break(
@@ -188,20 +187,6 @@ BREAKS = (
         "iterations/rules/parts.py",
         "tuple(i / 10 for i in range(11))",
         "tuple(1 - i / 10 for i in range(11))",
-    ),
-    Break(
-        "the secular root sought on the wrong side",
-        _SECULAR,
-        "if (size > radius) low = tau;",
-        "if (size < radius) low = tau;",
-        ("test_subproblem.py",),
-    ),
-    Break(
-        "the secular equation solved to 1e-3",
-        _SECULAR,
-        "<= HYBRID_ROUNDED * radius",
-        "<= 1e-3 * radius",
-        ("test_subproblem.py",),
     ),
     Break(
         "problem (P) with S3 doubled",

@@ -165,7 +165,6 @@ PEERS: dict[str, Peer] = {
     "IPOPT squares": ipopt_squares,
     "SciPy": scipy_least_squares,
     "auto": package_method("auto"),
-    "look-ahead": package_method("look-ahead"),
 }
 
 

@@ -34,9 +34,9 @@ class Solver:
     Args:
         problem: the problem, or CasADi's dictionary of one.
         method: ``"hybrid"``, alias ``"auto"``, the default method for every problem: an
-            interior-point method, with composite steps where there are equations alone, and
-            remedies where either fails. Or a name of :data:`casadi_hybrid.METHODS` or an iteration
-            object: the paper's family, matrix steps and baselines, for equations in free variables.
+            interior-point method, with remedies where it fails. Or a name of
+            :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family, matrix steps
+            and baselines, for equations in free variables.
             ``"algorithm-1"`` is the paper's Algorithm 1 as printed: H at μ_t, λ_0 is μ_0, h_{−1} =
             h(x_{−1}) (x_0 where none is given), C_opt,−1 = C_opt,0. ``"closed-form"`` is its better
             reading: H at π_t, λ_0 is π_0 with an empty memory, so that the split changes no iterate

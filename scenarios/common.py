@@ -27,8 +27,8 @@ from casadi_hybrid.plotting import deviation
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.verify import run_ipopt, verify
 
-AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
-"""Labels of the default method and of the look-ahead member of the family."""
+AUTO = "hybrid (auto)"
+"""Label of the default method."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ matrix.
 import sys
 
 import numpy as np
-from common import AUTO, LOOK_AHEAD, Method, equations, references, row_space_rule, solve
+from common import AUTO, Method, equations, references, row_space_rule, solve
 from reporting import Check, finish, no_worse_than, parser, table
 from scipy.optimize import minimize
 
@@ -92,7 +92,6 @@ def methods(scalar: np.ndarray, matrix: np.ndarray) -> list[Method]:
     m_rule = row_space_rule(*matrix, theta=0.5)
     return [
         Method(AUTO, "auto", required=True),
-        Method(LOOK_AHEAD, "look-ahead", required=True),
         Method("hybrid: matrix steps", "matrix-lookahead"),
         Method("hybrid: matrix M, scalar primal step", Hybrid(m_rule, label="M"), required=True),
         Method("augmented Lagrangian cI", "constant", {"C_aug": penalty, "C_opt": 0.0, **steps}),

@@ -44,7 +44,6 @@ TIGHT = 1e-10
 :data:`reporting.TOL`: with 1e-6 the stretched wrist ends 0.03 rad off and the verifier says so."""
 METHODS = (
     (AUTO, "auto", {}),
-    ("hybrid look-ahead", "look-ahead", {}),
     ("hybrid matrix steps", "matrix-lookahead", {}),
     ("hybrid whitened", "whitened", {}),
     (f"{AUTO}, |q| ≤ π", "auto", {"lbx": -np.pi, "ubx": np.pi}),
@@ -109,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     targets["noisy"] = measured(POSTURE, 2e-3)
     runs, answers, excess = {}, [], -np.inf
     for case, p in targets.items():
-        runs[case], vouched = [], ("auto", "look-ahead") if case != "noisy" else ()
+        runs[case], vouched = [], ("auto",) if case != "noisy" else ()
         for label, name, bounds in METHODS:
             method = Method(f"{case}: {label}", name, required=name in vouched)
             runs[case].append(solve(problem, method, REST, p, max_iter=budget, tol=TIGHT, **bounds))

@@ -23,7 +23,7 @@ from casadi_hybrid.problem.building.build import Sources, load
 
 FOLDER = Path(library.__file__).parent
 OF_CORE = (
-    "arena", "point", "trial", "bound_multipliers", "low_rank", "form", "spectrum", "kkt",
+    "arena", "point", "trial", "bound_multipliers", "low_rank", "form", "kkt",
     "filter_pair", "state",
 )  # fmt: skip
 

@@ -36,7 +36,7 @@ def core() -> Any:
         "hybrid_smallest_step": (number, [c_void_p, number, number]),
         "hybrid_filter_add": (None, [c_void_p, c_void_p]),
         "hybrid_push_inside": (None, [c_void_p, number, c_void_p]),
-        "hybrid_rows_are_dependent": (c_int, [c_void_p] * 4),
+        "hybrid_rows_are_dependent": (c_int, [c_void_p] * 3),
         "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
         "hybrid_fraction_to_zero": (
             number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
@@ -187,9 +187,9 @@ def test_rows_are_dependent_where_their_rank_is_not_full(core: Any) -> None:
         rows, cols = (places.astype(np.int32) for places in np.nonzero(A))
         of_A = {"nnz_A": rows.size, "A_rows": rows.ctypes.data, "A_cols": cols.ctypes.data}
         plan = C.hybrid_plan(n=n, m=m, **of_A)
-        values, room, order = A[rows, cols], np.empty((n + 2) * m), np.empty(n, np.int32)
+        values, room = A[rows, cols], np.empty((n + 1) * m)
         found = core.hybrid_rows_are_dependent(
-            ct.addressof(plan), values.ctypes.data, room.ctypes.data, order.ctypes.data
+            ct.addressof(plan), values.ctypes.data, room.ctypes.data
         )
         assert found == (np.linalg.matrix_rank(A) < m)
         seen.add((found, m <= n))

@@ -197,19 +197,6 @@ def test_a_solution_at_which_nothing_is_active(sanitized, tmp_path):
 # --- the search from any start -------------------------------------------------------------------
 
 
-def test_equations_alone_are_solved_by_composite_steps_as_in_python(tmp_path):
-    """The export has them: no bound, no inequality, so they come first in both."""
-    x = ca.MX.sym("x", 2, 6)
-    gaps = 0.9 * ca.sin(x[:, :5]) - x[:, 1:]
-    nlp = {"x": ca.vec(x), "f": ca.sumsqr(x - 1), "g": ca.vec(gaps)}
-    export = nlpsol("equations", "hybrid", nlp).export(tmp_path, lbg=0, ubg=0)
-    assert export.cold.answer.method == "hybrid (composite step)"
-    measured = measure(export, count=False)
-    assert (measured.cold, measured.difference) == ((0, export.cold.answer.iterations), 0.0)
-    bounded = nlpsol("bounded", "hybrid", nlp).export(tmp_path / "b", lbg=0, ubg=0, lbx=-9)
-    assert bounded.memory < 0.95 * export.memory  # without their matrices
-
-
 def test_limits_of_the_search(searching, sanitized, tmp_path):
     """Of steps, and of seconds by a clock that the user hands in."""
     source = driver(
@@ -320,7 +307,7 @@ def test_the_core_is_what_the_mode_needs():
     assert "malloc" not in text
     assert "stdio" not in text
     whole = core_of(WHOLE)
-    assert set(core) | {"solve.c", "next_run.c", "ray.c", "composite_run.c"} <= set(whole)
+    assert set(core) | {"solve.c", "next_run.c", "ray.c"} <= set(whole)
     assert not {"buffers.c", "clock.c", "ldl_analyse.c", "version.c"} & set(whole)
     with pytest.raises(KeyError):
         core_of("hybrid_nothing")

@@ -31,7 +31,7 @@ def in_graph(case: Case) -> tuple[NlpSolver, dict[str, Any], ca.Function]:
     return solver, given, in_graph_of(solver, given)
 
 
-def test_equations_alone_are_solved_by_composite_steps(by_python: list[int]) -> None:
+def test_equations_alone_are_solved_in_a_graph(by_python: list[int]) -> None:
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": (x[0] - p) ** 2 + x[1], "g": ca.sumsqr(x) - 1}
     solver = nlpsol("solver", "hybrid", nlp)
@@ -40,7 +40,7 @@ def test_equations_alone_are_solved_by_composite_steps(by_python: list[int]) -> 
     for value in (2.0, 0.3, -1.5):
         arguments = {**given, "p": ca.DM(value)}
         alone = solver(**arguments)
-        assert (solver.result.engine, solver.result.kernel) == ("c", "svd")
+        assert solver.result.engine == "c"
         before = len(by_python)
         assert bits(graph(**arguments)) == bits(alone)
         assert len(by_python) == before

@@ -1,5 +1,7 @@
 """The search for a root, smaller multipliers of a solution, and runs that begin otherwise."""
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -137,3 +139,83 @@ def test_a_search_for_a_root_has_no_step_lengths() -> None:
     lists = solver.stats()["iterations"]
     assert solver.stats()["success"]
     assert np.isnan([lists[key][:-1] for key in ("alpha_pr", "alpha_du")]).all()
+
+
+# --- least squares by hand ------------------------------------------------------------------------
+
+
+@dataclass
+class LeastSquares:
+    """Damped Gauss-Newton steps on ½‖h‖², with the curvature of h where these are slow."""
+
+    functions: Any  # x → h, B and Σ h_i ∇²h_i
+    damping: float = 1e-3
+    curved: bool = False
+
+    def step(self, x: np.ndarray, seen: Counter[str]) -> np.ndarray:
+        """Return the next iterate, far from a stationary point."""
+        h, B, curvature = (np.array(out) for out in self.functions(x))
+        h, growth, curved = h.ravel(), 2.0, self.curved
+        units = (B**2).sum(axis=0)
+        slope = B.T @ h
+        while True:
+            G = B.T @ B + curved * curvature
+            M = G + np.diag(self.damping * units)
+            if curved and np.linalg.eigvalsh(M)[0] <= 0:
+                curved = False
+                seen["indefinite"] += 1
+                continue
+            d = -np.linalg.solve(M, slope)
+            trial = np.array(self.functions(x + d)[0]).ravel()
+            ratio = 0.5 * (h @ h - trial @ trial) / -(slope @ d + 0.5 * d @ G @ d)
+            if ratio > 1e-4:
+                break
+            seen["refused"] += 1
+            self.damping *= growth
+            growth *= 2
+        seen["curved"] += int(curved)
+        if ratio > 0.75:
+            self.damping = max(0.1 * self.damping, 1e-14)
+            seen["longer"] += 1
+        elif ratio < 0.25:
+            self.damping *= 2
+            seen["shorter"] += 1
+        self.curved = trial @ trial > 0.8 * (h @ h)
+        return x + d
+
+
+def test_least_squares_steps_match_formulas() -> None:
+    """Of more equations than unknowns, from random starts."""
+    x = ca.SX.sym("x", 3)
+    bent = 2 * ca.cos(3 * x[0] * x[1]) + 3
+    h = ca.vertcat(3 * (x[1] - x[0] ** 2), 1 - x[0] * x[2], ca.exp(x[2]) - x[1], bent)
+    solver, seen = Solver(Problem(x=x, f=ca.sumsqr(x), h=h)), Counter[str]()
+    weights = ca.SX.sym("weights", 4)
+    curvature = ca.substitute(ca.hessian(ca.dot(weights, h), x)[0], weights, h)
+    functions = ca.Function("functions", [x], [h, ca.jacobian(h, x), curvature])
+    for seed in range(30):
+        expected = 2 * np.random.default_rng(seed).normal(size=3)
+        iterates = solver.solve(expected, history=True).history.x
+        search = LeastSquares(functions)
+        for iterate in iterates[1:12]:
+            values, B, _ = (np.array(out) for out in functions(expected))
+            if np.linalg.norm(B.T @ values) <= 1e-4:  # further steps are rounding
+                break
+            expected = search.step(expected, seen)
+            assert iterate == pytest.approx(expected, rel=1e-7, abs=1e-7)
+    assert set(+seen) == {"curved", "indefinite", "shorter", "longer", "refused"}
+
+
+def valley(scale: tuple[float, float], size: float) -> Problem:
+    """Rosenbrock's residuals, with a third that makes them inconsistent."""
+    x = ca.SX.sym("x", 2)
+    a, b = x[0] / scale[0], x[1] / scale[1]
+    return Problem(x=x, f=0, h=size * ca.vertcat(10 * (b - a**2), 1 - a, 0.1 * (a + b)))
+
+
+@pytest.mark.parametrize("scale", [(1e-3, 1.0), (1.0, 1e4), (1e2, 1e-3)])
+def test_units_of_variables_change_no_step(scale: tuple[float, float]) -> None:
+    start = np.array([-1.2, 1.0])
+    plain = Solver(valley((1.0, 1.0), 1.0)).solve(start, history=True).history.x[:8]
+    scaled = Solver(valley(scale, 1e3)).solve(start * scale, history=True).history.x[:8]
+    assert scaled / scale == pytest.approx(plain, rel=1e-6, abs=1e-8)

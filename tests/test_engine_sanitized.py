@@ -83,7 +83,7 @@ def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> N
     refused = [f"refused {status}" for status in (C.HYBRID_OTHER_PATTERN, C.HYBRID_BAD_NUMBERS)]
     for word in ("LOCALLY_INFEASIBLE", "EVALUATION_ERROR", *refused):
         assert seen.get(word, 0) >= 10, seen
-    for method in range(3):  # interior points, active sets, composite steps
+    for method in range(2):  # interior points, active sets
         assert seen[f"method {method}"] >= 100, seen
     assert said["in batches"] >= 100
 

@@ -120,7 +120,7 @@ def valley(n: int = 20) -> tuple[Numbers, Numbers]:
 def test_ctrl_c_keeps_the_best_point(after: int, door: str, equations: bool) -> None:
     """Pressed at an iterate; the next solve is as if nothing had been."""
     nlp, numbers = valley()
-    if equations:  # by composite steps
+    if equations:
         numbers |= {"lbg": 0, "ubg": 0}
     assert threading.current_thread() is threading.main_thread()
     seen = list[Any]()

@@ -329,7 +329,7 @@ def test_a_result_of_equations_explains_itself_too() -> None:
     assert f"f(x) = {result.f:.10g}." in text
     problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.log(x[0]) + x[1]})
     for method, advice in (
-        ("look-ahead", "Start from another x0, or write the function"),
+        ("closed-form", "Start from another x0, or write the function"),
         ("auto", "Start from another x0, bound the variables"),
     ):
         text = Solver(problem, method).solve([-1, 0]).explain()

@@ -222,7 +222,7 @@ EMPTY: dict[str, Any] = {
 def test_a_problem_without_equations_is_one_that_only_some_methods_refuse(what: str) -> None:
     problem = Problem(x=x, f=ca.sumsqr(x - 1), h=EMPTY[what])
     assert problem.m == 0
-    for method in ("look-ahead", "closed-form"):
+    for method in ("gda", "closed-form"):
         with pytest.raises(InputError, match=rf"^h is empty; method '{method}'.*at least one"):
             Solver(problem, method)
     assert Solver(problem).solve().x == pytest.approx([1, 1])
@@ -243,7 +243,7 @@ OTHER_THAN_EQUATIONS: dict[str, tuple[dict[str, Any], str]] = {
 def test_methods_for_equations_refuse_the_rest_by_name(what: str) -> None:
     arguments, words = OTHER_THAN_EQUATIONS[what]
     problem = make(**arguments)
-    for method in ("gda", "look-ahead"):
+    for method in ("gda", "matrix-lookahead"):
         said = f"^method '{method}' takes equations only.*{words}.*'hybrid'"
         with pytest.raises(InputError, match=said):
             Solver(problem, method)
@@ -262,7 +262,7 @@ def test_a_row_without_bounds_waits_for_those_of_the_solve() -> None:
 def test_rows_of_g_with_equal_bounds_are_equations(value: float) -> None:
     by_h = make(f=ca.sumsqr(x), h=x - value)
     by_g = make(f=ca.sumsqr(x), h=None, g=x, lbg=value, ubg=value)
-    for method in ("closed-form", "look-ahead", "gda"):
+    for method in ("closed-form", "gda"):
         solvers = (Solver(problem, method) for problem in (by_h, by_g))
         ours, theirs = (solver.solve(value + 0.5, history=True) for solver in solvers)
         assert ours.stop is theirs.stop

@@ -103,11 +103,9 @@ def test_what_needs_second_derivatives_says_so() -> None:
     x = ca.MX.sym("x", 4)
     problem = Problem(x=x, f=square(x), h=x[0] + x[1] - 1)
     assert Solver(problem).solve(1).success
-    with pytest.raises(InputError, match=r"second derivatives are needed.*Derivatives cannot"):
-        Solver(problem, "look-ahead").solve(1)
     with pytest.raises(InputError, match="there are no second derivatives"):
         problem.with_derivatives(Derivatives("exact")).functions  # noqa: B018
-    with pytest.raises(InputError, match="second derivatives are needed"):
+    with pytest.raises(InputError, match=r"second derivatives are needed.*Derivatives cannot"):
         solution_sensitivity(problem, Solver(problem).solve(1))
     assert Solver(problem, "gda", max_iter=3).solve(1).iterations == 3
 

@@ -106,14 +106,14 @@ def test_every_method_has_a_page(method: str, history: bool, tmp_path: Path) -> 
     assert result.stop.name in page.text
     assert result.point.name in page.text
     assert "sphere" in page.cells
-    recorded = history or method in ("hybrid", "auto", "look-ahead")
+    by_barrier = method in ("hybrid", "auto")
+    recorded = history or by_barrier
     assert ("not recorded" in page.text) != recorded
     assert ("history=True" in page.text) != recorded  # what is missing, and how to have it
-    assert page.tags.count("svg") == (
-        1 + recorded + (history and bool(np.isfinite(result.history.design("alpha")).any()))
-        if isinstance(result.history, History)
-        else 1 + recorded
+    designed = isinstance(result.history, History) and bool(
+        np.isfinite(result.history.design("alpha")).any()
     )
+    assert page.tags.count("svg") == 1 + recorded + designed + by_barrier
     assert str(result.limits.max_iter) in page.text.replace(",", "")
     own = [part for pair in result.options.items() for part in pair]
     assert own == [] or " ".join(own) in " ".join(page.cells)

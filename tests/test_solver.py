@@ -168,7 +168,7 @@ def fingerprint(result: Any) -> tuple[Any, ...]:
     return (*(array.tobytes() for array in arrays), result.f, result.iterations, result.stop)
 
 
-@pytest.mark.parametrize("method", ["auto", "look-ahead", "closed-form", "ogda", "pdhg"])
+@pytest.mark.parametrize("method", ["auto", "closed-form", "ogda", "pdhg"])
 def test_repeated_solves_are_identical_and_independent(method: str) -> None:
     problem, x0, lam = by_hand.instance(2.0, 1)
     solver = Solver(Problem(**problem.symbolic()), method, max_iter=60)
@@ -204,11 +204,10 @@ def test_the_arguments_are_left_alone() -> None:
     copies = [array.copy() for array in (x0, lam, before)]
     for method in ("constant", "ogda", "pdhg"):
         Solver(PARABOLA, method, max_iter=5).solve(x0, lam_g0=lam, x_prev=before)
-    for method in ("hybrid", "look-ahead"):
-        Solver(PARABOLA, method, max_iter=5).solve(x0, lam_g0=lam)
-        refused = f"x_prev is for methods with memory; method '{method}' has"
-        with pytest.raises(InputError, match=refused):
-            Solver(PARABOLA, method).solve(x0, x_prev=before)
+    Solver(PARABOLA, max_iter=5).solve(x0, lam_g0=lam)
+    refused = "x_prev is for methods with memory; method 'hybrid' has"
+    with pytest.raises(InputError, match=refused):
+        Solver(PARABOLA).solve(x0, x_prev=before)
     for array, copy in zip((x0, lam, before), copies, strict=True):
         assert np.array_equal(array, copy)
 

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "study --cluster local --workers 4",
         "study --cluster tcp://192.168.0.10:8786",
     ),
-    "verify": ("verify rocket.py", "verify rocket.py:plan --method look-ahead", "verify hs71.nl"),
+    "verify": ("verify rocket.py", "verify rocket.py:plan --method closed-form", "verify hs71.nl"),
     "claims": ("claims", "claims --json"),
     "doctor": ("doctor", "doctor --json"),
     "export": ("export rocket.py:plan --out c", "export rocket.py --out c --warm-only"),

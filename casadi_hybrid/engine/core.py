@@ -70,12 +70,11 @@ class Core:
         plan: of the problem, for bounds of certain kinds.
         limits: tolerances and limits of the solves.
         evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
-        alone: whether by composite steps alone.
         repeated: whether many solves are to come; else a warm start shows it, or how often the
             functions were evaluated.
 
     Attributes:
-        plan, limits, alone: as given.
+        plan, limits: as given.
         numbers: all numbers of a solve in one array; ``places`` says which part has which name,
             ``parts`` are views of these, by the names of :data:`INPUTS`, :data:`OUTPUTS` and
             :data:`MORE`; those of the inputs are ``ordered`` too.
@@ -101,11 +100,10 @@ class Core:
         plan: Plan,
         limits: Limits,
         evaluate: int | None,
-        alone: bool = False,
         repeated: bool = False,
     ) -> None:
         data = plan.data
-        self.plan, self.limits, self.alone, self._problem = plan, limits, alone, ref(problem)
+        self.plan, self.limits, self._problem = plan, limits, ref(problem)
         self._kept: list[Any] = []
         n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
         sizes_in, sizes_out = (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
@@ -143,7 +141,7 @@ class Core:
             interrupted=interrupted, full=full, rows=address(self.rows), capacity=_ROWS
         )
         self._functions.observer = ct.addressof(self.observer)
-        self.options = options_of(problem, limits, alone)
+        self.options = options_of(problem, limits)
         size, *room = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
         self._room = np.zeros(size // 8 + 2), *map(memory_of, room, (np.float64, np.int32))
         structures = data, self._functions, self._numbers, self.options
@@ -381,18 +379,15 @@ class Engine:
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
-    def core(
-        self, bounds: Bounds, limits: Limits, alone: bool = False, repeated: bool = False
-    ) -> Core:
+    def core(self, bounds: Bounds, limits: Limits, repeated: bool = False) -> Core:
         """The solver for bounds of these kinds; another one while that is in use."""
         problem = self._problem()
         assert problem is not None  # whoever asks has it
         plan = plan_of(self.library, problem, bounds)
-        kind = plan, alone, limits
-        fit = [one for one in self.cores if (one.plan, one.alone, one.limits) == kind]
+        fit = [one for one in self.cores if (one.plan, one.limits) == (plan, limits)]
         found = next((one for one in fit if not one.busy), None)
         if found is None:
-            found = Core(self.library, problem, plan, limits, self.evaluate, alone, repeated)
+            found = Core(self.library, problem, plan, limits, self.evaluate, repeated)
             others = [one for one in self.cores if one not in fit]
             self.cores = [found, *fit, *others[: _KINDS - 1]]
         return found

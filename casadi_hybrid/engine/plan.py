@@ -26,22 +26,18 @@ from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.ldl import eliminations, partners, tables_of
 from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.derivatives import EXACT, GIVEN
 from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.problem import Problem
 
 OPEN: int = C.HYBRID_OPEN
 EQUAL: int = C.HYBRID_EQUAL
 ABSENT: int = C.HYBRID_ABSENT
-COMPOSITE_LIMIT = 200
-"""Up to so many composite steps are taken: there one with its singular values takes two to three
-times as long as one of the barrier method, which needs a third more, or many where rows depend."""
 WARM_NU = 1e-6
 """The barrier parameter that goes with given multipliers."""
 _KEPT = 8  # plans of a problem
 # Steps of the first run from x0: after so many without an answer another start does better. Where
-# the Hessian has to be learned on the way more are taken, and by composite steps few.
-_PATIENCE, _FIRST_PATIENCE, _LEARNING, _COMPOSITE = 200, 400, 1000, 40
+# the Hessian has to be learned on the way more are taken.
+_PATIENCE, _FIRST_PATIENCE, _LEARNING = 200, 400, 1000
 _DENSE_LIMIT = 150  # variables and rows up to which the Jacobian's rank at the start is looked at
 
 
@@ -179,13 +175,8 @@ def plan_of(library: Any, problem: Problem, bounds: Bounds) -> Plan:
     return found
 
 
-def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
-    """``hybrid_options``: how runs begin: from x0 alone, from multipliers, by composite steps.
-
-    Args:
-        problem, limits: what is solved, and to which tolerances.
-        alone: whether composite steps are all there is, with rows as they are.
-    """
+def options_of(problem: Problem, limits: Limits) -> Any:
+    """``hybrid_options`` of a problem: starts of its runs, from x0 alone and from multipliers."""
     functions, size = problem.functions, problem.n + problem.m
 
     def run(nu: float, patience: int, **others: bool) -> Any:
@@ -197,14 +188,7 @@ def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
             feasibility=problem.feasibility, **others,
         )  # fmt: skip
 
-    # Composite steps look for curvature that an approximation does not have.
-    curved = functions.hessian in (EXACT, GIVEN) and not problem.feasibility
-    composite = alone or (curved and problem.m > 0 and size <= COMPOSITE_LIMIT)
-    steps, nu = limits.max_iter if alone else _COMPOSITE, limits.mu_init or 0.0
+    patience = _LEARNING if functions.curvature is None else _FIRST_PATIENCE
     return C.hybrid_options(
-        run(nu, _LEARNING if functions.curvature is None else _FIRST_PATIENCE),
-        run(WARM_NU, _PATIENCE, near=True),
-        run(nu, steps, composite=composite, unscaled=alone),
-        problem.linear,
-        alone,
+        run(limits.mu_init or 0.0, patience), run(WARM_NU, _PATIENCE, near=True), problem.linear
     )

@@ -81,9 +81,8 @@ class Answer(Ending):
         hessian: what the Hessian of the Lagrangian was: ``"exact"``, ``"given"``,
             ``"gauss-newton"`` or ``"limited-memory"``.
         engine: what ran the iteration: ``"c"``, the engine in C, or ``"python"``.
-        kernel: what solved its linear systems: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order,
-            ``"ldl"``, where its pivots had to be chosen at least once, ``"svd"``, its singular
-            values, by which it takes composite steps; empty where Python runs.
+        kernel: linear solver: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order, or ``"ldl"``
+            if its pivots had to be chosen at least once; empty if Python runs.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
         mu: μ, the paper's dual variable at x, which depends on the split; None for methods without

@@ -1,11 +1,9 @@
-"""The methods for equations alone: one iteration, the loop, and a result; or the core's composite
-steps, and none of its other runs.
-"""
+"""The methods for equations alone: one iteration, the loop, and a result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from textwrap import shorten
 from typing import Any, ClassVar
 
@@ -29,23 +27,34 @@ from casadi_hybrid.point.residuals import Tolerances, judge
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
 from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.solve import Automatic, context_of, unknown_at
+from casadi_hybrid.session.solve import context_of, unknown_at
 
 _REMEDY = f"use method={METHOD_NAMES[0]!r}"
 _LIMITS = Limits(Tolerances(), max_iter=1000, divergence=1e10)
 
 
-class _ForEquations:
-    """A method by its name, which refuses whatever is not an equation in free variables."""
+@dataclass(frozen=True)
+class OnEquations:
+    """One iteration of the family, or a baseline, on min f(x, p) s.t. h(x, p) = 0.
 
-    name = ""
+    A row is an equation where lbg = ubg; h is the row minus that number.
+    """
+
+    iteration: Iteration
+    name: str
+
+    limits: ClassVar[Limits] = _LIMITS
+
+    @property
+    def label(self) -> str:
+        """Label of the iteration."""
+        return self.iteration.label
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """What is none, in a sentence; empty where all is."""
+        """Reason why this problem is rejected; empty if accepted."""
         who = f"method {self.name!r}"
         names, m_h = problem.functions, problem.m_h
         if not problem.m:
@@ -63,58 +72,6 @@ class _ForEquations:
                     f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
                 )
         return ""
-
-
-@dataclass(frozen=True)
-class LookAhead(_ForEquations, Automatic):
-    r"""Composite steps under a trust region, and nothing else, on min f(x, p) s.t. h(x, p) = 0.
-
-    With B = J_h, H = ∇²ₓₓL at the multipliers of least squares, Z spanning ker B and the radius Δ,
-
-        d_y = −(BᵀB + λ)⁺Bᵀh  with ‖d_y‖ ≤ 0.8Δ,
-        d_z = −Z(ZᵀHZ + σI)⁻¹Zᵀ(∇f + H d_y)  with ‖d_y + d_z‖ ≤ Δ,
-
-    λ, σ ≥ 0 being the multipliers of the radius (Nocedal and Wright, *Numerical Optimization*, 2nd
-    ed., section 18.5). Where both are zero, and σ is not needed for ZᵀHZ + σI ≻ 0, this is the law
-    of :mod:`casadi_hybrid.iterations.law` with matrix steps and the look-ahead drive
-    (:class:`~casadi_hybrid.iterations.rules.MatrixRule`), which is the Newton–KKT step whatever M
-    is. Steps are accepted by f + ν‖h‖₂. Where ‖h‖ stops falling it is reduced alone, until it is a
-    tenth or proves stationary. The sources are ``engine/c/trust_region``; f is divided there by
-    what makes |∇f(x_0)| at most 100, rows are as they are.
-
-    The Jacobian may have any shape and rank. λ_0 is not needed.
-    """
-
-    label: str = "look-ahead"
-    # The scaled error is not asked for: the residuals decide, as for the others here.
-    limits: Limits = replace(_LIMITS, scaled_tol=1e20)  # noqa: RUF009
-
-    name = "look-ahead"
-    alone: ClassVar[bool] = True
-
-    def run(self, problem: Problem, call: Call) -> Result:
-        """Solve, by second derivatives alone."""
-        problem.functions.with_hessian("second")
-        result = super().run(problem, call)
-        return altered(result, mu=result.lam_g, effective_multipliers=result.lam_g)
-
-
-@dataclass(frozen=True)
-class OnEquations(_ForEquations):
-    """One iteration of the family, or a baseline, on min f(x, p) s.t. h(x, p) = 0.
-
-    A row is an equation where lbg = ubg; h is the row minus that number.
-    """
-
-    iteration: Iteration
-    name: str
-
-    limits: ClassVar[Limits] = _LIMITS
-
-    @property
-    def label(self) -> str:
-        """That of the iteration."""
-        return self.iteration.label
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Run the loop and judge its best point."""

@@ -10,9 +10,9 @@ from casadi_hybrid import iterations as its
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
 from casadi_hybrid.iterations.base import ITERATION
-from casadi_hybrid.point.limits import METHOD_NAMES, Limits
+from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.result.call import Method
-from casadi_hybrid.session.equations import LookAhead, OnEquations
+from casadi_hybrid.session.equations import OnEquations
 from casadi_hybrid.session.solve import Automatic
 
 OF_SOLVERS = {
@@ -63,7 +63,6 @@ def _designed(label: str, split: rules.Split, *closed: str) -> Made:
 
 METHODS: dict[str, Made] = {
     **dict.fromkeys(METHOD_NAMES, _made_from(Automatic())),
-    "look-ahead": _made_from(LookAhead(), *_names(Limits())),
     # Algorithm 1 with nothing of it to choose but its constants and R, and the margin.
     "algorithm-1": _made_from(
         Hybrid(rules.DesignRule(steps=rules.StepRule(s1="printed")), "algorithm-1",

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -71,13 +71,12 @@ CAUSES = {
     "are inconsistent, or this is a local minimum of their violation",
     C.HYBRID_LEAST_SUM: "the sum of the violations is stationary but not zero: the constraints are "
     "inconsistent, or this is a local minimum of their violation",
-    C.HYBRID_NO_GAIN: "no step decreases the penalty function any more",
 }
 """Why no step led on: ``hybrid_answer.cause``."""
 _LIMITS = {StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT}
 _PLAIN = {StopReason.CONVERGED, StopReason.UNBOUNDED} | _LIMITS
-BARRIER, COMPOSITE_STEP = "hybrid (barrier)", "hybrid (composite step)"
-"""What a result calls its method."""
+BARRIER = "hybrid (barrier)"
+"""Name of the method in a result."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,6 @@ class Automatic:
 
     label: str = METHOD_NAMES[0]
     limits: Limits = field(default_factory=Limits)
-    alone: ClassVar[bool] = False
-    """Whether composite steps are all that is tried."""
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
         """It takes all."""
@@ -117,7 +114,7 @@ class Automatic:
                     return True
             return False
 
-        core = engine_of(problem).core(call.numbers.bounds, call.limits, self.alone)
+        core = engine_of(problem).core(call.numbers.bounds, call.limits)
         core.fill(call.numbers, call.warm)
         looked_at = call.history or call.callback or call.stopping or call.log
         core.solve(call.limits, look if looked_at else None)
@@ -173,7 +170,6 @@ def end_of(run: Solved) -> Ending:
         detail = f"iteration {said.ended}: {error}"
     elif said.cause:
         detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
-    composite = said.method == C.HYBRID_COMPOSITE_STEP
     return Ending(
         stop=stop, point=point, conditions=CONDITIONS[said.order], detail=detail,
         error=error, iterations=said.steps,
@@ -183,8 +179,8 @@ def end_of(run: Solved) -> Ending:
         },
         elapsed=said.elapsed,
         seconds={"first": said.in_firsts, "values": said.in_values, "second": said.in_seconds},
-        method=COMPOSITE_STEP if composite else BARRIER, hessian=run.problem.functions.hessian,
-        engine="c", kernel="svd" if composite else "ldl" if said.chosen else "ldl-fixed",
+        method=BARRIER, hessian=run.problem.functions.hessian,
+        engine="c", kernel="ldl" if said.chosen else "ldl-fixed",
     )  # fmt: skip
 
 

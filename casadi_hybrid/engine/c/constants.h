@@ -50,17 +50,6 @@
 #define HYBRID_FILTER_MOST 1e4
 /* rho of the elastic problem [WB 3.3, "resto_penalty_parameter"] */
 #define HYBRID_ELASTIC_PENALTY 1000.0
-/* eta: least ratio of a step that is taken; eta_phi of the filter, the least decrease of phi,
- * relative to alpha times its slope [NW alg. 4.1, More 1978; WB eq. 20] */
-#define HYBRID_TRUST_REGION_ACCEPT 1e-4
-/* Ratio below which the radius shrinks, to this part of the step's length, or the damping grows
- * [NW alg. 4.1, More 1978] */
-#define HYBRID_TRUST_REGION_SHRINK_BELOW 0.25
-/* Ratio from which the radius grows or the damping falls, and below which a step is corrected
- * [NW alg. 4.1, More 1978] */
-#define HYBRID_TRUST_REGION_GROW_ABOVE 0.75
-/* Composite steps in which |c|_2 has to halve [M] */
-#define HYBRID_POLICY_PATIENCE 6
 /* Most steps of SQP, on the active set of an iterate, and back to c = 0 from points of a ray [M] */
 #define HYBRID_SQP_STEPS 8
 /* g_max: largest |entry| of a scaled gradient [WB 3.8, "nlp_scaling_max_gradient"] */
@@ -88,22 +77,15 @@
 #define HYBRID_INERTIA_IMPLAUSIBLE 1000.0
 /* delta_c: epsilon where rows may depend on each other [WB 3.1, "jacobian_regularization_value"] */
 #define HYBRID_INERTIA_EPSILON 1e-8
-/* A radius that is none, a slope whose powers are finite, and the largest damping [u] */
-#define HYBRID_UNLIMITED 1e100
 /* Curvature up to this, relative to max(1, |W|), may be none, and below minus that it is negative;
  * so much of the Hessian of f is left in the elastic problem, where rows have no curvature [M] */
 #define HYBRID_FLAT 1e-8
-/* Eigenvalues this close, relative to the largest, are equal, share a span, or are zero; the same
- * of A'A for the squared norm of a column, and for the damping relative to that [u] */
-#define HYBRID_EIGENVALUE_ROUNDING 1e-14
 /* A step cut below this part of its length is short: the noise of f shows by such ones [M] */
 #define HYBRID_STEP_SHORT 0.05
-/* What is rounding of the error, theta, |c|, a violation or a singular value of A relative to
- * the largest, a pivot of the equilibrated K, a step relative to 1 + |w|, or a cosine, as between c
- * and a column of A: steps gain nothing more [M] */
+/* What is rounding of the error, theta, |c|, a violation, a pivot of the equilibrated K, a step
+ * relative to 1 + |w|, or a cosine, as between c and a column of A: steps gain nothing more [M] */
 #define HYBRID_EXACT 1e-11
-/* Rounding of f, phi, |c|, a slope, a step, nu or a radius, relative to it: 10 u [WB 3.9,
- * CGT 17.4] */
+/* Rounding of f, phi, |c|, a slope, a step or nu, relative to it: 10 u [WB 3.9, CGT 17.4] */
 #define HYBRID_ROUNDED 2.220446049250313e-15
 
 /* --- problem ---------------------------------------------------------------------------------- */
@@ -137,6 +119,8 @@
 
 /* --- primal_dual and globalization ------------------------------------------------------------ */
 
+/* Eigenvalues of the part of low rank up to this, relative to the largest, are zero [u] */
+#define HYBRID_EIGENVALUE_ROUNDING 1e-14
 /* kappa_Sigma: largest factor between z and nu/(distance) [WB eq. 16, "kappa_sigma"] */
 #define HYBRID_ITERATE_SPREAD 1e10
 /* kappa_d: linear damping of variables with one bound, relative to nu [WB 3.7, "kappa_d"] */
@@ -151,6 +135,8 @@
 #define HYBRID_LINE_SEARCH_SHORTEST 0.05
 /* theta_min = this max(1, theta at the start) [WB 2.3, "theta_min_fact"] */
 #define HYBRID_FILTER_LEAST 1e-4
+/* eta_phi: least decrease of phi, relative to alpha times its slope [WB eq. 20, "eta_phi"] */
+#define HYBRID_FILTER_ETA_PHI 1e-4
 /* f has made progress, or is lower of two, where it is less by this part of |f| [M] */
 #define HYBRID_PROGRESS_F 1e-3
 
@@ -168,8 +154,18 @@
 /* Factor by which it falls, and nu at the end of its path [M] */
 #define HYBRID_RESTORATION_LESS 0.1
 
+/* Least ratio of a step that is taken [More 1978] */
+#define HYBRID_RESTORATION_ACCEPT 1e-4
+/* Ratios below which the damping grows, and above which it falls [More 1978] */
+#define HYBRID_RESTORATION_POOR 0.25
+#define HYBRID_RESTORATION_GOOD 0.75
 /* First damping, relative to the squared units [LM 3.2, tau] */
 #define HYBRID_RESTORATION_DAMPING 1e-3
+/* The least and the largest damping [u] */
+#define HYBRID_RESTORATION_LEAST_DAMPING 1e-14
+#define HYBRID_RESTORATION_MOST_DAMPING 1e100
+/* Least unit: the squared norm of a column of A, relative to the largest [u] */
+#define HYBRID_RESTORATION_LEAST_UNIT 1e-14
 /* Gauss-Newton steps go on while |c|_2^2 falls below this part [FX] */
 #define HYBRID_RESTORATION_FAST 0.8
 /* Steps of a run from multipliers after which it is given up where it restores feasibility [M] */
@@ -185,28 +181,14 @@
 #define HYBRID_SQP_PERTURBED {{0.0, 0.0}, {0.0, 1e-8}, {1e-10, 0.0}, {1e-10, 1e-8}}
 /* Most changes of the set, one by one, by the parametric homotopy [M] */
 #define HYBRID_SQP_HOMOTOPY 60
+/* Least part of the decrease predicted along negative curvature that a step has to gain [M] */
+#define HYBRID_SQP_CURVATURE_GAIN 0.25
 /* Steps in a row that may leave more than half of the error: of 92 solves that ended at the
  * first one, 16 found a solution with one, 8 with two, 1 with three [form: C; M] */
 #define HYBRID_SQP_WATCHDOG 2
 /* A chord step is tried where so many times error^2 / (error before) <= tol: ten times what is
  * expected, since a failed step costs more than one saved [M] */
 #define HYBRID_SQP_CHORD 20.0
-
-/* --- trust_region ----------------------------------------------------------------------------- */
-
-/* Factor of the radius after a good step [M] */
-#define HYBRID_TRUST_REGION_GROWTH 3.0
-/* Part of the radius that the normal step may take [NW 18.5] */
-#define HYBRID_COMPOSITE_NORMAL_SHARE 0.8
-/* 1 - rho: part of the gain in penalty |c|_2 that f may use up [NW eq. 18.36] */
-#define HYBRID_COMPOSITE_SHARE 0.7
-/* Penalty over the least that serves [M] */
-#define HYBRID_COMPOSITE_RAISE 1.5
-/* A Newton step is tried up to so many radii [M] */
-#define HYBRID_COMPOSITE_BEYOND 10.0
-/* Distances of points beyond a least violation, relative to max(1, |w|_2) [M] */
-#define HYBRID_VIOLATION_SCAN_DISTANCES \
-    {1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}
 
 /* --- barrier ---------------------------------------------------------------------------------- */
 

@@ -218,8 +218,7 @@ enum {
     HYBRID_SLOW_VIOLATION = 5,    /* the violation hardly falls any more */
     HYBRID_ROUNDED_VIOLATION = 6, /* what is left of it is rounding */
     HYBRID_LEAST_SQUARES = 7,     /* |c|_2 is stationary */
-    HYBRID_LEAST_SUM = 8,         /* |c|_1 is stationary */
-    HYBRID_NO_GAIN = 9           /* no step decreases the penalty function of composite steps */
+    HYBRID_LEAST_SUM = 8          /* |c|_1 is stationary */
 };
 
 /* Why a solve has stopped. */
@@ -259,10 +258,9 @@ enum {
 enum {
     HYBRID_INTERIOR = 0,          /* the interior-point method */
     HYBRID_ACTIVE_SET = 1,        /* SQP from given multipliers, then that method from them */
-    HYBRID_COMPOSITE_STEP = 2,    /* composite steps in a trust region */
-    HYBRID_LEAST_MULTIPLIERS = 3, /* the least ones on the active set of a solution */
-    HYBRID_PERTURBED = 4,         /* SQP for equations that keep their values at the start */
-    HYBRID_CURVATURE = 5          /* second-order conditions at a solution: no steps */
+    HYBRID_LEAST_MULTIPLIERS = 2, /* the least ones on the active set of a solution */
+    HYBRID_PERTURBED = 3,         /* SQP for equations that keep their values at the start */
+    HYBRID_CURVATURE = 4          /* second-order conditions at a solution: no steps */
 };
 
 /* f, and the largest violation of bounds and rows, |grad f + J'lam_g + lam_x|, and product of a
@@ -318,7 +316,7 @@ typedef struct {
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 
 /* How a run starts and ends. hybrid_solve itself sets relaxation, max_time, t0, unscaled, root,
- * and cautious of its runs: for it they are 0, but unscaled of runs that are `alone`. */
+ * and cautious of its runs: for it they are 0. */
 typedef struct {
     double nu;         /* the first barrier parameter: 1e-6 from multipliers; 0: found at x0 */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
@@ -329,24 +327,20 @@ typedef struct {
     double relaxation; /* how far bounds are widened, relative */
     double max_time;   /* seconds of this run; infinite: no limit */
     int t0;            /* steps that were taken before the first iterate */
-    int patience;      /* steps of this run: 400 from x0, 200 from multipliers, 40 composite ones */
+    int patience;      /* steps of this run: 400 from x0, 200 from multipliers */
     int near;          /* whether the multipliers are those of a problem nearby */
     int dense;         /* whether the rank of A at the start is found: for n_x + n_g <= 150 or so */
     int feasibility;   /* whether there is no objective */
     int unscaled;      /* whether rows are not scaled */
     int root;          /* whether a root of the rows is found first */
     int cautious;      /* whether by short steps, which stay in the basin of the start */
-    int composite;     /* of hybrid_options.composite: whether there are such runs */
 } hybrid_run_options;
 
 /* The runs of a solve; `dense` is the same for all. */
 typedef struct {
-    hybrid_run_options first;     /* from x0 alone */
-    hybrid_run_options near;      /* from multipliers that did not lead on by active sets */
-    hybrid_run_options composite; /* by composite steps, for equations in variables without bounds:
-                                   * .composite is 1 up to some 200 variables and rows, else 0 */
-    int linear;                   /* whether g is affine */
-    int alone;                    /* whether the one run is by composite steps from x0 */
+    hybrid_run_options first; /* from x0 alone */
+    hybrid_run_options near;  /* from multipliers that did not lead on by active sets */
+    int linear;               /* whether g is affine */
 } hybrid_options;
 
 /* Bytes, doubles and ints of memory that hybrid_solve needs. */
@@ -354,8 +348,7 @@ void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
                          long long *doubles, long long *ints);
 /* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
  * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
- * was begun, the latter also where `alone` meets more than equations; else the status of the run
- * that has found the point. */
+ * was begun; else the status of the run that has found the point. */
 int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer);
@@ -373,7 +366,7 @@ void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *i
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
 
-/* --- One run of the interior-point method or by composite steps ------------------------------- */
+/* --- One run of the interior-point method ----------------------------------------------------- */
 
 /* Pairs that a filter holds at most. */
 #define HYBRID_FILTER 128
@@ -444,15 +437,6 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
                           const hybrid_numbers *numbers, const hybrid_run_options *options,
                           void *bytes, double *doubles, int *ints, hybrid_state *state,
                           hybrid_answer *answer);
-
-/* The same by composite steps, for equations alone in variables without bounds; its memory will do
- * for runs by the interior-point method too. */
-void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
-                             long long *doubles, long long *ints);
-int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *functions,
-                           const hybrid_numbers *numbers, const hybrid_run_options *options,
-                           void *bytes, double *doubles, int *ints, hybrid_state *state,
-                           hybrid_answer *answer);
 
 /* --- For who calls the core ------------------------------------------------------------------- */
 

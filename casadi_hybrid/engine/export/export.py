@@ -197,7 +197,7 @@ def write(
     own = mark()
     core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
     text, size = plan_text(plan, name)
-    options = _options(problem, limits, [*cases, cold]) if cold else None
+    options = options_of(problem, limits) if cold else None
     words = layout(library, plan, generated, options, name, core)
     versions = {"VERSION": casadi_hybrid.__version__, "CASADI": ca.CasadiMeta.version()}
     words |= {"MARK": own, "tables": size, **versions}
@@ -239,16 +239,6 @@ def filled(template: str, words: Mapping[str, Any]) -> str:
     while found:
         template, found = _PART.subn(lambda part: part[2] if words[part[1]] else "", template)
     return re.sub(r"@(\w+)@", lambda word: str(words[word[1]]), template)
-
-
-def _options(problem: Problem, limits: Limits, cases: Sequence[Case]) -> Any:
-    """The options of Python; without composite steps where all solves have bounds, since these are
-    never asked for there and take the memory of dense matrices."""
-    options = options_of(problem, limits)
-    bounds = [case.answer.bounds for case in cases]
-    if all(np.isfinite([b.lbx, b.ubx])[:, b.lbx < b.ubx].any() for b in bounds):
-        options.composite.composite = 0
-    return options
 
 
 def _stored(case: Case, limits: Limits, name: str, cold: bool) -> str:

@@ -53,14 +53,12 @@ def layout(
         )
 
     clock, verdict = (8 + _POINTER, 16) if cold else (0, 0)
-    composite = options is not None and options.composite.composite and not data.n_slack
     g_at = 1 + data.nnz_gradient
     return {
         "NAME": name, "UPPER": upper, "n_x": n, "n_g": data.n_g, "n_p": data.n_p,
         "places_g": m, "places_p": p, "entries_J": J,
         "numbers": doubles, "integers": ints, "own": own, "cold": cold, "warm": not cold,
         "options": "" if options is None else fields(options, "    "),
-        "composite": "composite steps where there are equations alone, " if composite else "",
         "target": "hybrid_core" if cold else "hybrid_core_warm",
         "modes": "warm and cold" if cold else "the warm mode alone",
         "size_arg": generated.arg, "size_res": generated.res, "size_iw": generated.iw,

@@ -90,7 +90,7 @@ class MatrixRule:
     - ``drive="lookahead"`` (D2), v = D(h − Bw) with w = P(g + Bᵀ(π + M h)): the Newton–KKT step
       with the reduced Hessian made positive definite, whatever M is. Quadratic.
 
-    Neither has a safeguard; :class:`~casadi_hybrid.session.equations.LookAhead` is D2 with one.
+    Neither has a safeguard.
 
     Args:
         cancellation: chooses M; its deficit, times (BBᵀ)⁺, is added.

@@ -289,7 +289,7 @@ static int descend(sqp *h) {
             const double length = size / hybrid_largest(plan->n, h->model.dw);
             const double said = -0.5 * curvature * length * length;
             if (!(said > least)) continue;
-            if (!(gain_at(h, side * length, value) >= HYBRID_TRUST_REGION_SHRINK_BELOW * said))
+            if (!(gain_at(h, side * length, value) >= HYBRID_SQP_CURVATURE_GAIN * said))
                 continue;
             exchange(h);
             hybrid_set(plan->m, h->y_before, h->y);

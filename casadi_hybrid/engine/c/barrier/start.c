@@ -128,7 +128,7 @@ int hybrid_first_iterate(hybrid_run *run) {
     if (!options->near) hybrid_equal_multipliers(&run->form, 1.0, it);
     if (run->dense)
         run->state->rows_dependent =
-            hybrid_rows_are_dependent(plan, run->at->of.A, run->dense, run->sides);
+            hybrid_rows_are_dependent(plan, run->at->of.A, run->dense);
     if (unfinished > 0.0) {
         it->nu = unfinished;
         run->history.goes_on = 1;

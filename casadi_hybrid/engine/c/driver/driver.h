@@ -3,7 +3,6 @@
 #define HYBRID_DRIVER_H
 
 #include "barrier/barrier.h"
-#include "trust_region/trust_region.h"
 
 /* The inspection of an iterate before its step. */
 typedef struct {
@@ -11,7 +10,6 @@ typedef struct {
     double merit; /* the largest residual in units of its tolerance */
     int settled;  /* whether it is a solution if its residuals are small enough */
     int rounded;  /* whether they are only without what rounding explains */
-    int leaves;   /* whether steps lead away from it all the same: from a saddle point */
 } hybrid_inspection;
 
 /* Where iterates have run away for some time: extrapolates along their ray. Returns 1 with the far
@@ -31,12 +29,7 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen);
 int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen);
 /* After the step, which has ended with a status. Returns HYBRID_PAUSED, or that. */
 int hybrid_after_step(hybrid_run *run, const hybrid_inspection *seen, int status);
-/* Saves the iterate that was inspected as the last one of the run. Returns the status. */
-int hybrid_end_run(hybrid_run *run, int status);
 /* Completes the answer after a run that has ended with a status, which it returns. */
 int hybrid_finish_run(hybrid_run *run, int status);
-
-/* The memory of composite steps. */
-void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one);
 
 #endif

@@ -1,4 +1,4 @@
-/* What every run by steps does with an iterate: residuals and error, a row for the observer, the
+/* What every run does with an iterate: residuals and error, a row for the observer, the
  * best iterates so far, and the termination test. */
 #include <math.h>
 
@@ -58,7 +58,8 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     }
 }
 
-int hybrid_end_run(hybrid_run *run, int status) {
+/* Saves the iterate that was inspected as the last one of the run. Returns the status. */
+static int end_run(hybrid_run *run, int status) {
     hybrid_copy(run->plan, &run->history.before, run->history.w_now, &run->state->now);
     return status;
 }
@@ -74,7 +75,6 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     hybrid_kkt_error(&run->form, &run->at->of, &run->now, run->Aty, &run->error);
     error = hybrid_error_at(&run->error, 0.0);
     seen->rounded = plain > 1.0 && seen->merit <= 1.0 && error <= numbers->tol;
-    seen->leaves = 0;
     solved = seen->merit <= 1.0 && error <= numbers->tol;
     narrows = run->now.nu > HYBRID_ROUNDED && !run->history.widened;
     run->history.wide = solved && narrows ? hybrid_gap(run) : 0.0;
@@ -86,7 +86,7 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     if (hybrid_all_finite(run->plan->n_x, run->at->of.x) &&
         hybrid_all_finite(run->plan->m, run->now.y))
         return HYBRID_SOLVED;
-    return hybrid_end_run(run, HYBRID_DIVERGED);
+    return end_run(run, HYBRID_DIVERGED);
 }
 
 /* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
@@ -105,10 +105,10 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     const hybrid_point *at = &run->at->of;
     const int end = write_row(run, &seen->of);
     int status;
-    keep(run, &seen->of, seen->leaves ? INFINITY : seen->merit);
+    keep(run, &seen->of, seen->merit);
     status = hybrid_ray_test(&run->form, at, seen->merit, run->sizes, &run->corrected->of,
                              &run->state->ray);
-    if (!status && seen->merit <= 1.0 && seen->settled && !seen->leaves) {
+    if (!status && seen->merit <= 1.0 && seen->settled) {
         run->answer->end = seen->of;
         hybrid_deliver(&run->form, at);
         return HYBRID_SOLVED;
@@ -118,13 +118,13 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
                                         run->sizes);
     if (!status && end) status = HYBRID_STOPPED;
     if (!status) status = limit_test(run, seen->merit);
-    if (status) return hybrid_end_run(run, status);
+    if (status) return end_run(run, status);
     hybrid_set(plan->n_x, at->x, run->history.x_now);
     return HYBRID_PAUSED;
 }
 
 int hybrid_after_step(hybrid_run *run, const hybrid_inspection *seen, int status) {
-    if (status) return hybrid_end_run(run, status);
+    if (status) return end_run(run, status);
     hybrid_set(run->plan->n_x, run->history.x_now, run->history.x_before);
     run->history.merit_before = seen->merit;
     run->history.widened |= run->history.wide > 1.0;

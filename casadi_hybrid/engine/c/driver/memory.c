@@ -39,7 +39,7 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     run->sizes = hybrid_allocate(arena, longer(plan->n_g, plan->n_x));
     HYBRID_PLACE(arena, plan->n_x, &run->history.x_now, &run->history.x_before);
     run->sides = hybrid_allocate_ints(arena, plan->n);
-    run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 2) * plan->m) : 0;
+    run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 1) * plan->m) : 0;
     hybrid_place_elastic(arena, run);
     hybrid_place_search(plan, arena, &run->search);
     run->history.w_now = hybrid_allocate(arena, plan->n);
@@ -123,28 +123,4 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     if (answer->x_start) hybrid_set(plan->n_x, start->x, answer->x_start);
     hybrid_set(plan->n, start->w, run->work);
     return HYBRID_SOLVED;
-}
-
-void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one) {
-    long long n = plan->n, m = plan->m, fewer = n < m ? n : m;
-    HYBRID_PLACE(arena, m * fewer, &one->here.U, &one->there.U);
-    HYBRID_PLACE(arena, n * n, &one->here.V, &one->there.V, &one->directions, &one->reduced);
-    HYBRID_PLACE(arena, n, &one->tau, &one->values, &one->slope, &one->t, &one->newton, &one->step,
-                 &one->back, &one->force, &one->left);
-    HYBRID_PLACE(arena, fewer, &one->here.sigma, &one->there.sigma, &one->shares, &one->damped);
-    one->rising = hybrid_allocate(arena, 2 * fewer);
-    one->rows = hybrid_allocate(arena, n * m);
-    HYBRID_PLACE(arena, m, &one->along, &one->y);
-    one->order = hybrid_allocate_ints(arena, m);
-}
-
-void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
-                             long long *doubles, long long *ints) {
-    hybrid_arena arena = {0, 0, 0, 0};
-    hybrid_composite one;
-    hybrid_interior_point_memory(plan, dense, bytes, doubles, ints);
-    hybrid_place_composite(plan, &arena, &one);
-    *bytes += (long long)sizeof one;
-    *doubles += arena.used_doubles;
-    *ints += arena.used_ints;
 }

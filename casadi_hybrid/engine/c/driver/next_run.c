@@ -5,9 +5,10 @@
  *   tolerances, since there are multipliers next to it;
  * - no feasible point, where any is a solution (no objective, or no freedom for one): least squares
  *   of the constraints first; by short steps, which stay in the basin of the start;
- * - a local minimum of the violation: least squares from other starts, up to three times, until one
- *   minimum is found twice, and then from x0. Where g is affine there is no other minimum; with an
- *   objective only small problems have these runs, by short steps;
+ * - a local minimum of the violation: with an objective the method without least squares, where it
+ *   has not been tried; least squares from other starts, up to three times, until one minimum is
+ *   found twice, and then from x0. Where g is affine there is no other minimum; with an objective
+ *   only small problems have these starts, by short steps;
  * - diverged along infeasible points: least squares first;
  * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
  *   first barrier parameter;
@@ -70,6 +71,13 @@ static int a_run_was(const hybrid_solver *solver, int relaxed) {
     return 0;
 }
 
+/* Whether there is an objective, and all runs have looked for a root first. */
+static int is_plain_run_due(const hybrid_solver *solver) {
+    for (int k = 0; k < solver->count; k++)
+        if (!solver->runs[k].how.root) return 0;
+    return !solver->options->first.feasibility;
+}
+
 /* Whether two searches have ended at one local minimum of the violation. */
 static int found_twice(const hybrid_solver *solver) {
     const double now = solver->outcomes[solver->count - 1].violation;
@@ -82,13 +90,14 @@ static int found_twice(const hybrid_solver *solver) {
     return 0;
 }
 
-/* A start at a relative distance of about one half, by the additive sequence of the plastic number
- * (Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018). */
-static void move_away(const double *x, int number, int n, double *out) {
+/* The start with a number, at a relative distance of up to this number from x, by the additive
+ * sequence of the plastic number (Roberts, "The unreasonable effectiveness of quasirandom
+ * sequences", 2018). */
+static void move_away(const double *x, int number, int n, double *start) {
     for (int i = 0; i < n; i++) {
-        double at = (i + 1) * 0.7548776662466927 + number * 0.5698402909980532;
-        double draw = 2.0 * (at - floor(at)) - 1.0;
-        out[i] = x[i] + 0.5 * hybrid_max(fabs(x[i]), 1.0) * draw;
+        const double draw = (i + 1) * 0.7548776662466927 + number * 0.5698402909980532;
+        const double centred = 2.0 * (draw - floor(draw)) - 1.0;
+        start[i] = x[i] + number * hybrid_max(fabs(x[i]), 1.0) * centred;
     }
 }
 
@@ -184,6 +193,8 @@ static int next_run(hybrid_solver *solver) {
     if (solver->before.last) return 0;
     if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
     if (after_root(solver)) return 1;
+    if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && is_plain_run_due(solver))
+        return begin_at_x0(solver, run_of(solver, HYBRID_PATIENCE));
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
         int any = any_root ||
                    (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO && !solver->options->linear);

@@ -267,6 +267,9 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         (outcome->stop == HYBRID_STOP_STALLED && outcome->point == HYBRID_FEASIBLE_NOT_STATIONARY &&
          found->huge))
         outcome->near = find_near(solver);
+    if (outcome->stop == HYBRID_STOP_ITERATION_LIMIT && !outcome->cut &&
+        outcome->point == HYBRID_KKT_POINT)
+        outcome->stop = HYBRID_STOP_STALLED; /* a limit of this run alone */
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
 }
 

@@ -41,7 +41,7 @@ typedef struct {
     double violation; /* of g, in the two-norm */
 } hybrid_outcome;
 
-/* Runs of a solve at most, but for openings. */
+/* Runs of a solve at most, but for the opening. */
 #define HYBRID_RUNS 32
 
 /* The rank of a point: its class first; of feasible ones that whose f is less by a thousandth and
@@ -68,7 +68,7 @@ typedef struct {
     hybrid_rank rank;      /* of that */
     hybrid_answer found;   /* of the present run, or the last */
     hybrid_run_start run;  /* the present one */
-    /* The runs on which the choice of the next one rests: not openings, nor those by SQP on from
+    /* The runs on which the choice of the next one rests: not the opening, nor those by SQP on from
      * the point of one. The last of them, and its point. */
     hybrid_run_start before;
     double *x;
@@ -94,7 +94,7 @@ static inline int hybrid_is_over(const hybrid_solver *solver) {
 /* --- outcome.c -------------------------------------------------------------------------------- */
 
 /* Completes solver->found and *outcome after a run that ended with a status: by the interior-point
- * method or composite steps, and by SQP alone. */
+ * method, and by SQP alone. */
 void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome);
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome);
 /* The reason to stop, corrected by what the point is. */

@@ -1,11 +1,8 @@
 /* One solve: runs one after another, and the best point of all.
  *
- *     openings:  SQP from given multipliers (then the interior-point method from them);
- *                composite steps where there are equations alone
- *     then:      the interior-point method from x0, and the runs of next_run.c
- *     at last:   the least multipliers on the active set of a solution with huge ones
- *
- * or, where the options say so, composite steps from x0 and nothing else.
+ *     opening:  SQP from given multipliers (then the interior-point method from them)
+ *     then:     the interior-point method from x0, and the runs of next_run.c
+ *     at last:  the least multipliers on the active set of a solution with huge ones
  *
  * The solve ends with a solution, a proof, a limit, or where no run is left. */
 #include <float.h>
@@ -26,13 +23,6 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *s
     solver->none = hybrid_allocate(arena, longer);
 }
 
-/* Whether runs by composite steps may be due: where there are equations and nothing else. Which
- * rows are, the plan says; their numbers, which come with a solve, say whether variables have
- * bounds. */
-static int has_composite(const hybrid_plan *plan, const hybrid_options *options) {
-    return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
-}
-
 /* Bytes of the solver; those of its runs follow them, aligned. */
 #define OWN_BYTES (((long long)sizeof(hybrid_solver) + 15) / 16 * 16)
 
@@ -43,10 +33,7 @@ void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options,
     long long of_warm, ints_of_warm;
     place(plan, &arena, &solver);
     hybrid_sqp_memory(plan, &of_warm, &ints_of_warm);
-    if (has_composite(plan, options))
-        hybrid_composite_memory(plan, options->first.dense, bytes, doubles, ints);
-    else
-        hybrid_interior_point_memory(plan, options->first.dense, bytes, doubles, ints);
+    hybrid_interior_point_memory(plan, options->first.dense, bytes, doubles, ints);
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
@@ -109,16 +96,9 @@ static int by_active_set(hybrid_solver *solver) {
     return status;
 }
 
-/* The interior-point method or composite steps. Returns a status. */
-static int by_steps(hybrid_solver *solver) {
-    const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status;
-    if (composite)
-        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
-                                        &solver->run.how, solver->memory, solver->doubles,
-                                        solver->ints, &solver->state, &solver->found);
-    else
-        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
+/* The interior-point method. Returns a status. */
+static int by_interior_points(hybrid_solver *solver) {
+    int status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
                                        &solver->run.how, solver->memory, solver->doubles,
                                        solver->ints, &solver->state, &solver->found);
     spend(solver);
@@ -183,7 +163,7 @@ static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *out
 /* Makes the run that is due. Returns a status. */
 static int make_run(hybrid_solver *solver, hybrid_outcome *outcome) {
     const int method = solver->run.method;
-    const int by_sets = method != HYBRID_INTERIOR && method != HYBRID_COMPOSITE_STEP;
+    const int by_sets = method != HYBRID_INTERIOR;
     int status = HYBRID_NO_GUESS, stepped = !by_sets;
     prepare(solver);
     solver->run.how.t0 = 0;
@@ -194,7 +174,7 @@ static int make_run(hybrid_solver *solver, hybrid_outcome *outcome) {
     }
     if (stepped) {
         if (by_sets) keep_feasible(solver, status, outcome);
-        status = by_steps(solver);
+        status = by_interior_points(solver);
     }
     solver->stepped = stepped;
     solver->answer->steps += solver->found.steps;
@@ -211,38 +191,20 @@ static int is_final(int stop) {
            stop == HYBRID_STOP_TIME_LIMIT || stop == HYBRID_STOP_STOPPED_BY_USER;
 }
 
-static int is_composite(const hybrid_solver *solver) {
+/* Prepares the opening: SQP from given multipliers or a given working set. Returns whether there
+ * are any. */
+static int open_warm(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
-    int bounded = 0;
-    if (!has_composite(plan, solver->options)) return 0;
-    if (!solver->equations || !solver->free) return 0;
-    for (int i = 0; i < plan->n_x; i++)
-        if (of->lbx[i] < of->ubx[i]) bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
-    return !bounded; /* rows with two bounds would have slacks */
-}
-
-/* The openings, in their order, and the first run after them. Returns how many openings. */
-static int openings(hybrid_solver *solver, hybrid_run_start *runs) {
-    const hybrid_plan *plan = solver->plan;
-    const hybrid_numbers *of = solver->given;
-    int count = 0;
-    memset(runs, 0, 3 * sizeof *runs);
-    if (!solver->options->alone && (of->side_x || hybrid_sum(plan->n_x, of->lam_x0) != 0.0 ||
-                                    hybrid_sum(plan->n_g, of->lam_g0) != 0.0)) {
-        runs[count].how = solver->options->near;
-        runs[count].method = HYBRID_ACTIVE_SET;
-        hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);
-        hybrid_set(plan->n_g, of->lam_g0, solver->lam_g);
-        runs[count++].at_x0 = 1;
-    }
-    if (is_composite(solver)) {
-        runs[count].how = solver->options->composite;
-        runs[count].method = HYBRID_COMPOSITE_STEP;
-        runs[count++].at_x0 = 1;
-    }
-    runs[count] = hybrid_first_run(solver);
-    return count;
+    if (!of->side_x && hybrid_sum(plan->n_x, of->lam_x0) == 0.0 &&
+        hybrid_sum(plan->n_g, of->lam_g0) == 0.0)
+        return 0;
+    solver->run.how = solver->options->near;
+    solver->run.method = HYBRID_ACTIVE_SET;
+    solver->run.at_x0 = 1;
+    hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);
+    hybrid_set(plan->n_g, of->lam_g0, solver->lam_g);
+    return 1;
 }
 
 /* Saves a run on which the choice of the next one rests. */
@@ -256,21 +218,21 @@ static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
 
 /* The runs until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
 static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
-    hybrid_run_start first[3];
-    const int ahead = openings(solver, first), alone = solver->options->alone;
-    if (alone && !ahead) return HYBRID_OTHER_PATTERN;
     hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
-    for (int made = 0;; made++) {
-        int status;
-        solver->opening = made < ahead;
-        if (made <= ahead) solver->run = first[made];
-        status = make_run(solver, outcome);
+    solver->opening = open_warm(solver);
+    if (!solver->opening) solver->run = hybrid_first_run(solver);
+    for (;;) {
+        const int status = make_run(solver, outcome);
         solver->answer->runs++;
         if (is_refused(status)) return status;
         hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
-        if (alone || hybrid_is_over(solver)) return 0;
-        if (made < ahead) continue;
+        if (hybrid_is_over(solver)) return 0;
+        if (solver->opening) {
+            solver->opening = 0;
+            solver->run = hybrid_first_run(solver);
+            continue;
+        }
         if (solver->run.method != HYBRID_PERTURBED) remember(solver, outcome);
         if (!hybrid_next_run(solver)) return 0;
     }
@@ -390,7 +352,7 @@ int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
     solver->answer = answer;
     begin(solver);
     status = make_runs(solver, &last);
-    if (!status && !options->alone) complete(solver, &last);
+    if (!status) complete(solver, &last);
     answer->elapsed = hybrid_time(functions) - solver->began;
     answer->rows = functions->observer ? functions->observer->shown : 0;
     return answer->status = status ? status : answer->status;

@@ -71,9 +71,9 @@ static double renew_units(hybrid_run *run) {
 
 /* After a step that gained this share of what was expected. */
 static double next_damping(double damping, double ratio) {
-    if (ratio > HYBRID_TRUST_REGION_GROW_ABOVE)
-        return hybrid_max(HYBRID_RESTORATION_LESS * damping, HYBRID_EIGENVALUE_ROUNDING);
-    return ratio < HYBRID_TRUST_REGION_SHRINK_BELOW ? HYBRID_RESTORATION_GROWTH * damping : damping;
+    if (ratio > HYBRID_RESTORATION_GOOD)
+        return hybrid_max(HYBRID_RESTORATION_LESS * damping, HYBRID_RESTORATION_LEAST_DAMPING);
+    return ratio < HYBRID_RESTORATION_POOR ? HYBRID_RESTORATION_GROWTH * damping : damping;
 }
 
 int hybrid_root_step(hybrid_run *run) {
@@ -84,7 +84,7 @@ int hybrid_root_step(hybrid_run *run) {
     double *units = search->units, *slope = search->slope, *D = search->D;
     double *dw = run->direction.dw, *step = run->other.dw;
     double damping = search->damping, growth = HYBRID_RESTORATION_GROWTH;
-    double least_unit = HYBRID_EIGENVALUE_ROUNDING * renew_units(run);
+    double least_unit = HYBRID_RESTORATION_LEAST_UNIT * renew_units(run);
     double alpha = 0.0, gain = 0.0, gained = 0.0, value;
     double reach = 1.0 + hybrid_largest(plan->n, at->w);
     int curved = search->curved;
@@ -119,13 +119,13 @@ int hybrid_root_step(hybrid_run *run) {
             if (!hybrid_try_problem(run, run->trial)) {
                 gain = expected(run, curved ? run->W : 0, D, slope, step);
                 gained = value - value_of(run, run->trial);
-                if (gained > HYBRID_TRUST_REGION_ACCEPT * gain &&
+                if (gained > HYBRID_RESTORATION_ACCEPT * gain &&
                     !hybrid_complete_problem(run, run->trial))
                     break;
             }
         }
         damping *= growth;
-        if (damping > HYBRID_UNLIMITED) return hybrid_root_closer(run);
+        if (damping > HYBRID_RESTORATION_MOST_DAMPING) return hybrid_root_closer(run);
     }
     return hybrid_root_accept(run, alpha, next_damping(damping, gained / gain));
 }

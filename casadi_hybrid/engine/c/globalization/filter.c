@@ -44,7 +44,7 @@ int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *
     if (slope < 0.0 && pair->theta <= theta_min(it->theta_start) &&
         alpha * pow(-slope, HYBRID_LINE_SEARCH_S_PHI) >
             pow(pair->theta, HYBRID_LINE_SEARCH_S_THETA))
-        return fall <= HYBRID_TRUST_REGION_ACCEPT * alpha * slope ? 'f' : 0;
+        return fall <= HYBRID_FILTER_ETA_PHI * alpha * slope ? 'f' : 0;
     better = theta <= (1.0 - HYBRID_LINE_SEARCH_GAMMA) * pair->theta && pair->theta > 0.0;
     lower = fall <= -HYBRID_LINE_SEARCH_GAMMA * pair->theta;
     return better || lower ? 'h' : 0;

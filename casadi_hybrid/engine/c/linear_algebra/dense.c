@@ -1,6 +1,6 @@
-/* Singular values by one-sided Jacobi rotations after a pivoted QR, eigenvectors by the implicit QL
- * iteration on a tridiagonal matrix (Golub and Van Loan, Matrix Computations, 4th ed., sections 8.6
- * and 8.3): of matrices so small that calls of LAPACK would take longer. */
+/* The pivoted QR decomposition, and eigenvectors by the implicit QL iteration on a tridiagonal matrix
+ * (Golub and Van Loan, Matrix Computations, 4th ed., sections 5.4 and 8.3): of matrices so small
+ * that calls of LAPACK would take longer. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -17,17 +17,15 @@ static void swap(int count, double *a, double *b) {
     }
 }
 
-/* Sorts values, rising where `sign` is 1 and falling where it is -1, with the columns of U and V
- * that go with them, m and n numbers each. */
-static void sort(int count, double sign, double *values, int m, double *U, int n, double *V) {
-    for (int j = 0; j < count; j++) {
+/* Sorts n eigenvalues, rising, with their eigenvectors, the columns of A. */
+static void sort(int n, double *values, double *A) {
+    for (int j = 0; j < n; j++) {
         int least = j;
-        for (int k = j + 1; k < count; k++)
-            if (sign * values[k] < sign * values[least]) least = k;
+        for (int k = j + 1; k < n; k++)
+            if (values[k] < values[least]) least = k;
         if (least == j) continue;
         swap(1, values + j, values + least);
-        swap(m, U + (long long)j * m, U + (long long)least * m);
-        swap(n, V + (long long)j * n, V + (long long)least * n);
+        swap(n, A + (long long)j * n, A + (long long)least * n);
     }
 }
 
@@ -40,114 +38,39 @@ static void turn(int n, double c, double s, double *a, double *b) {
     }
 }
 
-/* a -= factor b. */
-static void take_off(int count, double factor, const double *b, double *a) {
-    for (int i = 0; i < count; i++) a[i] -= factor * b[i];
-}
-
-/* Reflects the columns from `from` to before `count`, n numbers each, by v from entry j on, whose
- * first entry is one. */
-static void reflect(int n, int j, double tau, const double *v, double *columns, int from,
-                    int count) {
-    for (int c = from; c < count; c++) {
+/* Reflects the columns after column j of m, n numbers each, by v from entry j on, whose first entry
+ * is one. */
+static void reflect(int m, int n, int j, double tau, const double *v, double *columns) {
+    for (int c = j + 1; c < m; c++) {
         double *column = columns + (long long)c * n + j;
-        take_off(n - j, tau * (column[0] + hybrid_dot(n - j - 1, v + 1, column + 1)), v, column);
+        const double along = tau * (column[0] + hybrid_dot(n - j - 1, v + 1, column + 1));
+        for (int i = 0; i < n - j; i++) column[i] -= along * v[i];
     }
 }
 
-int hybrid_triangular(int m, int n, double *columns, double *tau, double *diagonal, int *order) {
-    int count = m < n ? m : n;
-    for (int c = 0; c < m; c++) order[c] = c;
+void hybrid_diagonal_of_R(int m, int n, double *columns, double *diagonal) {
+    const int count = m < n ? m : n;
     for (int j = 0; j < count; j++) {
-        double most = -1.0, size, *v;
-        int longest = j, saved;
+        double most = -1.0, size, *v = columns + (long long)j * n;
+        int longest = j;
         for (int c = j; c < m; c++) {
             const double *column = columns + (long long)c * n + j;
-            double square = hybrid_dot(n - j, column, column);
+            const double square = hybrid_dot(n - j, column, column);
             if (square > most) {
                 most = square;
                 longest = c;
             }
         }
-        v = columns + (long long)j * n;
-        if (longest != j) {
-            swap(n, v, columns + (long long)longest * n);
-            saved = order[j];
-            order[j] = order[longest];
-            order[longest] = saved;
-        }
+        if (longest != j) swap(n, v, columns + (long long)longest * n);
         v += j;
         size = sqrt(most > 0.0 ? most : 0.0);
         diagonal[j] = v[0] > 0.0 ? -size : size;
-        tau[j] = 0.0;
         if (size > 0.0) {
-            double first = v[0] - diagonal[j];
-            tau[j] = -first / diagonal[j];
+            const double first = v[0] - diagonal[j];
             for (int i = 1; i < n - j; i++) v[i] /= first;
             v[0] = 1.0;
-            reflect(n, j, tau[j], v, columns, j + 1, m);
+            reflect(m, n, j, -first / diagonal[j], v, columns);
         }
-    }
-    return count;
-}
-
-/* Turns two columns, and those of V that go with them, until they are orthogonal. Returns whether
- * they were not. */
-static int rotate(int m, double *a, double *b, int n, double *va, double *vb, double floor) {
-    double aa = hybrid_dot(m, a, a), bb = hybrid_dot(m, b, b), ab = hybrid_dot(m, a, b);
-    double zeta, t, c, s;
-    if (!(aa > floor && bb > floor)) return 0;
-    if (!(fabs(ab) > DBL_EPSILON * sqrt((double)m) * sqrt(aa) * sqrt(bb))) return 0;
-    zeta = (bb - aa) / (2.0 * ab);
-    t = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
-    c = 1.0 / sqrt(1.0 + t * t);
-    s = c * t;
-    turn(m, c, s, a, b);
-    turn(n, c, s, va, vb);
-    return 1;
-}
-
-/* The columns of W become U sigma, those of V turn with them. */
-static void orthogonal(int m, int n, int count, double *W, double *V) {
-    double floor = 0.0;
-    for (int j = 0; j < count; j++) {
-        const double *column = W + (long long)j * m;
-        double square = hybrid_dot(m, column, column);
-        if (square > floor) floor = square;
-    }
-    floor *= 1e-26; /* what is so short counts as zero whichever way it points */
-    for (int sweep = 0, turned = 1; turned && sweep < SWEEPS; sweep++) {
-        turned = 0;
-        for (int p = 0; p < count; p++)
-            for (int q = p + 1; q < count; q++)
-                turned |= rotate(m, W + (long long)p * m, W + (long long)q * m, n,
-                                 V + (long long)p * n, V + (long long)q * n, floor);
-    }
-}
-
-void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, int *order,
-                     hybrid_spectrum *found) {
-    double *U = found->U, *V = found->V, *sigma = found->sigma;
-    int count = hybrid_triangular(m, n, rows, tau, sigma, order);
-    memset(V, 0, (size_t)n * (size_t)n * sizeof(double));
-    for (int i = 0; i < n; i++) V[(long long)i * n + i] = 1.0;
-    for (int j = count - 1; j >= 0; j--)
-        if (tau[j] != 0.0) reflect(n, j, tau[j], rows + (long long)j * n + j, V, j, n);
-    for (int j = 0; j < count; j++) { /* R', its rows where they were before the exchanges */
-        double *column = U + (long long)j * m;
-        for (int c = 0; c < j; c++) column[order[c]] = 0.0;
-        column[order[j]] = sigma[j];
-        for (int c = j + 1; c < m; c++) column[order[c]] = rows[(long long)c * n + j];
-    }
-    orthogonal(m, n, count, U, V);
-    for (int j = 0; j < count; j++)
-        sigma[j] = sqrt(hybrid_dot(m, U + (long long)j * m, U + (long long)j * m));
-    sort(count, -1.0, sigma, m, U, n, V);
-    found->rank = 0;
-    while (found->rank < count && sigma[found->rank] > tolerance * sigma[0]) {
-        double *column = U + (long long)found->rank * m;
-        for (int i = 0; i < m; i++) column[i] /= sigma[found->rank];
-        found->rank++;
     }
 }
 
@@ -249,6 +172,6 @@ int hybrid_symmetric(int n, double *A, double *values, double *work) {
         }
     }
     for (int i = 0; i < n; i++) values[i] = ldexp(values[i], exponent);
-    sort(n, 1.0, values, n, A, 0, A);
+    sort(n, values, A);
     return !hybrid_all_finite(n, values);
 }

@@ -46,23 +46,10 @@ static inline double hybrid_norm(int count, const double *v) {
     return sqrt(hybrid_dot(count, v, v));
 }
 
-/* Q R of m columns of n numbers, the longest that is left first. v and tau of each reflection stay
- * in the columns, below R, whose diagonal is in `diagonal`; `order`: m. Returns how many there are
- * of them. */
-int hybrid_triangular(int m, int n, double *columns, double *tau, double *diagonal, int *order);
+/* The diagonal of R in a QR decomposition with column pivoting of m columns of n numbers, which are
+ * lost. `diagonal`: the shorter of both. */
+void hybrid_diagonal_of_R(int m, int n, double *columns, double *diagonal);
 
-/* B, m x n, with its singular values that count: B = U diag(sigma) Y'. */
-typedef struct {
-    double *U;     /* m each */
-    double *V;     /* n each, n of them: the columns of Y, then those of Z, which span ker B */
-    double *sigma; /* falling */
-    int rank;      /* how many count */
-} hybrid_spectrum;
-
-/* The decomposition of B from its rows, n numbers each, which are lost; `tau` has n numbers and
- * `order` m. Singular values below this part of the largest count as zero. */
-void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, int *order,
-                     hybrid_spectrum *found);
 /* Eigenvalues, rising, and eigenvectors, in the columns of A, of a full symmetric A; `work` has n
  * numbers. Returns 0, or 1 where they did not converge. */
 int hybrid_symmetric(int n, double *A, double *values, double *work);

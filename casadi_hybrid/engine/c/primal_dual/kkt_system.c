@@ -85,14 +85,14 @@ void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const d
         memset(y, 0, (size_t)plan->m * sizeof(double));
 }
 
-int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense, int *order) {
+int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense) {
     const int n = plan->n, m = plan->m;
-    double *tau = dense + (long long)n * m, *diagonal = tau + m;
+    double *diagonal = dense + (long long)n * m;
     if (!n || !m) return 0;
     if (m > n) return 1;
     memset(dense, 0, (size_t)n * (size_t)m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         dense[(long long)plan->A_rows[k] * n + plan->A_cols[k]] += A[k];
-    hybrid_triangular(m, n, dense, tau, diagonal, order);
+    hybrid_diagonal_of_R(m, n, dense, diagonal);
     return fabs(diagonal[m - 1]) <= HYBRID_ROUNDED * n * fabs(diagonal[0]);
 }

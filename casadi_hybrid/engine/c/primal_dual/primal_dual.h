@@ -169,7 +169,7 @@ typedef struct hybrid_run {
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
     int *sides;                          /* n: the active set of a solution; work */
-    double *dense;                       /* (n + 2) m: for the rank of A, where it is full */
+    double *dense;                       /* (n + 1) m: for the rank of A, where it is full */
     int identity;                        /* whether the identity is to be added to W */
     int damped;                          /* whether the direction is by more than W */
     int without;                         /* steps without a second derivative */
@@ -178,7 +178,6 @@ typedef struct hybrid_run {
     hybrid_history history;
     hybrid_elastic elastic;
     hybrid_search search;
-    struct hybrid_composite *composite;  /* of a run by composite steps: see trust_region.h */
 } hybrid_run;
 
 static inline void hybrid_swap_trials(hybrid_trial **a, hybrid_trial **b) {
@@ -244,9 +243,8 @@ int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double 
 /* D = z_lower/(w - lower) + z_upper/(upper - w); without a bound z is 0. */
 void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
                       const double *z_upper, double *D);
-/* Whether a full A has a rank below its number of rows, to rounding; `dense`: (n + 2) m numbers,
- * `order`: n. */
-int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense, int *order);
+/* Whether a full A has a rank below its number of rows, to rounding; `dense`: (n + 1) m numbers. */
+int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
 /* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
  * doubt. run->work has that vector, or its negative. */
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
