@@ -38,7 +38,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.linalg import eigh
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
 from casadi_hybrid.control.feedback.geometry import (
     ROUNDING,
@@ -103,7 +102,6 @@ class FeedbackDesign:
         return replace(self, correction=made)
 
 
-@checked_call
 def design(
     sensitivity: Any,
     hessian: Any,

@@ -10,9 +10,8 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
-from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.basics.inputs import count, is_callable
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
@@ -131,7 +130,6 @@ class Summary(ByName):
         return draw_shares(shown, title or (ended if self.errors else ""))
 
 
-@checked_call
 def monte_carlo(
     run_one: Callable[[int], Run],
     seeds: int | Sequence[int],
@@ -179,7 +177,7 @@ def monte_carlo(
         >>> summary["cost"].count, summary["failed"].worst
         (5, 0.0)
     """
-    called_as(run_one, "run_one", "a function (seed) → Run", (0,))
+    is_callable(run_one, "run_one", "a function (seed) → Run")
     chosen = list(map(int, seeds if np.iterable(seeds) else range(count(seeds, "seeds"))))
     if not chosen or len(set(chosen)) < len(chosen):
         raise InputError("seeds must be different numbers, at least one")
