@@ -17,7 +17,7 @@ from casadi_hybrid.paper.experiment import ALL_METHODS, FOLLOWED, LONG, Run, run
 from casadi_hybrid.paper.fitted import SEEDS, listing
 from casadi_hybrid.paper.generator import CONDITIONS
 from casadi_hybrid.paper.norms import Norms, norm_rows, norms_at_solutions
-from casadi_hybrid.paper.tables import FAILS, Summary, aligned, as_dict, summarize
+from casadi_hybrid.paper.tables import FAILS, Summary, as_dict, summarize, titled
 from casadi_hybrid.paper.verdicts import Verdict, contradictions, verdicts
 
 NOTES = """\
@@ -113,7 +113,7 @@ class Reproduction:
             return f"Norms at (x*, μ*): {FAILS}, they could not be computed\n"
         of = "these instances" if self.population is None else "the population"
         title = f"Medians of {of} at (x*, μ*), and how many are beyond M_max"
-        return "\n".join(aligned(title, norm_rows(self.norms, compare=self.is_paper)))
+        return "\n".join(titled(title, norm_rows(self.norms, compare=self.is_paper)))
 
     def _words(self) -> str:
         lines = ["What the paper says in words, and by which statistic it is judged"]

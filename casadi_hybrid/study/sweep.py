@@ -16,7 +16,7 @@ from casadi_hybrid.basics.errors import InputError, in_a_sentence, warn
 from casadi_hybrid.basics.record.cells import Columns, Kind, Row
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
-from casadi_hybrid.paper.tables import columns
+from casadi_hybrid.basics.text import aligned
 
 Point = tuple[bool | int | float | str, ...]
 
@@ -54,9 +54,9 @@ class Sweep:
 
     def __str__(self) -> str:
         names = (*self.arguments, *self.results)
-        lines = columns([names, *([_shown(row[name]) for name in names] for row in self.records)])
-        errors = ["", *(row["error"] for row in self.records)]
-        return "\n".join(f"{one}  {e}" if e else one for one, e in zip(lines, errors, strict=True))
+        rows = [[*names, ""]]
+        rows += [[*(_shown(row[name]) for name in names), row["error"]] for row in self.records]
+        return "\n".join(aligned(rows, ">" * len(names) + "<"))
 
 
 def sweep(

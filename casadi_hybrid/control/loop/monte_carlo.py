@@ -14,8 +14,8 @@ from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count, is_callable
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.loop.table import aligned
 from casadi_hybrid.control.signals import Array, ByName, known
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -112,7 +112,7 @@ class Summary(ByName):
             seed = "" if s.seed is None else str(s.seed)
             rows.append((label, str(s.count), *(f"{value:.4g}" for value in numbers), seed))
         ended = [f"seed {seed}: {error}" for seed, error in self.errors.items()]
-        return "\n".join([aligned(rows, right=True), *ended])
+        return "\n".join([*aligned(rows, "<>"), *ended])
 
     __repr__ = table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,17 +17,6 @@ Places = Mapping[str, slice]
 def size_of(places: Places) -> int:
     """Return the number of rows of all names."""
     return sum(where.stop - where.start for where in places.values())
-
-
-def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
-    """Return rows of words as lines, columns aligned; with ``right`` to the right but the first."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = ["<", *(">" if right else "<" for _ in widths[1:])]
-    lines = (
-        "  ".join(f"{word:{side}{w}}" for word, side, w in zip(row, sides, widths, strict=True))
-        for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
 
 
 @dataclass(frozen=True, repr=False)

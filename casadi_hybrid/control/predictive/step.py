@@ -13,9 +13,10 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.control.joint.joint import JointSolution
-from casadi_hybrid.control.loop.table import Table, aligned
+from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.program import Program
@@ -209,7 +210,7 @@ def table(records: Sequence[Record]) -> str:
             missing = isinstance(value, float) and np.isnan(value)
             row.append("-" if missing or value == "" else form.format(value))
         rows.append(row)
-    return aligned(rows)
+    return "\n".join(aligned(rows))
 
 
 def judged(
