@@ -1,4 +1,4 @@
-"""What all that can be saved or tabulated needs: the name of a file, and pandas where it is."""
+"""Names of NumPy's files, and the optional pandas."""
 
 from __future__ import annotations
 
