@@ -15,11 +15,13 @@ import argparse
 import csv
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,10 +72,16 @@ def workers_of(pid: int) -> dict[int, str]:
     return found
 
 
-def rows_there(folder: Path) -> int:
-    """Rows of the record so far."""
-    path = folder / "runs.csv"
-    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
+def units_there(folder: Path) -> int:
+    """Finished units in the record so far."""
+    path = folder / "study.sqlite"
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as record:
+        try:
+            return int(record.execute("SELECT count(*) FROM units").fetchone()[0])
+        except sqlite3.OperationalError:  # the table is not there yet
+            return 0
 
 
 def waited(holds: Callable[[], bool], *, patience: float = PATIENCE) -> bool:
@@ -99,19 +107,19 @@ def disturbed(words: list[str], total: int, folder: Path) -> tuple[list[int], in
     """Kill a worker, kill the main process, take the study up.
 
     Returns:
-        The rows that were there at each of the two kills, and how many workers outlived the main
+        The units that were there at each of the two kills, and how many workers outlived the main
         process for more than ten seconds.
     """
     main = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     there = []
-    waited(lambda: rows_there(folder) >= total // 4 or main.poll() is not None)
+    waited(lambda: units_there(folder) >= total // 4 or main.poll() is not None)
     victims = workers_of(main.pid)
-    there.append(rows_there(folder))
+    there.append(units_there(folder))
     if main.poll() is None and victims:
         os.kill(min(victims), signal.SIGKILL)
-    waited(lambda: rows_there(folder) >= total // 2 or main.poll() is not None)
+    waited(lambda: units_there(folder) >= total // 2 or main.poll() is not None)
     orphans = workers_of(main.pid)
-    there.append(rows_there(folder))
+    there.append(units_there(folder))
     if main.poll() is not None or not victims or not orphans:
         raise SystemExit("the study ended, or worked alone, before it was killed")
     main.kill()
@@ -134,10 +142,10 @@ def outcome(instances: int, folder: Path, carrier: str, rules: Sequence[str]) ->
     if carrier == UNDISTURBED:
         subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     else:
-        there, left = disturbed(words, instances * len(rules), folder)
+        there, left = disturbed(words, instances, folder)
     with (folder / "runs.csv").open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
-    kept = [i for i, name in enumerate(head) if name not in ("elapsed", "check")]
+    kept = [i for i, name in enumerate(head) if name != "elapsed"]
     return Outcome(
         carrier,
         [[row[i] for i in kept] for row in rows],

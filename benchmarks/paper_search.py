@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.iterations.rules import DesignRule, GridSplit
 from casadi_hybrid.paper import CONDITIONS, printed
@@ -187,16 +188,7 @@ def report(base: Sequence[Run], found: Sequence[tuple[str, tuple[str, ...], Sequ
     for name, keys, runs in found:
         same = score(cells_of([run for run in base if run.method in keys]))
         rows.append(_row(name, score(cells_of(runs)), same))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            [
-                f"{row[0]:<{widths[0]}}",
-                *(f"{v:>{w}}" for v, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
-        for row in rows
-    ]
+    lines = aligned(rows, "<>")
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 

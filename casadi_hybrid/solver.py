@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from casadi_hybrid.iterations.base import Iteration
 
 
-@checked_calls
 class Solver:
     """Solves min f(x, p) s.t. h(x, p) = 0, lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
 

@@ -299,7 +299,7 @@ def test_a_bad_step_leaves_the_estimator_as_it_was(made, asked):
     ):
         with pytest.raises(InputError, match=message):
             one.step(*arguments)
-    with pytest.raises(InputError, match=r"no (parameter|argument) 'nonsense'"):
+    with pytest.raises((InputError, TypeError), match="'nonsense'"):
         one.step(measured[1], inputs[0], nonsense=1.0)
     assert np.array_equal(one.estimate, twin.estimate)
     assert len(one.records) == 1

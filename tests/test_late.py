@@ -9,7 +9,7 @@ from watched import ended
 
 from casadi_hybrid.basics.late import LateModule
 
-HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "pyarrow", "distributed")
+HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "tqdm", "pyarrow", "distributed")
 SELDOM = tuple(
     f"casadi_hybrid.{name}"
     for name in (

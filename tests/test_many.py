@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
+import threading
 
 import killed_study
 import numpy as np
@@ -29,125 +29,77 @@ def square(number):
     return number * number
 
 
-class DeathError(Exception):
-    """Stands for the end of a worker."""
+def deadly_at(*numbers, once=None):
+    """A function that ends its process at some numbers; with ``once``, a file, the first time."""
+
+    def work(number):
+        if number in numbers and not (once and once.exists()):
+            if once:
+                once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number * number
+
+    return work
 
 
-class Carrier:
-    """Carries in this process; ``killers`` end their worker whenever, ``once`` at the first try."""
-
-    deaths = (DeathError,)
-    workers, tries = 2, 2
-
-    def __init__(self, killers=(), once=()):
-        self.killers, self.once = set(killers), set(once)
-        self.ran, self.most, self.closed = [], 0, []
-
-    def stream(self, piece, pairs, ahead):
-        taken = []
-        while True:
-            for pair in pairs:
-                taken.append(pair)
-                if len(taken) == ahead:
-                    break
-            self.most = max(self.most, len(taken))
-            if not taken:
-                return
-            number, item = taken.pop(0)
-            self.ran.append(item)
-            if item in self.killers | self.once:
-                self.once.discard(item)
-                raise DeathError
-            yield piece(number, item)
-
-    def close(self, *, at_once):
-        self.closed.append(at_once)
+def test_items_of_a_dead_worker_run_again(tmp_path):
+    work = deadly_at(5, once=tmp_path / "died")
+    assert dict(in_parallel(work, range(9), workers=2)) == {i: i * i for i in range(9)}
 
 
-@pytest.fixture
-def carried(monkeypatch):
-    def use(**options):
-        made = Carrier(**options)
-        monkeypatch.setattr(parallel, "carrier", lambda cluster, workers: made)
-        return made
-
-    return use
-
-
-def test_what_a_dead_worker_was_at_is_run_again_and_nothing_twice_that_came_back(carried):
-    made = carried(once=[5])
-    found = dict(in_parallel(square, range(20), workers=2))
-    assert found == {i: i * i for i in range(20)}
-    assert [i for i in range(20) if made.ran.count(i) > 1] == [5]
-    assert made.closed == [False]
+@pytest.mark.parametrize(
+    "cluster", [None, pytest.param("local", marks=pytest.mark.slow, id="Dask")]
+)
+def test_an_item_that_kills_its_worker_is_one_row(cluster):
+    if cluster:
+        pytest.importorskip("distributed")
+    work = deadly_at(5)
+    values = dict(in_parallel(work, range(9), workers=2, cluster=cluster, lost=lambda i, why: why))
+    assert values.pop(5) == (
+        "the process it ran in ended without an answer, also when it was run alone"
+    )
+    assert values == {i: i * i for i in range(9) if i != 5}
 
 
-def test_an_item_that_ends_its_worker_is_found_out_and_the_others_go_on(carried):
-    made = carried(killers=[5, 6, 17])
-    found = dict(in_parallel(square, range(20), workers=2, lost=lambda item, said: said))
-    assert {i for i in range(20) if found[i] != i * i} == {5, 6, 17}
-    assert "the process it ran in ended" in found[5]
-    assert max(made.ran.count(i) for i in range(20)) <= 1 + made.tries
-
-
-def test_without_a_value_for_it_such_an_item_is_an_error(carried):
-    made = carried(killers=[1])
+def test_a_killing_item_is_an_error_without_a_value():
     with pytest.raises(RuntimeError, match="1: the process it ran in ended"):
-        list(in_parallel(square, range(3), workers=2))
-    assert made.closed == [True]
+        list(in_parallel(deadly_at(1), range(3), workers=2))
 
 
-def test_workers_with_other_software_are_refused(carried, monkeypatch):
-    carried()
+def test_workers_with_other_software_are_refused(monkeypatch):
     monkeypatch.setattr(parallel, "software", lambda: "casadi_hybrid 9")
     with pytest.raises(InputError, match=r"a worker runs casadi_hybrid .*, and this process"):
         list(in_parallel(square, range(3), workers=2))
 
 
-def test_a_stream_that_is_left_ends_its_workers(carried):
-    made = carried()
-    stream = in_parallel(square, range(20), workers=2)
-    next(stream)
-    stream.close()
-    assert made.closed == [True]
+def test_functions_that_cannot_travel_are_refused():
+    lock = threading.Lock()
+    with pytest.raises(InputError, match="cannot be sent to other processes; make what it uses"):
+        list(in_parallel(lambda number: lock, range(3), workers=2))
+
+
+def test_one_process_does_all_without_joblib(monkeypatch):
+    monkeypatch.setattr(parallel, "find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match=r"joblib is not installed.*casadi_hybrid\[study\]"):
+        processes = dict(in_parallel(lambda number: os.getpid(), range(3), workers=2))
+    assert set(processes.values()) == {os.getpid()}
+    with pytest.raises(InputError, match=r"needs distributed.*casadi_hybrid\[cluster\]"):
+        list(in_parallel(square, range(3), cluster="local"))
 
 
 @pytest.mark.parametrize("cluster", ["tcp://127.0.0.1:9", "", 7])
 def test_a_cluster_that_is_not_there_is_an_error(cluster, monkeypatch):
     pytest.importorskip("distributed")
-    from casadi_hybrid.basics import carriers
-
-    monkeypatch.setattr(carriers, "_WAIT", 0.2)
-    with pytest.raises(InputError, match=r"no Dask scheduler|cluster must be"):
+    monkeypatch.setattr(parallel, "_CONNECT_SECONDS", 0.2)
+    with pytest.raises(InputError, match="no Dask scheduler"):
         list(in_parallel(square, range(3), cluster=cluster))
 
 
-def test_a_cluster_whose_workers_do_not_come_back_is_an_error():
-    from casadi_hybrid.basics import carriers
-
-    class Client:
-        def wait_for_workers(self, count, timeout):
-            raise TimeoutError
-
-    cluster = carriers.Cluster.__new__(carriers.Cluster)
-    cluster._client, cluster.workers = Client(), 1
-    with pytest.raises(InputError, match=r"no worker for \d+ seconds; start some"):
-        next(cluster.stream(None, iter([]), 1))
-
-
-def test_a_cluster_without_dask_is_an_error(monkeypatch):
-    from casadi_hybrid.basics import carriers
-
-    monkeypatch.setattr(carriers, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"needs distributed.*casadi_hybrid\[cluster\]"):
-        list(in_parallel(square, range(3), cluster="local"))
-
-
-def test_joblib_carries_functions_that_the_standard_library_cannot():
-    pytest.importorskip("joblib")
-    found = sweep(lambda gain: {"cost": gain / 3}, {"gain": [1, 2, 3]}, ["cost"], workers=2,
-                  progress=False)  # fmt: skip
-    assert found.column("cost").tolist() == [1 / 3, 2 / 3, 1.0]
+def test_lambdas_travel_to_other_processes():
+    swept = sweep(
+        lambda gain: {"cost": gain / 3}, {"gain": [1, 2, 3]}, ["cost"], workers=2, progress=False
+    )
+    assert swept.column("cost").tolist() == [1 / 3, 2 / 3, 1.0]
 
 
 # Sweeps and Monte Carlo.
@@ -355,7 +307,7 @@ def test_ctrl_c_ends_a_command_without_a_traceback_and_leaves_no_worker(tmp_path
     words = killed_study.command(4000, tmp_path, carrier)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
     with subprocess.Popen(words, **pipes) as process:
-        assert killed_study.waited(lambda: killed_study.rows_there(tmp_path) >= 4)
+        assert killed_study.waited(lambda: killed_study.units_there(tmp_path) >= 2)
         workers = killed_study.workers_of(process.pid)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         out, err = process.communicate(timeout=300)
@@ -373,28 +325,3 @@ def test_a_study_that_is_killed_twice_ends_as_an_undisturbed_one(carrier, capsys
         pytest.importorskip("distributed")
     assert killed_study.main(["--instances", "60", "--on", carrier]) == 0
     assert capsys.readouterr().out.count("same") == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("carrier", ["library", "joblib", "Dask"])
-def test_an_item_that_kills_its_process_is_one_row(carrier, tmp_path):
-    if carrier != "library":
-        pytest.importorskip({"joblib": "joblib", "Dask": "distributed"}[carrier])
-    code = (
-        "import os, signal, time\nfrom casadi_hybrid.basics import parallel\n"
-        "from casadi_hybrid.basics import carriers\n"
-        f"carriers.has_joblib = lambda: {carrier == 'joblib'}\n"
-        f"cluster = {'local' if carrier == 'Dask' else None!r}\n"
-        "def deadly(number):\n"
-        "    if number == 5:\n        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    time.sleep(0.01)\n    return number\n"
-        "if __name__ == '__main__':\n"
-        "    found = dict(parallel.in_parallel(deadly, range(9), workers=2, cluster=cluster,\n"
-        "        lost=lambda item, said: said))\n"
-        "    print([found[i] == i for i in range(9)].index(False), len(found), found[5])\n"
-    )
-    script = tmp_path / "script.py"
-    script.write_text(code)
-    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True,
-                          check=True)  # fmt: skip
-    assert done.stdout.startswith("5 9 the process it ran in ended without an answer")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from problems.rank_deficient import KINDS, make_rank_deficient
 
 from casadi_hybrid import InputError, Solver
-from casadi_hybrid.basics.record import record as records
 from casadi_hybrid.cli import main
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.point.residuals import Residuals
@@ -20,7 +19,6 @@ from casadi_hybrid.session.methods import METHODS
 from casadi_hybrid.study import Plan, Settings, Unfinished, Unit, run_study, run_unit, write
 from casadi_hybrid.study import trial as module
 from casadi_hybrid.study.figure import draw
-from casadi_hybrid.study.population import keeping
 from casadi_hybrid.study.tables import Block, summarize
 from casadi_hybrid.study.trial import succeeded
 
@@ -231,36 +229,27 @@ def counting(monkeypatch):
 
 def copy_record(folder, target):
     target.mkdir(exist_ok=True)
-    for name in ("study.json", "runs.csv"):
-        (target / name).write_bytes((folder / name).read_bytes())
-    return target / "runs.csv"
-
-
-def opened(folder, settings=SETTINGS, **options):
-    """The finished units of a folder."""
-    with keeping(folder, settings, **options).open() as record:
-        return dict(record.done)
+    (target / "study.sqlite").write_bytes((folder / "study.sqlite").read_bytes())
 
 
 def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
     done, folder, _ = finished
-    record = copy_record(folder, tmp_path)
-    before, ran = record.read_bytes(), counting(monkeypatch)
+    copy_record(folder, tmp_path)
+    ran = counting(monkeypatch)
     assert run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False).units == done.units
-    assert (ran, record.read_bytes()) == ([], before)
+    assert ran == []
+    assert (tmp_path / "runs.csv").read_bytes() == (folder / "runs.csv").read_bytes()
     larger = Plan(PLAN.shapes, PLAN.conditions, PLAN.radii, seeds=3)
     run_study(larger, SETTINGS, tmp_path, workers=1, progress=False)
     assert [unit.seed for unit in ran] == [PLAN.first_seed + 2] * 4
 
 
-def test_other_code_is_not_mixed_in_and_fresh_starts_over(finished, tmp_path, monkeypatch):
+def test_other_code_is_not_mixed_in(finished, tmp_path, monkeypatch):
     _, folder, _ = finished
     copy_record(folder, tmp_path)
-    monkeypatch.setattr(records, "code_digest", lambda: "0" * 16)
+    monkeypatch.setattr("casadi_hybrid.basics.record.record.code_digest", lambda: "0" * 16)
     with pytest.raises(InputError, match="code"):
-        opened(tmp_path)
-    assert opened(tmp_path, fresh=True) == {}
-    assert json.loads((tmp_path / "study.json").read_text())["code"] == "0" * 16
+        run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
 
 
 def test_a_rule_that_raises_is_a_failed_trial_and_the_others_go_on(tmp_path, monkeypatch):
@@ -382,7 +371,7 @@ def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_pat
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == {"settings", "caption", "cells", "files"}
     assert set(printed["settings"]) == {
-        "study", "format", "software", "code", "rules", "budget", "hit", "tol",
+        "study", "software", "code", "rules", "budget", "hit", "tol",
         "kernel_floor",
     }  # fmt: skip
     assert printed["cells"] == json.loads(json.dumps(done.to_dict()["cells"]))
@@ -391,7 +380,7 @@ def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_pat
         "runs", "successes", "median_iterations", "failures",
     }  # fmt: skip
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [".lock", "runs.csv", "study.json", "study.png", "table.txt"]
+    assert names == [".lock", "runs.csv", "study.png", "study.sqlite", "table.txt"]
 
 
 def test_the_command_prints_the_table_it_writes(finished, tmp_path, capsys):
@@ -405,13 +394,12 @@ def test_the_command_prints_the_table_it_writes(finished, tmp_path, capsys):
 
 def test_the_command_refuses_to_mix_and_fresh_replaces(finished, tmp_path, capsys):
     _, folder, _ = finished
-    record = copy_record(folder, tmp_path)
+    copy_record(folder, tmp_path)
     more = ("--budget", "2", "--seeds", "1", "--conditions", "1", "--shapes", "3x5")
     assert command(tmp_path, *more) == 2
     assert "--fresh" in capsys.readouterr().err
     assert command(tmp_path, *more, "--fresh") == 0
-    assert json.loads((tmp_path / "study.json").read_text())["budget"] == 2
-    assert len(record.read_text().splitlines()) == 3
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(

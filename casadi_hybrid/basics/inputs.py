@@ -93,10 +93,10 @@ def has_method(value: Any, name: str, method: str) -> None:
         )
 
 
-def is_callable(value: Any, name: str) -> None:
-    """Refuse what is not a function."""
+def is_callable(value: Any, name: str, form: str = "a function") -> None:
+    """Refuse a value that cannot be called; ``form`` describes the one needed."""
     if not callable(value):
-        raise InputError(f"{name} must be a function, got {type(value).__name__}")
+        raise InputError(f"{name} must be {form}, got {type(value).__name__}")
 
 
 def count(value: Any, name: str, *, at_least: int = 0) -> int:

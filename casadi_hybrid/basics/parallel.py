@@ -1,25 +1,40 @@
-"""Independent pieces of work in parallel, with one line of progress; workers may die on the way."""
+"""Independent work in parallel: joblib's processes or a Dask cluster, with a progress bar."""
 
 from __future__ import annotations
 
+import logging
+import multiprocessing.resource_tracker
 import os
+import signal
 import sys
+import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import islice
 from typing import Any, TypeVar
 
-from casadi_hybrid.basics.carriers import Piece, Processes, carrier, has_joblib
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.record.software import software
 from casadi_hybrid.basics.threads import on_interrupt
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
+Numbered = Generator[tuple[int, Value], None, None]
+LOCAL = "local"
+_ENDED = "the process it ran in ended without an answer, also when it was run alone"
+_CONNECT_SECONDS = 20
+_WORKER_SECONDS = 120
+_PARENT_SECONDS = 0.3
 
 
 def available_cores() -> int:
-    """Cores this process may use."""
+    """Return the number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -36,138 +51,250 @@ def in_parallel(
 ) -> Generator[tuple[Item, Value], None, None]:
     """Yield (item, work(item)) as each is done, in no particular order.
 
-    The values are those of a plain loop, bit for bit, whatever carries the work. Processes are
-    joblib's where it is installed, else the standard library's. They end with this one, however
-    that ends, and do not hear Ctrl-C. Where one of them dies, what it was at is run again, one
-    by one, so that an item that ends its process is found out.
+    The values equal those of a plain loop, bit for bit. Processes end with this one and do not
+    hear Ctrl-C. After the death of a process its items run again, one at a time.
 
     Args:
-        work: a function; without joblib, one at module level (it travels to other processes).
-        items: its arguments.
-        workers: processes; all available cores by default. One runs in this process.
-        cluster: ``"local"`` for a Dask cluster on this machine, the address of a Dask scheduler,
-            or a ``distributed.Client``: its workers take the place of processes.
-        label: what the progress line on stderr says; empty for none.
-        lost: (item, sentence) → value of an item that ends the process it runs in, also alone.
+        work: a function; lambdas and functions of a notebook are accepted.
+        items: arguments of the function.
+        workers: processes; all available cores by default. One worker runs in this process, as
+            does everything without joblib.
+        cluster: replaces the processes: ``"local"`` for a Dask cluster on this machine, the
+            address of a Dask scheduler, or a ``distributed.Client``.
+        label: name of the progress bar on a terminal; no bar if empty.
+        lost: (item, sentence) → value of an item that ends its process also when run alone.
 
     Raises:
-        InputError: for a cluster that is not there or that runs other software than this process.
-        RuntimeError: for an item that ends its process, where there is no ``lost``.
+        InputError: for an unreachable cluster, workers with other software, or a function that
+            cannot be pickled.
+        RuntimeError: for an item that ends its process, without ``lost``.
     """
-    workers = min(workers or available_cores(), max(len(items), 1))
-    progress = Progress(len(items), label)
+    from tqdm import tqdm  # noqa: PLC0415, for parallel work alone
+
     if not items:
         return
-    if workers == 1 and cluster is None:
-        heard: list[int] = []
-
-        def hear(handle: Callable[[], None]) -> None:
-            heard.append(1)
-            handle()
-
-        # CasADi loses a KeyboardInterrupt that comes while it tries to convert an argument: what it
-        # says then is that there is no such overload, and the work goes on, or fails.
-        with on_interrupt(hear):
-            for item in items:
-                value = work(item)
-                if heard:
-                    raise KeyboardInterrupt
-                yield item, value
-                progress.advance()
-        return
-    # One process a core is enough: threads of BLAS on small matrices would only fight each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if label and cluster is None and not has_joblib():
-        print(f"{label}: joblib is not installed, so with the standard library's processes",
-              file=sys.stderr)  # fmt: skip
-    carried = carrier(cluster, workers)
-    whole = False
-    try:
-        for number, value in _survive(carried, work, items, lost):
+    workers = min(workers or available_cores(), len(items))
+    if cluster is None and workers > 1 and find_spec("joblib") is None:
+        warn("joblib is not installed: one process does all; pip install 'casadi_hybrid[study]'")
+        workers = 1
+    if cluster is None and workers == 1:
+        stream = _serial(work, items)
+    else:
+        backend = _processes(workers) if cluster is None else _cluster(cluster, workers)
+        stream = _parallel(backend, work, items, lost)
+    bar = tqdm(total=len(items), desc=label, disable=None if label else True)
+    with bar, closing(stream):
+        for number, value in stream:
             yield items[number], value
-            progress.advance()
-        whole = True
-    finally:
-        carried.close(at_once=not whole)
+            bar.update()
 
 
-def _survive(
-    carried: Processes, work: Callable[[Item], Value], items: Sequence[Item],
+def _serial(work: Callable[[Item], Value], items: Sequence[Item]) -> Numbered[Value]:
+    """Yield numbered values, computed in this process.
+
+    CasADi loses a KeyboardInterrupt that arrives while it converts an argument, so the signal is
+    remembered and raised after the item.
+    """
+    interrupts: list[int] = []
+
+    def remember(handle: Callable[[], None]) -> None:
+        interrupts.append(1)
+        handle()
+
+    with on_interrupt(remember):
+        for number, item in enumerate(items):
+            value = work(item)
+            if interrupts:
+                raise KeyboardInterrupt
+            yield number, value
+
+
+@dataclass(frozen=True)
+class _Backend:
+    """A pool of processes.
+
+    Attributes:
+        executor: returns the executor; a new one after a death.
+        workers: number of processes.
+        death: error of a future whose process ended.
+    """
+
+    executor: Callable[[], Any]
+    workers: int
+    death: type[Exception]
+
+
+def _parallel(
+    context: AbstractContextManager[_Backend],
+    work: Callable[[Item], Value],
+    items: Sequence[Item],
     lost: Callable[[Item, str], Value] | None,
-) -> Iterator[tuple[int, Value]]:  # fmt: skip
-    """Yield (number, value); after a death what was under way comes first, one by one."""
-    waiting = dict(enumerate(items))
+) -> Numbered[Value]:
+    """Yield numbered values; after a death the suspects run first, one at a time."""
+    task = partial(_checked, work, software())
+    missing = dict(enumerate(items))
     suspects: list[int] = []
-    deaths: Counter[int] = Counter()
-    piece = Piece(work)
-    while waiting:
-        alone = bool(suspects)
-        out: list[int] = []
-        numbers = suspects if alone else list(waiting)
-        stream = carried.stream(
-            piece, _taken(numbers, waiting, out), 1 if alone else 2 * carried.workers
-        )
-        try:
-            for number, value, theirs in stream:
-                if theirs != software():
-                    raise InputError(
-                        f"a worker runs {theirs}, and this process {software()}: the numbers of "
-                        "the two are not mixed"
-                    )
-                out.remove(number)
-                del waiting[number]
+    with context as backend:
+        _check_pickles(task)
+        while missing:
+            alone = bool(suspects)
+            numbers = [suspects.pop()] if alone else list(missing)
+            for number, future in _completed(backend, task, items, numbers):
+                try:
+                    value = future.result()
+                except backend.death:
+                    if not alone:
+                        suspects.append(number)
+                        continue
+                    if lost is None:
+                        raise RuntimeError(f"{items[number]!r}: {_ENDED}") from None
+                    value = lost(items[number], _ENDED)
+                del missing[number]
                 yield number, value
-            suspects = []
-        except carried.deaths:
-            suspects = [number for number in numbers if number in waiting] if alone else out
-            if alone and out:
-                deaths[out[0]] += 1
-            for number in [number for number in suspects if deaths[number] >= carried.tries]:
-                suspects.remove(number)
-                yield number, _given_up(waiting.pop(number), lost)
-        finally:
-            stream.close()
 
 
-def _taken(
-    numbers: Iterable[int], waiting: dict[int, Item], out: list[int]
-) -> Iterator[tuple[int, Item]]:
-    for number in list(numbers):
-        out.append(number)
-        yield number, waiting[number]
+def _completed(
+    backend: _Backend, task: Callable[[Item], Value], items: Sequence[Item], numbers: Sequence[int]
+) -> Iterator[tuple[int, Future[Value]]]:
+    """Yield futures as they complete; after a death nothing more is submitted."""
+    executor = backend.executor()
+    queue = iter(numbers)
+    pending: dict[Future[Value], int] = {}
+    died = False
+    try:
+        while True:
+            room = 0 if died else 2 * backend.workers - len(pending)
+            try:
+                with _sigint_blocked():  # submitting may start a process
+                    for number in islice(queue, room):
+                        pending[executor.submit(task, items[number])] = number
+            except backend.death:
+                died = True
+            if not pending:
+                return
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                died = died or isinstance(future.exception(), backend.death)
+                yield pending.pop(future), future
+    finally:
+        for future in pending:
+            future.cancel()
 
 
-def _given_up(item: Item, lost: Callable[[Item, str], Value] | None) -> Value:
-    sentence = "the process it ran in ended without an answer, also when it was run alone"
-    if lost is None:
-        raise RuntimeError(f"{item!r}: {sentence}")
-    return lost(item, sentence)
+def _checked(work: Callable[[Item], Value], expected: str, item: Item) -> Value:
+    """Return ``work(item)``, in a worker with the software of the asking process."""
+    if software() != expected:
+        raise InputError(
+            f"a worker runs {software()}, and this process {expected}: the numbers of the two are "
+            "not mixed"
+        )
+    return work(item)
 
 
-class Progress:
-    """Rewrites one line on a terminal; elsewhere prints a line at every tenth of the way."""
+def _check_pickles(task: Any) -> None:
+    try:
+        import_module("joblib.externals.loky.backend.reduction").dumps(task)
+    except Exception as error:  # noqa: BLE001, objects raise errors of their own
+        raise InputError(
+            "the function cannot be sent to other processes; make what it uses, such as a "
+            f"controller and a plant, inside of it ({str(error).partition('. ')[0]})"
+        ) from None
 
-    def __init__(self, total: int, label: str) -> None:
-        self.total = total
-        self.label = label
-        self.done, self.first = 0, 0.0
-        self.began = time.monotonic()
-        self.live = sys.stderr.isatty()
 
-    def advance(self) -> None:
-        """Say that one more piece is done."""
-        self.done += 1
-        self.first = self.first or time.monotonic() - self.began
-        if not self.label:
-            return
-        last = self.done == self.total
-        if not self.live and not last and self.done % max(self.total // 10, 1):
-            return
-        elapsed = time.monotonic() - self.began
-        # Processes take a while to start: the pace is that since the first piece was done.
-        paced = (elapsed - self.first) / (self.done - 1) if self.done > 1 else elapsed
-        left = paced * (self.total - self.done)
-        text = f"{self.label}: {self.done}/{self.total}, {elapsed:.0f} s, about {left:.0f} s left"
-        end = "\n" if last or not self.live else ""
-        lead = "\r" if self.live else ""
-        print(f"{lead}{text:<70}", end=end, file=sys.stderr, flush=True)
+@contextmanager
+def _processes(workers: int) -> Iterator[_Backend]:
+    """Processes of joblib (loky); they stay for the next call and end after idle seconds."""
+    loky = import_module("joblib.externals.loky")
+    import_module("joblib.externals.loky.backend.resource_tracker").ensure_running()
+
+    def executor() -> Any:
+        # Threads of BLAS on small matrices would only compete with the other processes.
+        return loky.get_reusable_executor(
+            workers,
+            env={"OPENBLAS_NUM_THREADS": "1"},
+            initializer=_end_with_parent,
+            initargs=(os.getpid(),),
+        )
+
+    try:
+        yield _Backend(executor, workers, loky.BrokenProcessPool)
+    except BaseException:
+        executor().shutdown(wait=False, kill_workers=True)
+        raise
+
+
+def _end_with_parent(parent: int) -> None:
+    """Start a thread that ends this process when its parent has ended, also by ``kill -9``."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_PARENT_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="parent watch").start()
+
+
+@contextmanager
+def _cluster(cluster: Any, workers: int) -> Iterator[_Backend]:
+    """A Dask cluster: a local one, one at an address, or that of a client.
+
+    joblib's backend for Dask waits for ever after the death of a worker, hence the executor of the
+    client.
+    """
+    if find_spec("distributed") is None:
+        raise InputError(
+            "cluster needs distributed, which is not installed; "
+            "pip install 'casadi_hybrid[cluster]'"
+        )
+    distributed = import_module("distributed")
+    with ExitStack() as stack:
+        client = cluster
+        if not isinstance(cluster, distributed.Client):
+            # Dask gives up a worker that takes longer than 15 seconds to start again.
+            patience = {"distributed.deploy.lost-worker-timeout": "1 day"}
+            stack.enter_context(import_module("dask").config.set(patience))
+            client = stack.enter_context(_client(cluster, workers))
+
+        def executor() -> Any:
+            client.wait_for_workers(1, timeout=_WORKER_SECONDS)
+            return client.get_executor(pure=False)
+
+        cores = sum(client.ncores().values())
+        yield _Backend(executor, max(cores, 1), distributed.scheduler.KilledWorker)
+
+
+def _client(cluster: Any, workers: int) -> Any:
+    options: dict[str, Any] = {"address": cluster}
+    if cluster == LOCAL:
+        options = {
+            "n_workers": workers,
+            "threads_per_worker": 1,
+            "processes": True,
+            "dashboard_address": ":0",
+            "silence_logs": logging.CRITICAL,
+            "scheduler_kwargs": {"allowed_failures": 0},
+        }
+    try:
+        with _sigint_blocked():
+            return import_module("distributed").Client(
+                **options, timeout=_CONNECT_SECONDS, set_as_default=False
+            )
+    except (OSError, TypeError, ValueError) as error:
+        raise InputError(
+            f"there is no Dask scheduler at {cluster!r} ({error}); start one with dask scheduler, "
+            "or take 'local'"
+        ) from None
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT for the processes and threads started inside, which inherit the mask."""
+    if sys.platform == "win32":
+        yield
+        return
+    # The tracker unblocks SIGINT when it starts, so it starts before.
+    multiprocessing.resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

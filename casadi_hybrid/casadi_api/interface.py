@@ -8,7 +8,6 @@ from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
@@ -18,7 +17,6 @@ from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.problem.problem import Problem
 
 
-@checked_call
 def nlpsol(
     name: str, solver: str, nlp: Any, options: Mapping[str, Any] | NlpOptions | None = None
 ) -> NlpSolver:

@@ -1,4 +1,4 @@
-"""What a checked claim is, and the runs that claims compare.
+"""Checked claims, and the runs that they compare.
 
 A claim holds when no deviation exceeds its bound. A counter-example drops one hypothesis of a
 claim; it holds when every deviation exceeds its bound, that is, when the hypothesis is needed.
@@ -31,7 +31,7 @@ DIVERGED = 1e8
 
 Step = float | Matrix | Callable[[int], float | Matrix]
 Measured = tuple[str, dict[str, float]]
-"""What was measured: on what case, and the deviations by what was compared."""
+"""The case of a measurement, and the deviations by compared quantity."""
 P = ParamSpec("P")
 
 
@@ -62,7 +62,7 @@ class Claim:
 
     @property
     def held(self) -> bool:
-        """Whether the claim, or the counter-example, came out as stated (never with a NaN)."""
+        """True if the claim, or the counter-example, came out as stated (never with a NaN)."""
         return self.worst > self.bound if self.counterexample else self.worst <= self.bound
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def attempted(make: Callable[..., Claim], *given: Any, **options: Any) -> Claim:
     """Return the claim that a function makes, or one that fails with the sentence it raised."""
     try:
         return make(*given, **options)
-    except Exception as error:  # noqa: BLE001 (whatever it is, the other claims still run)
+    except Exception as error:  # noqa: BLE001, the other claims still run
         name = make.__name__.replace("_", " ")
         against = (make.__doc__ or "").startswith("Counter-example")
         detail = f"{type(error).__name__}: {error}"
@@ -129,7 +129,7 @@ def attempted(make: Callable[..., Claim], *given: Any, **options: Any) -> Claim:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What the compared runs have in common: all but the split of the correction.
+    """Settings that the compared runs share: all but the split of the correction.
 
     Args:
         problem: the problem, without parameters.

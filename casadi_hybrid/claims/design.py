@@ -1,4 +1,4 @@
-r"""What the closed-form rule decides: the correction, θ, the steps, the weights, and their limits.
+r"""Claims on the closed-form rule: the correction, θ, the steps, the weights, and their limits.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Closed-Form Hybrid
 Correction Design" and "Failure under ill-conditioning", appendices "Proof of the Closed-Form Design
@@ -257,7 +257,7 @@ def problem_p(n: int = 3, m: int = 5, models: int = 100, seed: int = 0) -> tuple
 
 
 def _limits(model: rules.LocalModel, design: rules.Design) -> tuple[float, float]:
-    """What S1 and, with S2, S3 allow η_x, from the paper's formulas and constants."""
+    """Return the largest η_x by S1 and, with S2, S3, from the paper's formulas and constants."""
     kept = _norm(design.C_opt) * _norm(model.B) ** 2
     s1 = KAPPA.kappa_x / _norm(model.curvature(design.C_aug))
     return s1, KAPPA.kappa_p * KAPPA.kappa_omega / kept if kept else np.inf

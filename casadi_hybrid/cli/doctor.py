@@ -20,6 +20,7 @@ import casadi as ca
 
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.problem.building import BuildError, cache
@@ -56,10 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"found": rows, "broken": broken}))
     else:
-        width = max(map(len, rows))
-        lines = [f"{name:<{width}}  {value}" for name, value in rows.items()]
         verdict = [f"broken: {sentence}" for sentence in broken] or ["everything works"]
-        print(*lines, "", *verdict, sep="\n")
+        print(*aligned([*rows.items()]), "", *verdict, sep="\n")
     return 1 if broken else 0
 
 
@@ -107,7 +106,7 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
 
 
 def self_test(core: ctypes.CDLL) -> str:
-    """Whether a core computes what it should: products are rounded before they are subtracted.
+    """Check a core's arithmetic: products are rounded before they are subtracted.
 
     Returns:
         An empty text where it does, else a sentence about the first fault.

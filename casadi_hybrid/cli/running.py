@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.text import aligned
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -41,9 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"there are no scenarios in {folder}")
     if arguments.scenario is None:
         print(arguments.show_help())
-        width = max(map(len, names))
-        print("scenarios:")
-        print("\n".join(f"  {name:<{width}}  {summary}" for name, summary in names.items()))
+        print("scenarios:", *aligned([*names.items()]), sep="\n  ")
         return 0
     name = arguments.scenario
     if name not in names:

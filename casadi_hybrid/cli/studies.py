@@ -71,7 +71,7 @@ def add_arguments(commands: Any) -> None:
         "--table",
         choices=("csv", "parquet"),
         default="csv",
-        help="the record: runs.csv, or runs.parquet, which needs pyarrow (default csv)",
+        help="runs.csv, or runs.parquet, which needs pyarrow (default csv)",
     )
     _add_common(parser, "output/study", "table")
     parser = commands.add_parser(
@@ -97,8 +97,8 @@ def _add(
 
 def _given(arguments: argparse.Namespace, options: Sequence[Option]) -> dict[str, Any]:
     names = (flag.removeprefix("--").replace("-", "_") for flag, *_ in options)
-    found = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+    values = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
 def _add_common(command: argparse.ArgumentParser, folder: str, shown: str) -> None:
@@ -117,7 +117,7 @@ def _add_common(command: argparse.ArgumentParser, folder: str, shown: str) -> No
 
 
 def _how(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What carries the work."""
+    """Return the options of the run itself."""
     if arguments.workers is not None:
         count(arguments.workers, "--workers", at_least=1)
     return {key: getattr(arguments, key) for key in ("workers", "cluster", "fresh")}
@@ -150,9 +150,9 @@ def claims(arguments: argparse.Namespace) -> int:
     """Run the claims; 1 where one does not hold."""
     from casadi_hybrid.claims import check_all, table  # noqa: PLC0415 - only for this command
 
-    found = check_all(**_given(arguments, _CLAIMS))
-    print(json.dumps([one.to_dict() for one in found]) if arguments.json else table(found))
-    return 0 if all(claim.held for claim in found) else 1
+    checked = check_all(**_given(arguments, _CLAIMS))
+    print(json.dumps([claim.to_dict() for claim in checked]) if arguments.json else table(checked))
+    return 0 if all(claim.held for claim in checked) else 1
 
 
 def _finish(
@@ -160,9 +160,9 @@ def _finish(
     run: Callable[[], Any],
     write: Callable[[Any, Path, str], list[Path]],
 ) -> int:
-    """Run, print and write: what was found is printed first, whatever becomes of the files."""
+    """Run, print and write; the result is printed first, as its files may fail."""
     try:
-        found = run()
+        result = run()
     except Unfinished as stop:
         if stop.done:
             print(json.dumps(stop.found.to_dict()) if arguments.json else stop.found, flush=True)
@@ -173,15 +173,15 @@ def _finish(
         )
         return _STOPPED
     if not arguments.json:
-        print(found, flush=True)
-    paths, failure = [], found.unwritten
+        print(result, flush=True)
+    paths, failure = [], result.unwritten
     try:
-        paths = write(found, arguments.output, arguments.figures)
+        paths = write(result, arguments.output, arguments.figures)
     except OSError as error:
         failure = failure or str(error)
     files = [str(path) for path in paths]
     if arguments.json:
-        print(json.dumps({**found.to_dict(), "files": files}))
+        print(json.dumps({**result.to_dict(), "files": files}))
     elif files:
         print("\nwritten: " + ", ".join(files))
     if failure:

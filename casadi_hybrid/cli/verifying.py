@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.status import PointStatus
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.cli.own import ANSWER, NAMES, TOGETHER, Own, read
 from casadi_hybrid.result.result import Result
 from casadi_hybrid.solver import Solver
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plain(result: Result) -> dict[str, Any]:
-    """What the solver said; x, f and residuals as they are judged stand in the report."""
+    """Return the solver's statistics; x, f and residuals stand in the report."""
     return {
         "stop": result.stop.name,
         "point": result.point.name,
@@ -102,9 +103,7 @@ def _show(result: Result, report: Report, given: Report | None) -> None:
         rows.append(_row("IPOPT", beside.status, *numbers, beside.relation.value))
     if given is not None:
         rows.append(_row(ANSWER, "given", given.f, given, None, None))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
+    print("\n".join(aligned(rows)))
     print(f"\n{report}")
     if given is not None:
         print(f"\nthe {ANSWER} of the file:\n{given}")

@@ -8,7 +8,6 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 """
 
 import casadi_hybrid.session.solve as _solves  # noqa: F401 - no step of a loop may take the time of an import
-from casadi_hybrid.basics.calls import check_classes
 from casadi_hybrid.control.estimation import EKF, MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
@@ -33,5 +32,3 @@ __all__ = [
     "Samples", "Saved", "Scenarios", "SingleShooting", "Soft", "Solution", "Steady", "Step",
     "Summary", "Table", "branches", "monte_carlo", "refine", "simulate", "steady",
 ]  # fmt: skip
-
-check_classes(__all__, globals())

@@ -9,7 +9,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.control.signals import Array, Signal, known, matrix
 
 BOUNDS = "lbx", "ubx", "lbg", "ubg"
@@ -179,7 +178,6 @@ class Program:
         f, g = ca.Function("at", [nlp["x"], nlp["p"]], [nlp["f"], nlp["g"]])(x, self.p)
         return float(f), np.asarray(g.full(), dtype=float).ravel()
 
-    @checked_call
     def unpack(self, x: Any) -> dict[str, Array]:
         """Return every variable in physical units."""
         return {name: block.read(x) for name, block in self.variables.items()}
@@ -258,7 +256,6 @@ class Program:
         limits = {**self.limits, f"{prefix}{name}": (lower, upper)}
         return replace(self, **changed, limits=limits)
 
-    @checked_call
     def shifted(self, x: Any, lam_x: Any, lam_g: Any, intervals: int = 1) -> dict[str, Array]:
         """Return ``x0, lam_x0, lam_g0`` so many intervals later, to begin the next solve at.
 

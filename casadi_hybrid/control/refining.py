@@ -8,7 +8,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.control.ocp import OptimalControl
@@ -98,7 +97,6 @@ class _Mesh:
     round: Round
 
 
-@checked_call
 def refine(
     ocp: OptimalControl, x0: Any = None, *, tolerance: float, most: int = 400, rounds: int = 10,
     n: int = 4, time: float = 0.0, guess: Any = None, integrator: str | None = None,

@@ -9,7 +9,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.assembly import Assembly
@@ -38,7 +37,6 @@ class Steady:
         return known(name, {**self.states, **self.algebraic, **self.controls}, "quantity")
 
 
-@checked_call
 def steady(
     model: Model,
     *,

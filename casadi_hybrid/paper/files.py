@@ -68,12 +68,12 @@ def write_residuals(runs: Iterable[Run], path: Path) -> None:
 
 
 def courses(runs: Sequence[Run], name: str) -> NDArray[np.float64]:
-    """A series of each run, a row a run; +∞ after the end of one that broke off."""
-    found = np.array([getattr(run, name) for run in runs])
-    for row, run in zip(found, runs, strict=True):
+    """Return a series of each run, a row a run; +∞ after the end of one that broke off."""
+    series = np.array([getattr(run, name) for run in runs])
+    for row, run in zip(series, runs, strict=True):
         if run.broke_off:
             row[run.steps + 1 :] = np.inf
-    return found
+    return series
 
 
 def _write(path: Path, lines: Iterable[Sequence[Any]]) -> None:
@@ -150,9 +150,9 @@ def by_level(summary: Summary, *, is_paper: bool) -> Figure:
     keys = (*SHOWN, "closed-u")
     for ax, (label, shown) in zip(axes[0], panels.items(), strict=True):
         for i, key in enumerate(keys):
-            found = {c: shown(cell) for c, cell in summary[key].items()}
-            points = {c: (value, n) for c, (value, n) in found.items() if value is not None}
-            style, levels = line_style(i, len(found)), [float(c) for c in found]
+            values = {c: shown(cell) for c, cell in summary[key].items()}
+            points = {c: (value, n) for c, (value, n) in values.items() if value is not None}
+            style, levels = line_style(i, len(values)), [float(c) for c in values]
             ax.plot(list(points), [v for v, _ in points.values()], label=LABELS[key], **style)
             for c, (value, n) in points.items():
                 if 0 < n < summary[key][c].runs:

@@ -1,10 +1,11 @@
-"""What the paper prints of its constants, and what was fitted: read from the code itself."""
+"""The paper's constants, printed and fitted, read from the code itself."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 
 from casadi_hybrid import iterations
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.iterations.rules import DesignRule, GridSplit, StepRule
 from casadi_hybrid.paper.experiment import AS_PRINTED, BUDGET
 from casadi_hybrid.paper.generator import FITTED
@@ -25,7 +26,7 @@ _DRAWN = {
 
 
 def printed_constants() -> dict[str, str]:
-    """Those that the paper prints, as this code has them."""
+    """Return the constants that the paper prints, as this code has them."""
     steps, rule = StepRule(), DesignRule()
     return {
         "δ": f"{rule.strength.delta:g}",
@@ -37,7 +38,7 @@ def printed_constants() -> dict[str, str]:
 
 
 def fitted_constants() -> dict[str, str]:
-    """Those that the paper leaves open, with the values fitted to its tables."""
+    """Return the constants that the paper leaves open, with the values fitted to its tables."""
     grid, pdhg = GridSplit(), iterations.PrimalDualHybridGradient()
     lin_al = iterations.LinearizedAugmentedLagrangian()
     etas = iterations.OptimisticGradient().eta, iterations.Extragradient().eta
@@ -58,15 +59,14 @@ def fitted_constants() -> dict[str, str]:
 
 
 def listing() -> str:
-    """Both lists as aligned text."""
-    found = fitted_constants()
+    """Return both lists as aligned text."""
     parts = {
-        "Fitted to the paper's tables, which leave them open:": found,
+        "Fitted to the paper's tables, which leave them open:": fitted_constants(),
         "Printed in the paper and used as printed:": printed_constants(),
     }
     lines: list[str] = []
-    for title, part in parts.items():
-        lines += [title, *(f"  {name:<{max(map(len, found))}}  {v}" for name, v in part.items())]
+    for title, constants in parts.items():
+        lines += [title, *(f"  {line}" for line in aligned([*constants.items()]))]
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -10,14 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.record.cells import Columns, Row, packed, unpacked
-from casadi_hybrid.basics.record.collect import Collected, Keeping, collect
-from casadi_hybrid.paper import experiment, tables
-from casadi_hybrid.paper.experiment import ALL_METHODS, FOLLOWED, LONG, Run, run_instance
+import numpy as np
+
+from casadi_hybrid.basics.record.collect import Keeping, collect
+from casadi_hybrid.basics.record.record import Row
+from casadi_hybrid.paper import tables
+from casadi_hybrid.paper.experiment import FOLLOWED, LONG, Run, run_instance
 from casadi_hybrid.paper.fitted import SEEDS, listing
 from casadi_hybrid.paper.generator import CONDITIONS
 from casadi_hybrid.paper.norms import Norms, norm_rows, norms_at_solutions
-from casadi_hybrid.paper.tables import FAILS, Summary, aligned, as_dict, summarize
+from casadi_hybrid.paper.tables import FAILS, Summary, as_dict, summarize, titled
 from casadi_hybrid.paper.verdicts import Verdict, contradictions, verdicts
 
 NOTES = """\
@@ -53,7 +54,7 @@ class Reproduction:
 
     Attributes:
         norms: at x* by level, empty where they could not be computed.
-        unwritten: why runs could not be written to the record; empty where all are.
+        unwritten: reason why runs are missing in the record; empty if none is.
     """
 
     runs: tuple[Run, ...]
@@ -75,12 +76,12 @@ class Reproduction:
 
     @property
     def is_paper(self) -> bool:
-        """Whether the shape is the paper's."""
+        """True for the paper's shape."""
         return self.shape == (3, 5)
 
     @property
     def summary(self) -> Summary:
-        """What the paper's words are held against: the population where there is one."""
+        """Summary that the paper's words are held against: the population if there is one."""
         return self.population or self.fitted
 
     @property
@@ -113,7 +114,7 @@ class Reproduction:
             return f"Norms at (x*, μ*): {FAILS}, they could not be computed\n"
         of = "these instances" if self.population is None else "the population"
         title = f"Medians of {of} at (x*, μ*), and how many are beyond M_max"
-        return "\n".join(aligned(title, norm_rows(self.norms, compare=self.is_paper)))
+        return "\n".join(titled(title, norm_rows(self.norms, compare=self.is_paper)))
 
     def _words(self) -> str:
         lines = ["What the paper says in words, and by which statistic it is judged"]
@@ -166,25 +167,23 @@ def _or_fails(text: Callable[[], str]) -> str:
         return f"{FAILS}: {type(error).__name__}: {error}\n"
 
 
-_UNIT: Columns = {"condition": float, "seed": int, "n": int, "m": int}
+_SERIES = ("errors", "feasibility", "stationarity", "effective")
 
 
 def _keeping(folder: Path, fresh: bool) -> Keeping[tuple[float, int, int, int], list[Run]]:
-    """A row for each method; the experiment's constants count as settings by its file's digest."""
+    """Return the record of a reproduction: a row for each method."""
 
     def rows(unit: tuple[float, int, int, int], runs: Sequence[Run]) -> list[Row]:
-        head = dict(zip(_UNIT, unit, strict=True))
-        return [{**head, "method": run.method, "run": packed(asdict(run))} for run in runs]
+        return [asdict(run) for run in runs]
 
-    def back(kept: Sequence[Row]) -> list[Run]:
-        found = (unpacked(row["run"]) for row in kept)
-        return [Run(**{**each, "hits": tuple(each["hits"])}) for each in found]
+    def runs_of(rows: Sequence[Row]) -> list[Run]:
+        arrays = ({name: np.array(row[name], dtype=float) for name in _SERIES} for row in rows)
+        return [
+            Run(**{**row, **series, "hits": tuple(row["hits"])})
+            for row, series in zip(rows, arrays, strict=True)
+        ]
 
-    digest = hashlib.sha256(Path(experiment.__file__).read_bytes()).hexdigest()[:16]
-    return Keeping(
-        folder, "reproduce", {"experiment": digest}, {**_UNIT, "method": str, "run": str}, tuple,
-        rows, back, size=len(_UNIT), count=len(ALL_METHODS), fresh=fresh,
-    )  # fmt: skip
+    return Keeping(folder, "reproduce", {}, rows, runs_of, table="", fresh=fresh)
 
 
 def reproduce(
@@ -212,15 +211,15 @@ def reproduce(
     """
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
 
-    def made(found: Collected[Any, list[Run]]) -> Reproduction:
-        runs = [run for group in found.values.values() for run in group]
+    def made(groups: dict[Any, list[Run]], unwritten: str) -> Reproduction:
+        runs = [run for group in groups.values() for run in group]
         runs.sort(key=lambda r: (r.method, r.condition, r.seed))
         norms: Norms = {}
-        if len(found.values) == len(keys):  # after Ctrl-C nothing more is computed
+        if len(groups) == len(keys):  # after Ctrl-C nothing more is computed
             seeds = range(len(SEEDS), instances) or range(instances)
             with suppress(Exception):  # its table and the verdict that needs it say so
                 norms = norms_at_solutions(sorted(map(float, conditions)), seeds, shape)
-        return Reproduction(tuple(runs), instances, shape, norms, found.unwritten)
+        return Reproduction(tuple(runs), instances, shape, norms, unwritten)
 
     kept, label = None if folder is None else _keeping(folder, fresh), "reproduce" * progress
     return collect(run_instance, keys, made, kept, workers=workers, cluster=cluster, label=label)

@@ -1,4 +1,4 @@
-"""From runs to the paper's tables: cells, the printed numbers beside them, and their chances.
+"""The paper's tables from runs: cells, the printed numbers beside them, and their chances.
 
 Beside the population each printed number stands with the chance that five of its instances give
 one as unusual: a count by drawing without replacement, a median by the medians of many fives. Where
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.paper import experiment, printed
 from casadi_hybrid.paper.experiment import ALL_METHODS, LABELS, LONG, Run
 
@@ -226,12 +227,12 @@ def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> st
         title = table.title.format(n=n)
         if compare and table.print:
             title += " [paper; the chance of it among five of these]" if chances else " [paper]"
-        lines += aligned(title, rows)
+        lines += titled(title, rows)
     return "\n".join(lines)
 
 
 def distances(fitted: Summary) -> str:
-    """How far table 1 is from print as a whole, by what is counted."""
+    """Return the distances of table 1 from print, one line for each count."""
     counted = ("successes", "below_at_200", "never_left")
     names = zip(counted, ("that cross", "still below at 200", "that never left"), strict=True)
     printed_counts = ((k, c, says) for k, row in printed.SUCCESS.items() for c, says in row.items())
@@ -244,16 +245,10 @@ def distances(fitted: Summary) -> str:
     )
 
 
-def aligned(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    """A titled table, its first row above a rule, columns to the right."""
-    lines = columns(rows)
+def titled(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table with a title and a rule below its first row."""
+    lines = aligned(rows, ">")
     return [title, lines[0], "-" * len(lines[0]), *lines[1:], ""]
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as lines of equal length."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{v:>{w}}" for v, w in zip(r, widths, strict=True)) for r in rows]
 
 
 def _median(values: Sequence[float]) -> float | None:

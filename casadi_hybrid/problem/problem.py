@@ -11,7 +11,6 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import Shapes, as_columns
@@ -41,7 +40,6 @@ _SYMBOLS = ("x", "p", "f", "h", "g")
 _BUILT = ("functions", "feasibility", "linear", "parameter_gradient")
 
 
-@checked_calls
 @dataclass(frozen=True, eq=False)
 class Problem:
     """min f(x, p) s.t. h(x, p) = 0, lbg ≤ g(x, p) ≤ ubg and lbx ≤ x ≤ ubx.

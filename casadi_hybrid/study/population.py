@@ -1,19 +1,18 @@
-"""The population study: which units there are, running them, and what comes out."""
+"""The population study: its units, its run and its results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.basics.record.cells import Row
 from casadi_hybrid.basics.record.collect import Keeping, collect
-from casadi_hybrid.basics.record.record import header
+from casadi_hybrid.basics.record.record import Row, header
 from casadi_hybrid.paper.generator import checked
 from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table
 from casadi_hybrid.study.trial import Settings, Trial, Unit, run_unit
@@ -23,13 +22,13 @@ STUDY = "population"
 
 @dataclass(frozen=True)
 class Plan:
-    """The instances of a study: every combination of what is listed.
+    """Instances of a study: every combination of shape, condition, radius and seed.
 
     Args:
         shapes, conditions, radii: (n, m); κ of J_h(x*); distances of the start from x*.
-        seeds: instances for each of these combinations.
-        first_seed: number of the first. Every constant of a rule was chosen on numbers below 100.
-            The class draws from 1000κ + number: from 1000 on as at another level.
+        seeds: number of instances for each combination.
+        first_seed: number of the first instance. The rules' constants were chosen on numbers below
+            100. The class draws from 1000κ + number, so numbers from 1000 on repeat another level.
 
     Raises:
         InputError: for an empty list or a number out of range.
@@ -65,9 +64,10 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The trials of every unit of a plan, in the plan's order.
+    """Trials of every unit of a plan, in the plan's order.
 
-    ``unwritten`` says why rows could not be written to the record; empty where all are.
+    Attributes:
+        unwritten: reason why rows are missing in the record; empty if none is.
     """
 
     settings: Settings
@@ -79,7 +79,7 @@ class Population:
         return f"{caption(summary, self.settings.budget)}\n\n{text_table(summary)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings, caption and cells, ready for JSON."""
+        """Return settings, caption and cells, ready for JSON."""
         summary = summarize(self.units)
         return {
             "settings": header(STUDY, self.settings.to_dict()),
@@ -91,19 +91,16 @@ class Population:
 def keeping(
     folder: Path, settings: Settings, *, table: str = "csv", fresh: bool = False
 ) -> Keeping[Unit, tuple[Trial, ...]]:
-    """How a population is kept in a folder: a row for every unit and rule."""
-    unit, trial = get_type_hints(Unit), get_type_hints(Trial)
+    """Return the record of a population: a row for every unit and rule."""
 
-    def rows(of: Unit, trials: tuple[Trial, ...]) -> list[Row]:
-        return [{**of._asdict(), **asdict(trial)} for trial in trials]
+    def rows(unit: Unit, trials: tuple[Trial, ...]) -> list[Row]:
+        return [{**unit._asdict(), **asdict(trial)} for trial in trials]
 
-    def back(kept: Sequence[Row]) -> tuple[Trial, ...]:
-        return tuple(Trial(**{name: row[name] for name in trial}) for row in kept)
+    def trials_of(rows: Sequence[Row]) -> tuple[Trial, ...]:
+        names = [field.name for field in fields(Trial)]
+        return tuple(Trial(**{name: row[name] for name in names}) for row in rows)
 
-    return Keeping(
-        folder, STUDY, settings.to_dict(), {**unit, **trial}, tuple, rows, back, size=len(unit),
-        count=len(settings.rules), table=table, fresh=fresh,
-    )  # fmt: skip
+    return Keeping(folder, STUDY, settings.to_dict(), rows, trials_of, table, fresh)
 
 
 def run_study(
@@ -119,18 +116,18 @@ def run_study(
 ) -> Population:
     """Run the units of a plan that ``folder`` does not hold yet, in parallel processes.
 
-    The trials of each finished unit are appended to the record at once, with a checksum and the
-    versions of the software. A run that was cut short goes on from there, and a larger plan with
-    the same settings adds to it. The numbers do not depend on what carries the work.
+    The trials of each finished unit are recorded at once. A run that was cut short goes on from
+    there, and a larger plan with the same settings adds to it. The numbers do not depend on the
+    processes.
 
     Args:
-        plan, settings: what to run, and how.
-        folder: where the record is kept: ``study.json``, and ``runs.csv`` or ``runs.parquet``.
+        plan, settings: the units; the rules and their budget.
+        folder: holds the record, ``study.sqlite``, and the table of the plan's runs.
         workers, cluster, table, fresh, progress: as of :func:`~casadi_hybrid.study.sweep.sweep`.
 
     Raises:
-        InputError: before any work, when the folder cannot be written to, is in use, or holds a
-            study of other settings, other code or other versions, or rows that were changed.
+        InputError: before any work, if the folder cannot be written to, is in use, or holds a
+            study of other settings, other code or other versions.
         Unfinished: by Ctrl-C, with the population of the units that are done.
     """
 
@@ -138,11 +135,15 @@ def run_study(
         return tuple(Trial(rule, stop="PROCESS_ENDED", error=sentence) for rule in settings.rules)
 
     return collect(
-        partial(run_unit, settings), list(plan.units()),
-        lambda found: Population(settings, found.values, found.unwritten),
-        keeping(folder, settings, table=table, fresh=fresh), workers=workers, cluster=cluster,
-        label="study" if progress else "", lost=lost,
-    )  # fmt: skip
+        partial(run_unit, settings),
+        list(plan.units()),
+        partial(Population, settings),
+        keeping(folder, settings, table=table, fresh=fresh),
+        workers=workers,
+        cluster=cluster,
+        label="study" if progress else "",
+        lost=lost,
+    )
 
 
 def write(population: Population, folder: Path, form: str = "png") -> list[Path]:

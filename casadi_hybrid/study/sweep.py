@@ -1,4 +1,4 @@
-"""A function over a grid of arguments: one row a point, whatever the function raises."""
+"""A function over a grid of arguments: one row a point, also where the function raises."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, in_a_sentence, warn
-from casadi_hybrid.basics.record.cells import Columns, Kind, Row
+from casadi_hybrid.basics.inputs import is_callable
 from casadi_hybrid.basics.record.collect import Keeping, collect
+from casadi_hybrid.basics.record.record import Row
 from casadi_hybrid.basics.record.software import function_digest
-from casadi_hybrid.paper.tables import columns
+from casadi_hybrid.basics.text import aligned
 
+Kind = type[bool] | type[int] | type[float] | type[str]
 Point = tuple[bool | int | float | str, ...]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The rows of a sweep, in the order of the grid, the last argument fastest.
+    """Rows of a sweep, in the order of the grid, the last argument fastest.
 
     Attributes:
         arguments, results: names.
@@ -36,7 +38,7 @@ class Sweep:
 
     @property
     def rows(self) -> dict[str, NDArray[Any]]:
-        """All columns by name, as those of :func:`~casadi_hybrid.control.monte_carlo`."""
+        """Columns by name."""
         return {name: self.column(name) for name in (*self.arguments, *self.results)}
 
     def column(self, name: str) -> NDArray[Any]:
@@ -48,15 +50,15 @@ class Sweep:
 
     @property
     def errors(self) -> dict[Point, str]:
-        """By point, what was raised."""
+        """Messages of the raised errors, by point."""
         failed = (row for row in self.records if row["error"])
         return {tuple(row[name] for name in self.arguments): row["error"] for row in failed}
 
     def __str__(self) -> str:
         names = (*self.arguments, *self.results)
-        lines = columns([names, *([_shown(row[name]) for name in names] for row in self.records)])
-        errors = ["", *(row["error"] for row in self.records)]
-        return "\n".join(f"{one}  {e}" if e else one for one, e in zip(lines, errors, strict=True))
+        rows = [[*names, ""]]
+        rows += [[*(_shown(row[name]) for name in names), row["error"]] for row in self.records]
+        return "\n".join(aligned(rows, ">" * len(names) + "<"))
 
 
 def sweep(
@@ -73,39 +75,37 @@ def sweep(
 ) -> Sweep:
     """Call a function at every point of a grid, in parallel.
 
-    A point at which it raises is a row of NaN with the message, and a warning says so at the end.
+    A point at which the function raises is a row of NaN with the message; a warning counts them.
 
     Args:
         function: arguments by name → numbers by name. With more than one worker in a file that
-            does its work under ``if __name__ == "__main__":`` and, where joblib is not installed,
-            at module level.
+            does its work under ``if __name__ == "__main__":``.
         over, results: the values of each argument, numbers, words or truth values, of one kind
             each; the names that the function returns.
         workers: processes; all available cores by default. One runs in this process.
         cluster: in their place ``"local"``, a Dask scheduler's address or ``distributed.Client``.
-        folder: where every finished point is appended to ``runs.csv`` or ``runs.parquet``. Called
-            again, points that are there are not run again, as long as the text of the function is
-            the same (what it calls is not looked at).
-        table, fresh: ``"csv"`` or ``"parquet"``; whether to forget what the folder holds.
-        progress: whether a line on stderr tells how far it is.
+        folder: keeps every finished point in ``study.sqlite``, and the table. The next call runs
+            only the points that are missing. It refuses a function with another text; the
+            functions that this one calls are not compared.
+        table, fresh: ``"csv"`` or ``"parquet"`` for the table; delete an earlier record.
+        progress: show a progress bar on a terminal.
 
     Raises:
         InputError: for arguments that do not fit; for a folder that cannot be written to, is in
-            use, or holds another study or changed rows.
+            use, or holds another study.
         Unfinished: by Ctrl-C, with the sweep of the points that are done.
 
     Example:
-        >>> found = sweep(lambda gain, noise: {"cost": gain**2 + noise}, {"gain": [1, 2],
+        >>> swept = sweep(lambda gain, noise: {"cost": gain**2 + noise}, {"gain": [1, 2],
         ...               "noise": [0.0, 0.5]}, ["cost"], workers=1, progress=False)
-        >>> print(found.column("cost"))
+        >>> print(swept.column("cost"))
         [1.  1.5 4.  4.5]
     """
-    if not callable(function):
-        raise InputError(f"function must be callable, got {type(function).__name__}")
+    is_callable(function, "function")
     kinds = {name: _kind(name, values) for name, values in over.items()}
     names, wanted = tuple(over), tuple(results)
-    kept: Columns = {**kinds, **dict.fromkeys(wanted, float), "error": str}
-    if not names or not wanted or len(kept) < len(names) + len(wanted) + 1:
+    different = {*names, *wanted, "error"}
+    if not names or not wanted or len(different) < len(names) + len(wanted) + 1:
         raise InputError(
             "over and results need at least one name each, all of them different, and none 'error'"
         )
@@ -114,56 +114,69 @@ def sweep(
         for point in product(*(dict.fromkeys(values) for values in over.values()))
     ]
     about = {"function": function_digest(function), "results": list(wanted)}
-    keeping = None if folder is None else Keeping[Point, Row](
-        Path(folder), "sweep", about, kept, tuple, lambda point, row: [row],
-        lambda rows: rows[0], size=len(names), table=table, fresh=fresh,
-    )  # fmt: skip
-    found = collect(
-        partial(_row, function, names, wanted), points,
-        lambda found: Sweep(names, wanted, tuple(found.values.values())), keeping,
-        workers=workers, cluster=cluster, label="sweep" if progress else "",
+    keeping = None
+    if folder is not None:
+        keeping = Keeping[Point, Row](
+            Path(folder),
+            "sweep",
+            about,
+            rows=lambda point, row: [row],
+            value=lambda rows: rows[0],
+            table=table,
+            fresh=fresh,
+        )
+    swept = collect(
+        partial(_row, function, names, wanted),
+        points,
+        lambda rows, unwritten: Sweep(names, wanted, tuple(rows.values())),
+        keeping,
+        workers=workers,
+        cluster=cluster,
+        label="sweep" if progress else "",
         lost=partial(_nothing, names, wanted),
-    )  # fmt: skip
-    for point, error in list(found.errors.items())[:1]:
+    )
+    for point, error in list(swept.errors.items())[:1]:
         warn(
-            f"sweep: the function raised at {len(found.errors)} of {len(points)} points, whose "
+            f"sweep: the function raised at {len(swept.errors)} of {len(points)} points, whose "
             f"results are NaN: at {dict(zip(names, point, strict=True))} {error}; .errors has all"
         )
-    return found
+    return swept
 
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:
-    """The kind of an argument's values; whole numbers beside others are numbers."""
-    found = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
+    """Return the type of an argument's values; of whole numbers beside others, ``float``."""
+    types = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
     kinds: tuple[Kind, ...] = (bool, int, float, str)
     for kind in kinds:
-        if found == {kind} or (kind is float and found == {int, float}):
+        if types == {kind} or (kind is float and types == {int, float}):
             return kind
     raise InputError(
         f"the values of {name!r} must be numbers, words or truth values of one kind, got "
-        f"{', '.join(sorted(kind.__name__ for kind in found)) or 'none'}"
+        f"{', '.join(sorted(kind.__name__ for kind in types)) or 'none'}"
     )
 
 
 def _row(
-    function: Callable[..., Mapping[str, float]], names: Sequence[str], results: Sequence[str],
+    function: Callable[..., Mapping[str, float]],
+    names: Sequence[str],
+    results: Sequence[str],
     point: Point,
-) -> Row:  # fmt: skip
-    given = dict(zip(names, point, strict=True))
+) -> Row:
+    arguments = dict(zip(names, point, strict=True))
     try:
-        found = function(**given)
-    except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
+        values = function(**arguments)
+    except Exception as error:  # noqa: BLE001, every error belongs into the row
         return _nothing(names, results, point, in_a_sentence(error))
-    if not isinstance(found, Mapping) or set(found) != set(results):
+    if not isinstance(values, Mapping) or set(values) != set(results):
         raise InputError(
-            f"function must return a dictionary of {', '.join(results)}; it returned {found!r}"
+            f"function must return a dictionary of {', '.join(results)}; it returned {values!r}"
         )
-    return {**given, **{name: float(found[name]) for name in results}, "error": ""}
+    return {**arguments, **{name: float(values[name]) for name in results}, "error": ""}
 
 
 def _nothing(names: Sequence[str], results: Sequence[str], point: Point, sentence: str) -> Row:
-    given = dict(zip(names, point, strict=True))
-    return {**given, **dict.fromkeys(results, float("nan")), "error": sentence}
+    arguments = dict(zip(names, point, strict=True))
+    return {**arguments, **dict.fromkeys(results, float("nan")), "error": sentence}
 
 
 def _shown(value: Any) -> str:

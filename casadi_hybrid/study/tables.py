@@ -1,4 +1,4 @@
-"""From trials to the study's table: success rates and median iterations, and how failures ended."""
+"""The study's table: success rates, median iterations, and the ends of failed runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.paper.tables import aligned
+from casadi_hybrid.paper.tables import titled
 from casadi_hybrid.study.trial import HIT, TOL, Trial, Unit
 
 
@@ -25,8 +25,10 @@ class Block(NamedTuple):
 class Rate:
     """One rule at one condition level of a block.
 
-    ``median_iterations`` is among the successes, None without any; ``failures`` counts how the
-    other runs ended, as "stop reason/point status".
+    Attributes:
+        runs, successes: numbers of runs.
+        median_iterations: of the successes; None without any.
+        failures: numbers of the other runs by "stop reason/point status".
     """
 
     runs: int
@@ -59,7 +61,7 @@ def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
 
 
 def caption(summary: Summary, budget: int) -> str:
-    """What the numbers are, for the kinds of blocks at hand."""
+    """Return the definitions of the table's numbers, for the kinds of blocks at hand."""
     lines = [
         "Per rule: successes in % of the runs, and median iterations (n = successes behind it).",
         f"Budget: {budget} iterations. A rule that does not apply to a problem fails on it.",
@@ -78,7 +80,7 @@ def caption(summary: Summary, budget: int) -> str:
 
 
 def text_table(summary: Summary) -> str:
-    """Aligned text: a block each, condition levels down, rules across, and how failures ended."""
+    """Return a table for each block (condition levels down, rules across) and the failures."""
     lines: list[str] = []
     for block, levels in summary.items():
         rules = list(next(iter(levels.values())))
@@ -86,19 +88,19 @@ def text_table(summary: Summary) -> str:
         count = span(rate.runs for rates in levels.values() for rate in rates.values())
         rows = [["cond", *rules]]
         rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]
-        lines += aligned(f"{title}: {count} runs a cell", rows)[:-1]
+        lines += titled(f"{title}: {count} runs a cell", rows)[:-1]
         for rule in rules:
             if ends := sum((Counter(rates[rule].failures) for rates in levels.values()), Counter()):
-                told = ", ".join(f"{end} {number}" for end, number in ends.most_common())
-                lines.append(f"  failures of {rule}: {told}")
+                counts = ", ".join(f"{end} {number}" for end, number in ends.most_common())
+                lines.append(f"  failures of {rule}: {counts}")
         lines.append("")
     return "\n".join(lines)
 
 
 def span(counts: Iterable[int]) -> str:
-    """Least and largest count in words: "50", or "49 to 50"."""
-    found = sorted(set(counts))
-    return " to ".join(dict.fromkeys((f"{found[0]}", f"{found[-1]}")))
+    """Return least and largest count in words: "50", or "49 to 50"."""
+    different = sorted(set(counts))
+    return " to ".join(dict.fromkeys((f"{different[0]}", f"{different[-1]}")))
 
 
 def _text(rate: Rate) -> str:
@@ -107,7 +109,7 @@ def _text(rate: Rate) -> str:
 
 
 def as_cells(summary: Summary) -> list[dict[str, Any]]:
-    """One flat record a cell of the table, ready for JSON."""
+    """Return one flat record for each cell of the table, ready for JSON."""
     return [
         {**block._asdict(), "condition": condition, "rule": rule, **asdict(rate)}
         for block, levels in summary.items()

@@ -44,7 +44,7 @@ class Unit(NamedTuple):
 
     @property
     def by_distance(self) -> bool:
-        """Whether success is the first hit of x*."""
+        """True if success is the first hit of x*."""
         return self.m >= self.n
 
     def instance(self) -> Instance:
@@ -54,7 +54,11 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the numbers of a unit: names of methods, and iterations a run may take.
+    """Settings that decide the numbers of a unit.
+
+    Args:
+        rules: names of methods.
+        budget: largest number of iterations of a run.
 
     Raises:
         InputError: for an unknown or repeated rule, one that needs options, or a budget below 1.
@@ -73,7 +77,7 @@ class Settings:
         count(self.budget, "budget", at_least=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number a unit's results depend on, ready for JSON."""
+        """Return every number that decides a unit's results, ready for JSON."""
         constants = {"hit": HIT, "tol": TOL, "kernel_floor": KERNEL_FLOOR}
         return {**asdict(self), "rules": list(self.rules), **constants}
 
@@ -108,20 +112,25 @@ class Trial:
 
 
 def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
-    """Run every rule of the settings on the unit's instance; what raises is a failed trial."""
+    """Run every rule on the unit's instance; a rule that raises is a failed trial."""
     trials = []
     instance = None
     for rule in settings.rules:
         try:
             instance = unit.instance() if instance is None else instance
             trials.append(_run(rule, settings, unit, instance))
-        except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
+        except Exception as error:  # noqa: BLE001, every error belongs into the row
             trials.append(Trial(rule, error=in_a_sentence(error)))
     return tuple(trials)
 
 
 def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
-    """Whether a run that comes within :data:`HIT` of x* at ``hit`` succeeded; NaN never does."""
+    """Return whether a run succeeded; NaN never does.
+
+    Args:
+        hit: first iteration within :data:`HIT` of x*, or None.
+        residuals: at the returned point.
+    """
     if unit.by_distance:
         return hit is not None
     return residuals.feasibility <= TOL and residuals.stationarity <= TOL

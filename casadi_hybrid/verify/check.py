@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.problem.problem import Problem
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from casadi_hybrid.verify.report import Report
 
 
-@checked_call
 def verify(
     problem: Problem | Mapping[str, Any] | Any,
     answer: Any,

@@ -1,17 +1,21 @@
-"""A study as one call: what the record lacks is run in parallel and appended as it comes."""
+"""A study as one call: run the missing units in parallel, record them, write the table."""
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import one_of
 from casadi_hybrid.basics.parallel import in_parallel
-from casadi_hybrid.basics.record.cells import Columns, Row
-from casadi_hybrid.basics.record.record import Key, Record, header
+from casadi_hybrid.basics.record.record import Record, Row, encoded, header, opened
 
 Item = TypeVar("Item", bound=Hashable)
 Value = TypeVar("Value")
@@ -22,8 +26,8 @@ class Unfinished(KeyboardInterrupt):
     """A study was ended by Ctrl-C.
 
     Attributes:
-        found: what there is until then, as the study would return it.
-        done, total: units.
+        found: the study's result of the finished units.
+        done, total: numbers of units.
     """
 
     def __init__(self, found: Any, done: int, total: int) -> None:
@@ -33,53 +37,30 @@ class Unfinished(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Keeping(Generic[Item, Value]):
-    """Where a study is kept, and how: a :class:`.Record`, and what turns items into its rows.
+    """Place and form of a study's record.
 
     Args:
-        key: item → the key's values.
-        rows: (item, value) → rows, always the same number of them.
+        folder: holds the record, and the table ``runs.csv`` or ``runs.parquet``.
+        study, settings: kind and settings of the study; a record of others is refused.
+        rows: (unit, value) → rows of the unit.
         value: rows → value.
-        size: how many columns are the key.
-        count: how many rows a unit has.
+        table: ``"csv"``, ``"parquet"``, or empty for no table.
+        fresh: delete an earlier record.
     """
 
     folder: Path
     study: str
     settings: dict[str, Any]
-    columns: Columns
-    key: Callable[[Item], Key]
     rows: Callable[[Item, Value], Sequence[Row]]
     value: Callable[[Sequence[Row]], Value]
-    size: int
-    count: int = 1
     table: str = "csv"
     fresh: bool = False
-
-    def open(self) -> Record:
-        """Open the record."""
-        return Record(
-            self.folder, header(self.study, self.settings), self.columns, key=self.size,
-            rows=self.count, table=self.table, fresh=self.fresh,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Collected(Generic[Item, Value]):
-    """What a study found.
-
-    Attributes:
-        values: by item, in the items' order.
-        unwritten: why rows could not be written; empty where all are.
-    """
-
-    values: dict[Item, Value]
-    unwritten: str = ""
 
 
 def collect(
     work: Callable[[Item], Value],
     items: Sequence[Item],
-    made: Callable[[Collected[Item, Value]], Found],
+    made: Callable[[dict[Item, Value], str], Found],
     keeping: Keeping[Item, Value] | None = None,
     *,
     workers: int | None = None,
@@ -87,40 +68,72 @@ def collect(
     label: str = "",
     lost: Callable[[Item, str], Value] | None = None,
 ) -> Found:
-    """Run the work on every item that the record does not hold; see :func:`in_parallel`.
+    """Run the work on every item that the record lacks; see :func:`in_parallel`.
 
-    Return what is made of all that was found.
+    Args:
+        made: (values by item in the items' order, reason why some could not be written or empty)
+            → the result.
 
     Raises:
         InputError: by the record, before any work, and by the cluster.
-        Unfinished: by Ctrl-C, with what is made of what there is.
+        Unfinished: by Ctrl-C, with the result of the finished items.
     """
-    found: dict[Item, Value] = {}
+    values: dict[Item, Value] = {}
     record: Record | None = None
 
-    def collected(unwritten: str = "") -> Found:
-        return made(Collected({i: found[i] for i in items if i in found}, unwritten))
+    def result() -> Found:
+        ordered = {item: values[item] for item in items if item in values}
+        unwritten = "" if record is None else record.unwritten
+        if keeping is not None and keeping.table:
+            rows = (row for item, value in ordered.items() for row in keeping.rows(item, value))
+            try:
+                _write_table(keeping.folder / f"runs.{keeping.table}", list(rows))
+            except OSError as error:
+                unwritten = unwritten or str(error)
+        return made(ordered, unwritten)
 
-    try:
-        with ExitStack() as stack:
-            if keeping is not None:
-                record = stack.enter_context(keeping.open())
-                for item in items:
-                    rows = record.done.get(keeping.key(item))
-                    if rows is not None:
-                        found[item] = keeping.value(rows)
-                if found and label:
-                    print(f"{label}: {len(found)} of {len(items)} are there", file=sys.stderr)
-            missing = [item for item in items if item not in found]
-            stream = in_parallel(
-                work, missing, workers=workers, cluster=cluster, label=label, lost=lost
-            )
-            for item, value in stack.enter_context(closing(stream)):
-                found[item] = value
-                if record is not None and keeping is not None:
-                    record.append(keeping.key(item), keeping.rows(item, value))
-            if record is not None and keeping is not None:
-                record.arrange(map(keeping.key, items))
-    except KeyboardInterrupt:
-        raise Unfinished(collected(), len(found), len(items)) from None
-    return collected("" if record is None else record.unwritten)
+    with ExitStack() as stack:
+        if keeping is not None:
+            _check_table(keeping.table)
+            about = header(keeping.study, keeping.settings)
+            record = stack.enter_context(opened(keeping.folder, about, fresh=keeping.fresh))
+            units = record.units()
+            for item in items:
+                if rows := units.get(encoded(item)):
+                    values[item] = keeping.value(rows)
+            if values and label:
+                print(f"{label}: {len(values)} of {len(items)} are there", file=sys.stderr)
+        missing = [item for item in items if item not in values]
+        stream = in_parallel(
+            work, missing, workers=workers, cluster=cluster, label=label, lost=lost
+        )
+        try:
+            with closing(stream):
+                for item, value in stream:
+                    values[item] = value
+                    if record is not None and keeping is not None:
+                        record.append(item, keeping.rows(item, value))
+        except KeyboardInterrupt:
+            raise Unfinished(result(), len(values), len(items)) from None
+        return result()
+
+
+def _check_table(table: str) -> None:
+    if table:
+        one_of(table, "table", ("csv", "parquet"))
+    if table == "parquet" and find_spec("pyarrow") is None:
+        raise InputError(
+            "tables of Parquet need pyarrow, which is not installed; "
+            "pip install 'casadi_hybrid[study]', or take csv"
+        )
+
+
+def _write_table(path: Path, rows: Sequence[Row]) -> None:
+    if path.suffix == ".parquet":
+        table = import_module("pyarrow").Table.from_pylist(rows)
+        import_module("pyarrow.parquet").write_table(table, path)
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

@@ -20,7 +20,6 @@ What the sensor's noise, of a standard deviation of 0.2 K, will do to the temper
 0.0474 K
 """
 
-from casadi_hybrid.basics.calls import check_classes
 from casadi_hybrid.control.feedback.closed_loop import (
     ClosedLoop,
     FeedbackController,
@@ -37,5 +36,3 @@ __all__ = [
     "ClosedLoop", "FeedbackController", "FeedbackDesign", "FeedbackLaw", "HybridFeedback",
     "HybridState", "Measured", "Prediction", "design", "measure", "predict",
 ]  # fmt: skip
-
-check_classes(__all__, globals())

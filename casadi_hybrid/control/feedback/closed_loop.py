@@ -18,7 +18,6 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import (
     Matrix,
@@ -86,7 +85,6 @@ class FeedbackLaw(Protocol):
         """The law around a plant of the given sensitivity."""
 
 
-@checked_call
 def predict(
     law: FeedbackLaw, noise: Any, sensitivity: Any = None, *, drift: Any = 0.0
 ) -> Prediction:
@@ -189,7 +187,6 @@ class Measured:
     first: Matrix
 
 
-@checked_call
 def measure(
     law: FeedbackLaw, plant: Callable[[Vector], Vector], u0: Any, noise: Any, *, drift: Any = 0.0,
     steps: int = 1000, settle: int = 200, runs: int = 200, seed: int = 0,

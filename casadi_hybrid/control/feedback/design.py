@@ -38,7 +38,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.linalg import eigh
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
 from casadi_hybrid.control.feedback.geometry import Geometry, below_one, geometry
 from casadi_hybrid.control.noise import ROUNDING, covariance
@@ -98,7 +97,6 @@ class FeedbackDesign:
         return replace(self, correction=made)
 
 
-@checked_call
 def design(
     sensitivity: Any,
     hessian: Any,

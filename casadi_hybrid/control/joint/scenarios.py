@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.joint.joint import Joint
@@ -139,7 +138,6 @@ class Scenarios(Joint):
         return course[:, :k] if signal.varying else course
 
 
-@checked_call
 def branches(
     values: Mapping[str, Sequence[Any]], intervals: int, depth: int = 1
 ) -> dict[str, dict[str, Any]]:

@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
-from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.basics.inputs import count, is_callable
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.control.loop.run import Run
-from casadi_hybrid.control.reading.excess import aligned
 from casadi_hybrid.control.signals import Array, ByName, known
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -45,14 +44,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Statistic:
-    """Statistic of one number over all trials that have it.
+    """Statistics of one column over the trials that have its value.
 
     Attributes:
-        count: of these trials.
-        mean, std: the latter with count − 1.
+        count: number of these trials.
+        mean, std: mean, and standard deviation with count − 1.
         quantiles: 5 %, median, 95 %.
-        worst: the largest, with its seed.
-        seed: of the worst; None where no trial has the number.
+        worst: largest value.
+        seed: seed of the worst; None if no trial has the value.
     """
 
     count: int
@@ -99,7 +98,7 @@ class Summary(ByName):
 
     @property
     def errors(self) -> dict[int, str]:
-        """Reasons by seed why a run stopped early or raised."""
+        """Reasons of runs that stopped early or raised, by seed."""
         return {trial.seed: trial.error for trial in self.trials if trial.error}
 
     def table(self) -> str:
@@ -113,7 +112,7 @@ class Summary(ByName):
             seed = "" if s.seed is None else str(s.seed)
             rows.append((label, str(s.count), *(f"{value:.4g}" for value in numbers), seed))
         ended = [f"seed {seed}: {error}" for seed, error in self.errors.items()]
-        return "\n".join([aligned(rows, right=True), *ended])
+        return "\n".join([*aligned(rows, "<>"), *ended])
 
     __repr__ = table
 
@@ -131,7 +130,6 @@ class Summary(ByName):
         return draw_shares(shown, title or (ended if self.errors else ""))
 
 
-@checked_call
 def monte_carlo(
     run_one: Callable[[int], Run],
     seeds: int | Sequence[int],
@@ -151,22 +149,21 @@ def monte_carlo(
 
     Args:
         run_one: seed → :class:`Run`; for more than one worker it makes plant and controller, in a
-            file that works under ``if __name__ == "__main__":``, without joblib at module level.
+            file that works under ``if __name__ == "__main__":``.
         seeds: the seeds, or how many, from 0.
         workers: processes; one runs in this process.
         cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
             ``distributed.Client``.
-        folder: where every finished run is appended to ``runs.csv`` or ``runs.parquet``, with a
-            checksum and the versions of the software. Called again, seeds that are there are not
-            run again, as long as the text of ``run_one`` is the same (what it calls is not looked
-            at).
+        folder: keeps every finished run in ``study.sqlite``, and the table ``runs.csv`` or
+            ``runs.parquet``. The next call runs only the seeds that are missing. It refuses a
+            ``run_one`` with another text; the functions that this one calls are not compared.
         table: ``"csv"`` or ``"parquet"``.
-        fresh: forget what the folder holds.
-        progress: whether a line on stderr tells how far it is.
+        fresh: delete an earlier record.
+        progress: show a progress bar on a terminal.
 
     Raises:
         InputError: for arguments that do not fit, by name; for a folder that cannot be written
-            to, is in use, or holds another study or changed rows.
+            to, is in use, or holds another study.
         Unfinished: by Ctrl-C, with the summary of the runs that are done.
 
     Example:
@@ -179,31 +176,39 @@ def monte_carlo(
         >>> summary["cost"].count, summary["failed"].worst
         (5, 0.0)
     """
-    called_as(run_one, "run_one", "a function (seed) → Run", (0,))
+    is_callable(run_one, "run_one", "a function (seed) → Run")
     chosen = list(map(int, seeds if np.iterable(seeds) else range(count(seeds, "seeds"))))
     if not chosen or len(set(chosen)) < len(chosen):
         raise InputError("seeds must be different numbers, at least one")
     workers = count(workers, "workers", at_least=1)
     keeping = None
     if folder is not None:
-        about = {"run_one": function_digest(run_one)}
         keeping = Keeping[int, Trial](
-            Path(folder), "Monte Carlo", about, get_type_hints(Trial), lambda seed: (seed,),
-            lambda seed, trial: [asdict(trial)], lambda rows: Trial(**rows[0]),
-            size=1, table=table, fresh=fresh,
-        )  # fmt: skip
+            Path(folder),
+            "Monte Carlo",
+            {"run_one": function_digest(run_one)},
+            rows=lambda seed, trial: [asdict(trial)],
+            value=lambda rows: Trial(**rows[0]),
+            table=table,
+            fresh=fresh,
+        )
     return collect(
-        partial(_trial, run_one), chosen, lambda found: Summary(tuple(found.values.values())),
-        keeping, workers=workers, cluster=cluster, label="Monte Carlo" if progress else "",
+        partial(_trial, run_one),
+        chosen,
+        lambda trials, unwritten: Summary(tuple(trials.values())),
+        keeping,
+        workers=workers,
+        cluster=cluster,
+        label="Monte Carlo" if progress else "",
         lost=lambda seed, sentence: Trial(seed, error=sentence),
-    )  # fmt: skip
+    )
 
 
 def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
     """One row; the run itself stays in its process."""
     try:
         run = run_one(seed)
-    except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
+    except Exception as error:  # noqa: BLE001, every error belongs into the row
         return Trial(seed, error=in_a_sentence(error))
     if not isinstance(run, Run):
         raise InputError(f"run_one must return a Run, got {type(run).__name__}")

@@ -15,9 +15,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import called_as
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import has_method, positive, real_array, sized
+from casadi_hybrid.basics.inputs import has_method, is_callable, positive, real_array, sized
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.table import Table
@@ -74,7 +73,7 @@ class OfFunction:
     model: Any = None
 
     def __init__(self, plant: Any, period: float | None, x0: Any, u0: Any) -> None:
-        called_as(plant, "plant", "a Plant or a function (x, u) → next x", (x0, u0))
+        is_callable(plant, "plant", "a Plant or a function (x, u) → next x")
         if period is None:
             raise InputError("period is needed where the plant is a function")
         self.period = positive(period, "period")
@@ -119,8 +118,6 @@ def check_links(wiring: Wiring, controller: Any, estimator: Any) -> None:
     """
     if estimator is not None:
         has_method(estimator, "estimator", "step")
-        form = "an object with step(y, u, time=) → x"
-        called_as(estimator.step, "estimator", form, (None, None), True, time=0.0)
     finds: Any = getattr(estimator, "model", None)
     follows: Any = getattr(getattr(controller, "ocp", None), "model", None)
     found, wanted = ([*model.signals["state"]] if isinstance(model, Model) else []
@@ -149,8 +146,7 @@ def costs_of(plant: Any, cost: Any) -> dict[str, Move]:
     one = {} if cost is None else {"cost": cost}
     for name, value in (cost if isinstance(cost, Mapping) else one).items():
         if not isinstance(plant, Plant) or (callable(value) and not isinstance(value, ca.SX)):
-            form = "a function (x, u, time) → number"
-            called_as(value, f"cost {name!r}", form, (None, None, 0.0))
+            is_callable(value, f"cost {name!r}", "a function (x, u, time) → number")
             found[name] = value
             continue
         inputs = plant.model.arguments

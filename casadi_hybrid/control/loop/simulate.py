@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
-from casadi_hybrid.basics.calls import called_as, checked_call
 from casadi_hybrid.basics.errors import InputError, warn
-from casadi_hybrid.basics.inputs import count, share
-from casadi_hybrid.basics.parallel import Progress
+from casadi_hybrid.basics.inputs import count, is_callable, share
 from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.loop.record import OfFunction, OfPlant, Recorder, Wiring, check_links
 from casadi_hybrid.control.loop.run import Run
@@ -21,7 +20,6 @@ from casadi_hybrid.control.noise import covariance_of, draw, factor
 from casadi_hybrid.control.signals import Array, by_name
 
 
-@checked_call
 def simulate(
     plant: Any, controller: Any, estimator: Any = None, *, steps: int, x0: Any, time: float = 0.0,
     period: float | None = None, noise: Any = None, process_noise: Any = None, delay: int = 0,
@@ -76,7 +74,7 @@ def simulate(
             or a dictionary of them by name. The costs are sums over the steps.
         limits: (lower, upper) by name of a state, control or output, for :attr:`Run.violations`,
             in place of the model's, and of those that an :class:`MPC` has changed at a step.
-        progress: whether a line on stderr tells how far it is.
+        progress: show a progress bar on a terminal.
 
     Raises:
         InputError: for arguments that do not fit, by name, before the first step; for a control of
@@ -115,9 +113,8 @@ def simulate(
             part.reset()
     if u0 is not None and hasattr(controller, "applied"):
         controller.applied = wiring.u0
-    line = Progress(steps, "closed loop" if progress else "")
     x, before, applied, heard = wiring.x0, wiring.u0, None, None
-    for k in range(steps):
+    for k in tqdm(range(steps), "closed loop", disable=None if progress else True):
         t = time + k * wiring.period
         x = pushed(k, t, x)
         shown = wiring.measure(x, np.zeros(0) if before is None else before, t)
@@ -142,7 +139,6 @@ def simulate(
         )  # fmt: skip
         after = wiring.move(x, applied, t) + draw(of_process, root)
         before = applied
-        line.advance()
         if not np.isfinite(after).all():
             record.stopped = f"the state was no longer finite after step {k}, at time {t:g}"
             break
@@ -154,21 +150,20 @@ def _asker(
     controller: Any, parameters: Any, numbers: Mapping[str, Any]
 ) -> Callable[[Array, float], Any]:
     """One call (x, time) for both kinds of controllers, with all that they are given by name."""
-    later, form = callable(parameters), "a function (time) → dictionary by name"
-    if later:
-        called_as(parameters, "parameters", form, (0.0,))
 
     def given(t: float) -> Mapping[str, Any]:
-        found = parameters(t) if later else numbers
-        if not isinstance(found, Mapping):
-            raise InputError(f"parameters must be {form}; at {t:g} it returned {found!r}")
-        return found
+        by_name = parameters(t) if callable(parameters) else numbers
+        if not isinstance(by_name, Mapping):
+            raise InputError(
+                "parameters must be a function (time) → dictionary by name; "
+                f"at {t:g} it returned {by_name!r}"
+            )
+        return by_name
 
-    kind = "a function (time, x, **parameters) → control, or have step(x, time=, **parameters)"
     if hasattr(controller, "step"):
-        called_as(controller.step, "controller", kind, (None,), later, **{"time": 0.0, **numbers})
         return lambda x, t: controller.step(x, time=t, **given(t))
-    called_as(controller, "controller", kind, (0.0, None), later, **numbers)
+    form = "a function (time, x, **parameters) → control, or have step(x, time=, **parameters)"
+    is_callable(controller, "controller", form)
     return lambda x, t: controller(t, x, **given(t))
 
 
@@ -180,8 +175,6 @@ def _applied(due: Array | None, before: Array | None, command: Array | None) -> 
 
 
 def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
-    if callable(push):
-        called_as(push, "push", "a function (k, time, x) → column or None", (0, 0.0, None))
     table: dict[int, Array] = {}
     for k, value in ({} if callable(push) else by_name(push, "push")).items():
         if not isinstance(k, int | np.integer) or not 0 <= k < steps:

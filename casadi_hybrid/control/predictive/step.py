@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.excess import aligned, quotient
+from casadi_hybrid.control.reading.excess import quotient
 from casadi_hybrid.control.reading.sensing import of_unknowns
 from casadi_hybrid.control.signals import Array, known, number
 from casadi_hybrid.control.solution import Solution
@@ -203,4 +204,4 @@ def table(records: Sequence[Record]) -> str:
             missing = isinstance(value, float) and np.isnan(value)
             row.append("-" if missing or value == "" else form.format(value))
         rows.append(row)
-    return aligned(rows)
+    return "\n".join(aligned(rows))

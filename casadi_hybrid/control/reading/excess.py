@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -98,14 +97,3 @@ def quotient(unit: str, per: str) -> str:
 def entry_name(name: str, i: int, rows: Array) -> str:
     """Return the name of an entry of a quantity."""
     return f"{name}[{i}]" if rows.shape[0] > 1 else name
-
-
-def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
-    """Return rows of words as lines, columns aligned; with ``right`` to the right but the first."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = ["<", *(">" if right else "<" for _ in widths[1:])]
-    lines = (
-        "  ".join(f"{word:{side}{w}}" for word, side, w in zip(row, sides, widths, strict=True))
-        for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
