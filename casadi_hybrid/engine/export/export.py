@@ -15,7 +15,7 @@ import numpy as np
 import casadi_hybrid
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, mark
+from casadi_hybrid.engine.export.core import mark, portable_sources
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.layout import layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
@@ -195,10 +195,10 @@ def write(
     plan = plan_of(library, problem, cases[0].answer.bounds)
     generated = generate(problem.functions, name, loops)
     own = mark()
-    core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
+    core = {**portable_sources(), "mark.c": _MARK.format(own)}
     text, size = plan_text(plan, name)
     options = _options(problem, limits, [*cases, cold]) if cold else None
-    words = layout(library, plan, generated, options, name, core)
+    words = layout(library, plan, generated, options, name)
     versions = {"VERSION": casadi_hybrid.__version__, "CASADI": ca.CasadiMeta.version()}
     words |= {"MARK": own, "tables": size, **versions}
     files = {f"core/{file}": content for file, content in core.items()}
@@ -211,7 +211,7 @@ def write(
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
     (folder / "core").mkdir(parents=True, exist_ok=True)
-    _remove_other(folder / "core", core["mark.c"])
+    _remove_other(folder / "core")
     for file, content in files.items():
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
@@ -220,11 +220,9 @@ def write(
     )  # fmt: skip
 
 
-def _remove_other(core: Path, mark: str) -> None:
-    """Remove the core that another version has written there: its files, ``core/*.c`` in the
-    command that compiles them, would be compiled too."""
-    there = core / "mark.c"
-    if (core / "hybrid.h").exists() and not (there.exists() and there.read_text("utf-8") == mark):
+def _remove_other(core: Path) -> None:
+    """Remove the core of an earlier export: ``core/*.c`` would compile files of two versions."""
+    if (core / "hybrid.h").exists():
         for file in (*core.glob("*.c"), *core.glob("*.h")):
             file.unlink()
 
