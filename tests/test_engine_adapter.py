@@ -14,6 +14,7 @@ from engine_cases import bits, core, warm
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.basics import casadi_internals
+from casadi_hybrid.basics.core_constants import CORE
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import core as engine_core
 from casadi_hybrid.engine import library
@@ -165,8 +166,10 @@ def layouts(headers: Headers, names: Iterable[str]) -> list[str]:
 def test_structures_are_those_of_the_compiler(of: str, compiler: str, tmp_path: Path) -> None:
     known = [f"hybrid_{name}" for name in OF_CORE] if of == "core" else list(C._structures)
     checks = layouts(core if of == "core" else C, known)
+    checks += [f'_Static_assert({name} == {value}, "{name}");' for name, value in CORE.items()]
     folder = FOLDER / ("c" if of == "core" else "adapter")
     names = sorted(path.relative_to(folder) for path in folder.rglob("*.h"))
+    names += ["constants.h", "driver/runs.h"]
     lines = ["#include <stddef.h>", *(f'#include "{name}"' for name in names), *checks]
     file = tmp_path / "layouts.c"
     file.write_text("\n".join(lines))

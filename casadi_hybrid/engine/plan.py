@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.core_constants import CORE
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.sparse import Layout, Pattern, starts
@@ -36,12 +37,9 @@ ABSENT: int = C.HYBRID_ABSENT
 COMPOSITE_LIMIT = 200
 """Up to so many composite steps are taken: there one with its singular values takes two to three
 times as long as one of the barrier method, which needs a third more, or many where rows depend."""
-WARM_NU = 1e-6
-"""The barrier parameter that goes with given multipliers."""
 _KEPT = 8  # plans of a problem
-# Steps of the first run from x0: after so many without an answer another start does better. Where
-# the Hessian has to be learned on the way more are taken, and by composite steps few.
-_PATIENCE, _FIRST_PATIENCE, _LEARNING, _COMPOSITE = 200, 400, 1000, 40
+# Most steps of a first run from x0 that learns the Hessian on the way, and of composite steps.
+_LEARNING, _COMPOSITE = 1000, 40
 _DENSE_LIMIT = 150  # variables and rows up to which the Jacobian's rank at the start is looked at
 
 
@@ -202,8 +200,8 @@ def options_of(problem: Problem, limits: Limits, alone: bool = False) -> Any:
     composite = alone or (curved and problem.m > 0 and size <= COMPOSITE_LIMIT)
     steps, nu = limits.max_iter if alone else _COMPOSITE, limits.mu_init or 0.0
     return C.hybrid_options(
-        run(nu, _LEARNING if functions.curvature is None else _FIRST_PATIENCE),
-        run(WARM_NU, _PATIENCE, near=True),
+        run(nu, _LEARNING if functions.curvature is None else CORE["HYBRID_PATIENCE_AT_FIRST"]),
+        run(CORE["HYBRID_WARM_NU"], CORE["HYBRID_PATIENCE"], near=True),
         run(nu, steps, composite=composite, unscaled=alone),
         problem.linear,
         alone,

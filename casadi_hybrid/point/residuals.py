@@ -7,19 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.arrays import largest
+from casadi_hybrid.basics.core_constants import CORE
 from casadi_hybrid.basics.inputs import Vector, positive
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.problem.functions import Evaluation
 
-ROUNDING = 100.0 * float(np.finfo(float).eps)
-"""What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
-ROOM = 4.0 * float(np.finfo(float).eps)
-"""The same of a distance between two numbers, relative to them: the core's HYBRID_FORM_ROOM."""
-EXACT = 1e-11
-"""What is rounding of a Newton step, relative to 1 + |x|: the core's HYBRID_EXACT."""
-_NEGLIGIBLE = 1e-9
-PULL = 1000.0
-_CONSTANT = 1e-2
+# The core judges by the same numbers.
+ROUNDING = CORE["HYBRID_RESIDUALS_ROUNDING"]
+"""Rounding of a sum, relative to the sizes of its terms."""
+ROOM = CORE["HYBRID_FORM_ROOM"]
+"""Rounding of a distance between two numbers, relative to them."""
+EXACT = CORE["HYBRID_EXACT"]
+"""Rounding of a Newton step, relative to 1 + |x|."""
+PULL = CORE["HYBRID_INERTIA_IMPLAUSIBLE"]
+"""Multipliers explain no more rounding of ∇L than this times ‖∇f‖_∞."""
+_NEGLIGIBLE = CORE["HYBRID_ROUNDING_TINY"]
+_CONSTANT = CORE["HYBRID_ROUNDING_CAP"]
 _FLAT = 1e-9  # a slope of ‖h‖ that is none, whatever the size of its Jacobian
 
 
