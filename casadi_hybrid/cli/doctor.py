@@ -110,7 +110,7 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
 
 
 def self_test(core: ctypes.CDLL) -> str:
-    """Whether a core computes what it should: products are rounded before they are subtracted.
+    """Test that a core rounds products before it subtracts them.
 
     Returns:
         An empty text where it does, else a sentence about the first fault.

@@ -21,7 +21,7 @@ from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.problem import Problem
 
 FIRST = "problem", "mpc", "ocp", "nlp"
-"""What is taken where nothing is named: the first that is there."""
+"""Names that are tried in this order if none is given."""
 
 
 def add_arguments(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the headers of the C sources declare, for ctypes: structures, constants and functions."""
+"""Structures, constants and functions of the C headers, for ctypes."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ def _read(name: str) -> str:
 
 
 C = Headers(*map(_read, ("c/ldl.h", "c/hybrid.h", "adapter/adapter.h", "adapter/graph.h")))
-"""Those of the core and of its adapter."""
+"""Declarations of the core and of its adapter."""

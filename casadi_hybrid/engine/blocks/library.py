@@ -128,7 +128,7 @@ def power_of_two(least: int) -> int:
 
 
 def starts(sizes: Any) -> Ints:
-    """Where each begins of what lies one after the other, and the end."""
+    """Begin of each of several arrays that lie one after the other, and the end."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int32)]).astype(np.int32)
 
 

@@ -69,7 +69,7 @@ class Case:
     of_solution: bool = True
 
     def inputs(self) -> dict[str, Vector]:
-        """What the solver in C is handed, in the order in which ``replay.c`` reads it."""
+        """Arguments of the solver in C, in the order in which ``replay.c`` reads them."""
         answer, bounds = self.answer, self.answer.bounds
         return {
             "x0": answer.x0, "p": answer.p, "lbx": bounds.lbx, "ubx": bounds.ubx,
@@ -78,14 +78,14 @@ class Case:
         }  # fmt: skip
 
     def outputs(self) -> dict[str, Vector]:
-        """What it should answer, in the order in which ``replay.c`` writes it."""
+        """Its expected answer, in the order in which ``replay.c`` writes it."""
         a = self.answer
         return {"f": np.array([a.f]), "x": a.x, "g": a.g, "lam_x": a.lam_x, "lam_g": a.lam_g}
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What was written.
+    """The files of an export, its sizes, and its solves in Python.
 
     Attributes:
         folder, name: where, and what names begin with.
@@ -113,7 +113,7 @@ class Export:
 
     @property
     def looped(self) -> bool:
-        """Whether the functions have loops over what repeats."""
+        """True if the functions have loops over repeated parts."""
         return self.form != STRAIGHT
 
     @property
@@ -145,7 +145,7 @@ class Export:
 
 
 def check_name(name: str) -> str:
-    """The name, where it can be one of C and of files."""
+    """Return the name if C and files can have it, else refuse it."""
     flaw = ""
     if len(name) > LONGEST:
         flaw = f"of {len(name)} characters, and C99 tells no more than {LONGEST} apart"
@@ -162,7 +162,7 @@ def check_name(name: str) -> str:
 
 
 def check_problem(problem: Problem) -> None:
-    """Look whether its functions can be written, before anything is solved."""
+    """Refuse a problem whose functions cannot be written, before anything is solved."""
     functions = problem.functions
     if functions.backend == "compiled":
         raise InputError("the problem's functions are compiled; export it made without compile")
@@ -228,11 +228,7 @@ def _remove_other(core: Path) -> None:
 
 
 def filled(template: str, words: Mapping[str, Any]) -> str:
-    """The template with its words.
-
-    What stands between ``@if WORD@`` and ``@end@`` is there where the word is on; such parts may
-    stand in one another.
-    """
+    """Fill a template; a part between ``@if WORD@`` and ``@end@`` stays if the word is true."""
     found = 1
     while found:
         template, found = _PART.subn(lambda part: part[2] if words[part[1]] else "", template)

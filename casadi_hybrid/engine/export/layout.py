@@ -1,4 +1,4 @@
-"""What the files of an export say of sizes and kinds of bounds."""
+"""Sizes and kinds of bounds of an export, as words for its templates."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _POINTER = ct.sizeof(ct.c_void_p)
 def layout(
     library: Any, plan: Plan, generated: Generated, options: Any, name: str
 ) -> dict[str, Any]:
-    """What the templates ask for, with the sizes of the structures as C lays them out here.
+    """Words for the templates.
 
-    Of ``NAME_memory``, ``NAME_in`` and ``NAME_out`` they are ``memory``, ``input`` and ``output``,
-    in bytes.
+    ``memory``, ``input`` and ``output`` are the bytes of ``NAME_memory``, ``NAME_in`` and
+    ``NAME_out`` as C lays them out on this machine.
 
     Args:
         library: the core.

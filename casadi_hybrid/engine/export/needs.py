@@ -103,7 +103,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _printing(functions: Iterable[ca.Function]) -> Iterator[str]:
-    """What prints or writes files, by its operation and the function it stands in."""
+    """Operations that print or write files, each with its function."""
     for one in _every(functions):
         if one.is_a("SXFunction") or one.is_a("MXFunction"):
             ids = {one.instruction_id(k) for k in range(one.n_instructions())}

@@ -172,7 +172,7 @@ def _is_wheel(command: tuple[str, ...]) -> bool:
 
 
 def _tools_of_apple() -> bool:
-    """Whether cc of macOS is a compiler; without the tools, asking it opens a window."""
+    """Return whether cc of macOS is a compiler; a call without the tools opens a window."""
     if sys.platform != "darwin":
         return True
     try:
