@@ -124,15 +124,11 @@ def _c_library() -> str:
 def _through_cache(sources: Sources, compiler: Compiler, limit: float, *, alone: bool) -> Path:
     key = key_of(sources, compiler)
     own = None if alone else cache.own_folder()[0]
-    private = cache.private_folder() if own is None or cache.has_private_folder() else None
-    for folder in filter(None, (own, private)):
-        path = cache.take(folder, key)
-        if path is not None:
-            return path
     if own is not None:
         with suppress(OSError):  # a cache that is read-only
-            return _build(sources, compiler, own, key, limit)
-    return _build(sources, compiler, cache.private_folder(), key, limit)
+            return cache.take(own, key) or _build(sources, compiler, own, key, limit)
+    private = cache.private_folder()
+    return cache.take(private, key) or _build(sources, compiler, private, key, limit)
 
 
 def _build(sources: Sources, compiler: Compiler, folder: Path, key: str, limit: float) -> Path:

@@ -111,11 +111,6 @@ def private_folder() -> Path:
     return folder
 
 
-def has_private_folder() -> bool:
-    """Return whether this process has made its own."""
-    return private_folder.cache_info().currsize > 0
-
-
 def take(folder: Path, key: str) -> Path | None:
     """Return the library of a key; None if there is none."""
     path = folder / f"{key}{suffix()}"
