@@ -21,13 +21,14 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from embedded_costs import costs
 from warm.families import FAMILIES
 from warm.loop import Loop
 from warm.stages import program, runge_kutta
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.engine.export.measure import Measured, measure
-from casadi_hybrid.problem.building.compiler import compiler_of, find_compiler
+from casadi_hybrid.engine.export.compare import compare
+from casadi_hybrid.problem.building.compiler import Compiler, compiler_of, find_compiler
 
 HEAD = (
     "controller", "n", "m", "functions", "memory", "code, constants", "stack", "compile s",
@@ -92,25 +93,28 @@ CONTROLLERS = {
 }
 
 
-def row(name: str, controller: Controller, compiler: Any, cold: bool) -> list[str]:
-    """Export, measure; the cells of one row."""
-    with TemporaryDirectory() as folder:
+def row(name: str, controller: Controller, compiler: Compiler, cold: bool) -> list[str]:
+    """Export, compare, count; the cells of one row."""
+    with TemporaryDirectory() as folder, TemporaryDirectory() as objects:
         solver = nlpsol(name.replace("-", "_"), "hybrid", controller.nlp)
         written = solver.export(folder, loop=controller.loop, cold=cold, **controller.arguments)
-        found: Measured = measure(written, compiler)
+        compared = compare(written, compiler)
+        counted = costs(written, compiler, Path(objects))
         text = (Path(folder) / f"{written.name}_functions.c").read_text(encoding="utf-8")
-    for note in found.notes:
-        print(f"{name}: {note}", file=sys.stderr)
-    most = "" if found.instructions is None else f"{found.instructions[0]:,}"
-    found_cold = "" if found.cold is None else f"status {found.cold[0]}, {found.cold[1]} steps"
-    counted = "" if found.cold_instructions is None else f"{found.cold_instructions:,}"
+    *warm, last = counted.instructions or (None,)
+    most = max(warm) if warm and cold else max(counted.instructions or (0,))
+    ended = "" if compared.cold is None else f"status {compared.cold[0]}, {compared.cold[1]} steps"
     shape = f"{text.count(chr(10)):,} lines, {written.form}"
     return [
         name, str(solver.size1_in(0)), str(solver.size1_out(2)), shape, f"{written.memory:,}",
-        f"{sum(found.code.values()):,}", "" if found.stack is None else f"{found.stack:,}",
-        f"{found.seconds[0]:.0f}", f"{found.solved[0]}/{found.solved[1]}",
-        f"{found.difference:.1g}", most, found_cold, counted,
+        figure(counted.flash), figure(counted.stack), f"{counted.seconds:.0f}",
+        f"{compared.solved[0]}/{compared.solved[1]}", f"{compared.difference:.1g}",
+        figure(most or None), ended, figure(last if cold else None),
     ]  # fmt: skip
+
+
+def figure(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
 
 
 def main() -> int:

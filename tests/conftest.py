@@ -20,7 +20,7 @@ from newer_casadi import left_out
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.engine.export.measure import STRICT
+from casadi_hybrid.engine.export.compare import STRICT
 from casadi_hybrid.problem.building.compiler import PROGRAMS
 
 # The default run is the same on every machine and every day; `--hypothesis-profile=explore` draws

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl, Solution
-from casadi_hybrid.engine.export.measure import measure
+from casadi_hybrid.engine.export.compare import compare
 from casadi_hybrid.problem.building.compiler import compiler_of
 
 GRID = np.linspace(-2, 2, 21)
@@ -78,6 +78,6 @@ def test_a_function_of_mx_stands_in_a_model(name: str, method: Any, unroll: bool
 def test_its_solver_is_exported_and_answers_as_python_does(name, tmp_path, compiler):
     ocp = cart(MODELS[name][0], MultipleShooting())
     export = ocp.solver.export(tmp_path, **ocp.numbers().arguments)
-    measured = measure(export, compiler_of((compiler,)), count=False)
-    assert measured.solved == (1, 1)
-    assert measured.difference < 1e-6
+    compared = compare(export, compiler_of((compiler,)))
+    assert compared.solved == (1, 1)
+    assert compared.difference < 1e-6

@@ -13,7 +13,8 @@ import pytest
 from engine_cases import bits, core, warm
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.basics import matrices
+from casadi_hybrid.basics import casadi_internals
+from casadi_hybrid.basics.core_constants import CORE
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import core as engine_core
 from casadi_hybrid.engine import library
@@ -100,8 +101,10 @@ def solved(value: object) -> dict[str, np.ndarray]:
     return {k: v.full() for k, v in found.items()}
 
 
-def test_this_casadi_has_them_where_they_are_looked_for() -> None:
-    assert matrices.is_known()
+def test_this_casadi_is_known() -> None:
+    assert casadi_internals.is_known()
+    assert casadi_internals.trigger()
+    assert casadi_internals.instruction_methods()
 
 
 @pytest.mark.parametrize(
@@ -127,20 +130,23 @@ def test_of_another_length_the_ordinary_way_says_so() -> None:
         solved(ca.DM([1.0, 2.0]))
 
 
-def test_where_they_lie_otherwise_they_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "absent"), [("is_known", False), ("trigger", None)])
+def test_without_them_the_numbers_are_the_same(
+    name: str, absent: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = solved(ca.DM(P))
-    monkeypatch.setattr(engine_core, "is_known", lambda: False)
+    monkeypatch.setattr(engine_core, name, lambda: absent)
     found = solved(ca.DM(P))
-    for name, numbers in expected.items():
-        np.testing.assert_array_equal(found[name], numbers, err_msg=name)
+    for label, numbers in expected.items():
+        np.testing.assert_array_equal(found[label], numbers, err_msg=label)
 
 
 def test_a_layout_that_is_not_that_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    fields = [(name, matrices.c_void_p) for name in ("pattern", "begin", "end", "room")]
-    other = type("Other", (matrices.ct.Structure,), {"_fields_": fields})
+    fields = [(name, ct.c_void_p) for name in ("pattern", "begin", "end", "room")]
+    other = type("Other", (ct.Structure,), {"_fields_": fields})
     other.of = classmethod(lambda cls, one: cls.from_address(int(one.this)))
-    monkeypatch.setattr(matrices, "MatrixData", other)
-    assert not matrices.is_known.__wrapped__()
+    monkeypatch.setattr(casadi_internals, "MatrixData", other)
+    assert not casadi_internals.is_known.__wrapped__()
 
 
 def layouts(headers: Headers, names: Iterable[str]) -> list[str]:
@@ -160,8 +166,10 @@ def layouts(headers: Headers, names: Iterable[str]) -> list[str]:
 def test_structures_are_those_of_the_compiler(of: str, compiler: str, tmp_path: Path) -> None:
     known = [f"hybrid_{name}" for name in OF_CORE] if of == "core" else list(C._structures)
     checks = layouts(core if of == "core" else C, known)
+    checks += [f'_Static_assert({name} == {value}, "{name}");' for name, value in CORE.items()]
     folder = FOLDER / ("c" if of == "core" else "adapter")
     names = sorted(path.relative_to(folder) for path in folder.rglob("*.h"))
+    names += ["constants.h", "driver/runs.h"]
     lines = ["#include <stddef.h>", *(f'#include "{name}"' for name in names), *checks]
     file = tmp_path / "layouts.c"
     file.write_text("\n".join(lines))

@@ -153,7 +153,7 @@ def test_reading_through_python_is_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     for function in functions_of(horizon(3, "multiple")):
         fast = graph_of(function)
         with monkeypatch.context() as patch:
-            patch.setattr(library, "_methods", lambda: None)
+            patch.setattr(library, "instruction_methods", lambda: None)
             slow = graph_of(function)
         for name in ("op", "a", "b", "uses", "constants", "result"):
             assert (getattr(fast, name) == getattr(slow, name)).all(), name

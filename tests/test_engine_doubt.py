@@ -20,10 +20,10 @@ from nlp_cases import parts
 from problems.control import FAMILIES
 
 from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.basics.casadi_internals import trigger
 from casadi_hybrid.engine import core, ldl
 from casadi_hybrid.engine.core import Core
 from casadi_hybrid.engine.export.core import core_sources
-from casadi_hybrid.engine.externals import trigger
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits

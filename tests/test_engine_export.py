@@ -16,8 +16,11 @@ from watched import ended
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, core_sources, numbered, words_of
-from casadi_hybrid.engine.export.measure import Build, deepest, measure, spoken
+from casadi_hybrid.engine.export.compare import STRICT, compare, spoken
+from casadi_hybrid.engine.export.compare import run as run_in
+from casadi_hybrid.engine.export.core import core_sources, words_of
+from casadi_hybrid.engine.export.needs import HEADERS
+from casadi_hybrid.engine.header import C
 from casadi_hybrid.problem.building.compiler import compiler_of
 from casadi_hybrid.session.solve import POINTS, STOPS
 
@@ -120,15 +123,12 @@ def assert_answered(line, case):
 
 def test_a_closed_loop_answers_as_python_does(oscillator, compiler):
     assert all(case.answer.engine == "c" for case in oscillator.cases)
-    measured = measure(oscillator, compiler_of((compiler,)), count=False)
-    assert measured.solved == (21, 21)
-    assert measured.cold == (0, oscillator.cold.answer.iterations)
-    assert measured.difference <= CLOSE
-    assert measured.static in (None, oscillator.memory)
+    compared = compare(oscillator, compiler_of((compiler,)))
+    assert compared.solved == (21, 21)
+    assert compared.cold == (0, oscillator.cold.answer.iterations)
+    assert compared.difference <= CLOSE
     assert oscillator.looped
-    if "gcc" in measured.compiler:
-        assert 200 < measured.stack < 20_000
-    assert "compile time" in str(measured)
+    assert "solved 21 of 21" in str(compared)
     assert str(oscillator.memory) in str(oscillator)
 
 
@@ -155,9 +155,9 @@ def test_what_cannot_be_solved_has_a_status(rows, sanitized):
     ]
     lines = (" ".join(map(repr, map(float, np.concatenate(list(one.values()))))) for one in given)
     found = run(sanitized(rows, rows.folder / "replay.c"), "\n".join(lines)).splitlines()
-    known = numbered(core_of(WARM), "How a solve ended")
     expected = ["OTHER_PATTERN", "OTHER_PATTERN", "BAD_NUMBERS", "BAD_NUMBERS", "UNDEFINED"]
-    assert [int(line.split()[0]) for line in found] == [*(known[word] for word in expected), 0]
+    statuses = [getattr(C, f"HYBRID_{word}") for word in expected]
+    assert [int(line.split()[0]) for line in found] == [*statuses, 0]
 
 
 def test_memory_that_is_handed_in(rows, sanitized, tmp_path):
@@ -299,23 +299,15 @@ def test_options_without_infinity_are_refused(searching, compiler):
 # --- what is written -----------------------------------------------------------------------------
 
 
-def test_the_core_is_what_the_mode_needs():
-    core = core_of(WARM)
-    assert {"sqp.c", "standard_form.c", "ldl_factor.c", "hybrid.h", "constants.h"} <= set(core)
-    assert not {"buffers.c", "clock.c", "ldl_analyse.c", "version.c"} & set(core)
-    text = "".join(text for file, text in core.items() if file.endswith(".c"))
-    assert "malloc" not in text
-    assert "stdio" not in text
-    whole = core_of(WHOLE)
-    assert set(core) | {"solve.c", "next_run.c", "ray.c"} <= set(whole)
-    assert not {"buffers.c", "clock.c", "ldl_analyse.c", "version.c"} & set(whole)
-    with pytest.raises(KeyError):
-        core_of("hybrid_nothing")
+def test_the_core_needs_three_headers_alone(rows, searching):
+    core, other = ({*(export.folder / "core").iterdir()} for export in (rows, searching))
+    assert {file.name for file in core} == {file.name for file in other}
+    text = "".join(file.read_text() for file in core)
+    assert {*re.findall(r"^#include <([^>]+)>", text, re.MULTILINE)} == {*HEADERS}
 
 
 def test_every_status_has_a_word_that_python_has():
-    core = core_sources()
-    warm, whole = (words_of(core, "A_", cold=cold) for cold in (False, True))
+    warm, whole = (words_of("A_", cold=cold) for cold in (False, True))
     assert warm["status_table"].count("\n") == 8
     assert "`A_UNSOLVED` -1" in whole["status_table"]
     for enumeration, words in ((STOPS, whole["stop_cases"]), (POINTS, whole["point_cases"])):
@@ -338,10 +330,8 @@ def test_the_license_is_that_of_the_project(rows):
     assert (rows.folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
-def test_the_search_costs_memory_and_code(rows, searching):
+def test_the_search_costs_memory(rows, searching):
     assert 3 * rows.memory < searching.memory < 10 * rows.memory
-    cold = {"core/solve.c", "core/restoration.c", "core/least_squares.c"}
-    assert cold <= {*searching.files} - {*rows.files}
     assert "STOP_UNBOUNDED" in (searching.folder / "found.h").read_text()
     assert "STOP_UNBOUNDED" not in (rows.folder / "rows.h").read_text()
     assert ("warm and cold" in str(searching), "alone" in str(rows)) == (True, True)
@@ -367,7 +357,8 @@ def test_the_command_of_the_page_compiles_it(compiler, tmp_path):
     """Whatever the name: there are main.c and replay.c beside its files."""
     x = ca.SX.sym("x")
     export = nlpsol("r", "hybrid", {"x": x, "f": (x - 1) ** 2}).export(tmp_path, cold=False)
-    (command,) = re.findall(r"^    cc (.*)", (tmp_path / "README.md").read_text(), re.MULTILINE)
+    page = (tmp_path / "README.md").read_text().replace("\\\n", " ")
+    (command,) = re.findall(r"^    cc (.*)", page, re.MULTILINE)
     command = f"{compiler} {command.replace('-O2', '-O0')} && ./example"
     done = ended(command, shell=True, cwd=export.folder)
     assert not done.returncode, done.stderr
@@ -387,24 +378,16 @@ def test_files_hold_what_the_page_lists(which, request):
     assert "4 free variables and 1 fixed ones, 1 equations, 5 inequalities and 1 rows" in page
 
 
-def test_a_core_of_another_version_goes(rows, tmp_path):
-    """What is compiled by ``core/*.c`` is of one version, and what another export needs stays."""
+def test_an_older_core_is_replaced(rows, tmp_path):
+    """The command on the page compiles ``core/*.c``, which is of one version."""
     folder = shutil.copytree(rows.folder, tmp_path / "folder")
-    solver = nlpsol("small", "hybrid", {"x": (x := ca.SX.sym("x")), "f": (x - 1) ** 2})
     (folder / "core" / "own.txt").write_text("mine")
     (folder / "core" / "older.c").write_text("int older;")
-    there = set(rows.files) - {"core/older.c"}
+    solver = nlpsol("small", "hybrid", {"x": (x := ca.SX.sym("x")), "f": (x - 1) ** 2})
     solver.export(folder, x0=0, cold=False)
-    assert (folder / "core" / "older.c").exists()  # the mark is the same: not ours to take away
-    assert all((folder / file).exists() for file in there)
-    for mark in ("int another;", None):
-        (folder / "core" / "older.c").write_text("int older;")
-        (folder / "core" / "mark.c").unlink()
-        if mark:
-            (folder / "core" / "mark.c").write_text(mark)
-        made = solver.export(folder, x0=0, cold=False)
-        left = {f"core/{file.name}" for file in (folder / "core").iterdir()}
-        assert left == {file for file in made.files if file.startswith("core/")} | {"core/own.txt"}
+    left = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    assert {*rows.files, "core/own.txt", "small.c"} <= left
+    assert "core/older.c" not in left
 
 
 def test_straight_code_and_loops(oscillator, tmp_path):
@@ -420,21 +403,6 @@ def test_straight_code_and_loops(oscillator, tmp_path):
 
     # Of five times as many stages only the patterns are longer.
     assert lines(looped) < 3 * lines(oscillator)
-
-
-def test_the_deepest_chain_of_calls():
-    texts = [
-        'node: { title: "a" label: "a\\nf.c:1:1\\n100 bytes (static)" }\n'
-        'node: { title: "b" label: "b\\nf.c:2:1\\n30 bytes (dynamic,bounded)" }\n'
-        'edge: { sourcename: "a" targetname: "b" }\nedge: { sourcename: "a" targetname: "c" }\n'
-        'edge: { sourcename: "b" targetname: "__indirect_call" }\n',
-        'node: { title: "c" label: "c\\ng.c:1:1\\n35 bytes (static)" }\n'
-        'node: { title: "g.c:d" label: "d\\ng.c:2:1\\n8 bytes (static)" }\n',
-    ]
-    assert deepest(texts, "a", ["g.c:d"]) == 138
-    assert deepest(texts, "a", []) == 135
-    texts.append('edge: { sourcename: "g.c:d" targetname: "a" }')
-    assert deepest(texts, "a", ["g.c:d"]) is None
 
 
 @pytest.mark.pages
@@ -506,22 +474,22 @@ def unbounded():
 def test_the_command_writes_a_folder(tmp_path, capsys):
     (tmp_path / "model.py").write_text(MODULE)
     place = str(tmp_path / "model.py")
-    assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure"]) == 0
+    assert main(["export", place, "--out", str(tmp_path / "a"), "--no-compare"]) == 0
     assert "problem_stop_word" in (tmp_path / "a" / "problem.h").read_text()
     (tmp_path / "a" / "problem_search.c").write_text("of an older version, which no more compiles")
     assert "memory of a solve" in capsys.readouterr().out
-    assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure", "--warm-only"]) == 0
+    assert main(["export", place, "--out", str(tmp_path / "a"), "--no-compare", "--warm-only"]) == 0
     assert (tmp_path / "a" / "problem.h").is_file()
     assert not (tmp_path / "a" / "problem_search.c").exists()
     words = ["export", f"{place}:alone", "--out", str(tmp_path / "b"), "--name", "small"]
-    assert main([*words, "--no-measure"]) == 0
+    assert main([*words, "--no-compare"]) == 0
     assert (tmp_path / "b" / "small_plan.c").is_file()
     capsys.readouterr()
-    assert main(["export", f"{place}:unbounded", "--out", str(tmp_path / "c"), "--no-measure"]) == 2
+    assert main(["export", f"{place}:unbounded", "--out", str(tmp_path / "c"), "--no-compare"]) == 2
     assert "was given no numbers of one" in capsys.readouterr().err  # rows of g, and no bound
     beside = "numbers = {'p': 1, 'lbg': 0, 'ubg': 1}\n"  # as `verify` reads them
     (tmp_path / "plain.py").write_text(MODULE.partition("def")[0] + beside)
-    words = ["export", str(tmp_path / "plain.py"), "--out", str(tmp_path / "d"), "--no-measure"]
+    words = ["export", str(tmp_path / "plain.py"), "--out", str(tmp_path / "d"), "--no-compare"]
     assert main(words) == 0
 
 
@@ -536,7 +504,7 @@ def test_the_command_says_why_it_fails(tmp_path, capsys, monkeypatch):
 def test_the_command_takes_a_module(tmp_path, monkeypatch):
     (tmp_path / "a_model_for_export.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
-    assert main(["export", "a_model_for_export:problem", "--out", "out", "--no-measure"]) == 0
+    assert main(["export", "a_model_for_export:problem", "--out", "out", "--no-compare"]) == 0
     assert (tmp_path / "out" / "problem.c").is_file()
     assert sys.modules.pop("a_model_for_export")
 
@@ -556,22 +524,20 @@ def test_compilers(oscillator, rows, searching, which):
     else:
         pytest.skip(f"there is no {which}")
     for export in (oscillator, rows, searching):
-        measured = measure(export, found, count=False)
-        assert measured.solved[0] == measured.solved[1] == len(export.cases)
-        assert measured.difference <= CLOSE
-        assert measured.cold == (export.cold and (0, export.cold.answer.iterations))
+        compared = compare(export, found)
+        assert compared.solved[0] == compared.solved[1] == len(export.cases)
+        assert compared.difference <= CLOSE
+        assert compared.cold == (export.cold and (0, export.cold.answer.iterations))
 
 
 @pytest.mark.slow
 def test_valgrind(searching, compiler, tmp_path):
     if shutil.which("valgrind") is None:
         pytest.skip("there is no valgrind")
-    measured = measure(searching, compiler_of((compiler,)))
-    most, number = measured.instructions
-    assert 1_000 < most < measured.cold_instructions < 1_000_000
-    assert 0 <= number < len(searching.cases)
-    Build(searching, compiler_of((compiler,)), tmp_path).compile(measured)
-    words = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(tmp_path / "replay")]
+    sources = [file for file in searching.files if file.endswith(".c") and file != "main.c"]
+    program = str(tmp_path / "replay")
+    run_in([compiler, *STRICT, *sources, "-lm", "-o", program], searching.folder)
+    words = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", program]
     done = ended(words, input=spoken(searching.solves))
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -10,10 +10,9 @@ import pytest
 from watched import PythonFunction
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of
+from casadi_hybrid.engine.export.compare import STRICT, compare
 from casadi_hybrid.engine.export.functions import STRAIGHT, generate
-from casadi_hybrid.engine.export.measure import STRICT, measure
-from casadi_hybrid.engine.export.needs import HEADERS, refuse_unwritten
+from casadi_hybrid.engine.export.needs import HEADERS
 from casadi_hybrid.problem.problem import Problem
 
 X, P = ca.MX.sym("X", 3), ca.MX.sym("p")
@@ -136,9 +135,9 @@ def test_the_inverse_of_the_error_function_is_written(compiler, tmp_path):
     x, p = ca.SX.sym("x", 3), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": ca.erfinv(ca.vertcat(0.3, 0.8, -0.9) * x)}
     written = nlpsol("s", "hybrid", nlp).export(tmp_path, p=1, ubg=[0.2, 0.8, 5])
-    found = measure(written)
-    assert found.solved[0]
-    assert found.difference < 1e-15  # log and exp of a C library differ in the last bit
+    compared = compare(written)
+    assert compared.solved[0]
+    assert compared.difference < 1e-15  # log and exp of a C library differ in the last bit
 
 
 KEPT = PythonFunction(ca.sin, name="mine")
@@ -188,28 +187,3 @@ def test_a_library_of_functions_is_refused_by_their_names(compiler, tmp_path, mo
     ):
         solver.export("out", p=0.5, lbg=0)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("double a(double x) { return b(x); }", "calls b, which is nowhere in C"),
-        ("double b(double);\ndouble a(double x) { return b(x); }", "calls b, which"),
-        ('#include "other.h"\n', "a part of the problem needs other.h"),
-        ("#include <math.h>\n/* b(1) */ double a(double x) { if (x > 0) return sin(x); }", ""),
-        ('#define b(x) c(x)\n#if defined(d)\n#endif\nint a(void) { return b("e(1)"); }', ""),
-        ("static int b(int (*f)(int)) {\n return 0; }\nint a(int i) { return b (0); }", ""),
-    ],
-)
-def test_what_a_text_needs(text, message):
-    if message:
-        with pytest.raises(InputError, match=message):
-            refuse_unwritten(text, ())
-    else:
-        refuse_unwritten(text, ())
-
-
-@pytest.mark.parametrize("entry", [WARM, WHOLE])
-def test_the_core_includes_no_other_header(entry):
-    text = "".join(core_of(entry).values())
-    assert set(re.findall(r"^#include <([^>]+)>", text, re.MULTILINE)) <= set(HEADERS)

@@ -15,8 +15,8 @@ from warm.stages import program
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.export import functions as choosing
+from casadi_hybrid.engine.export.compare import STRICT, compare
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
-from casadi_hybrid.engine.export.measure import STRICT, measure
 from casadi_hybrid.engine.export.parts import parts_text
 from casadi_hybrid.engine.export.tables import number
 from casadi_hybrid.problem.building.compiler import compiler_of
@@ -130,12 +130,10 @@ def test_a_closed_loop_of_scalars(compiler, tmp_path):
     first, *loop = [step.arguments for step in Loop(made).steps(0, 5)]
     export = nlpsol("quadrotor", "hybrid", made.nlp).export(tmp_path, loop=loop, **first)
     assert (export.form, export.looped) == (PARTS, True)
-    measured = measure(export, compiler_of((compiler,)), count=False)
-    assert measured.solved == (5, 5)
-    assert measured.cold == (0, export.cold.answer.iterations)
-    assert measured.difference <= CLOSE
-    assert measured.static in (None, export.memory)
-    assert measured.stack is None or measured.stack < 20_000
+    compared = compare(export, compiler_of((compiler,)))
+    assert compared.solved == (5, 5)
+    assert compared.cold == (0, export.cold.answer.iterations)
+    assert compared.difference <= CLOSE
     page = (tmp_path / "README.md").read_text()
     assert "is one C function, with tables" in page
     assert "pragma" not in page
@@ -189,9 +187,9 @@ def test_loops_of_casadi_where_there_is_no_scalar_form(compiler, tmp_path):
     numbers = {"p": 1.0, "lbg": 0, "ubg": 0, "lbx": -1.5, "ubx": 1.5}
     export = solver.export(tmp_path, **numbers, loops=True, loop=[{"p": 0.9}])
     assert export.form == LOOPS
-    measured = measure(export, compiler_of((compiler,)), count=False)
-    assert measured.solved == (2, 2)
-    assert measured.difference <= CLOSE
+    compared = compare(export, compiler_of((compiler,)))
+    assert compared.solved == (2, 2)
+    assert compared.difference <= CLOSE
     assert "pragma" in (tmp_path / "README.md").read_text()
 
 

@@ -11,13 +11,13 @@ from watched import ended
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.engine.export import measure
-from casadi_hybrid.engine.export.measure import spoken
+from casadi_hybrid.engine.export import compare
+from casadi_hybrid.engine.export.compare import spoken
 
 SAYS = 'printf("%d %d %.17g", out.status, out.steps, out.f);'
 SAYS_ALL = """printf("%s|%s|%s|%d %.17g %.17g", @NAME@_word(out.status), @NAME@_stop_word(out.stop),
        @NAME@_point_word(out.point), out.steps, out.certificate, out.f);"""
-REPLAY = Path(measure.__file__).parent / "templates" / "replay.c"
+REPLAY = Path(compare.__file__).parent / "templates" / "replay.c"
 
 
 @pytest.fixture(scope="module")

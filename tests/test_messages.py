@@ -113,5 +113,5 @@ def test_a_files_neighbour_is_imported_also_when_its_function_is_called(tmp_path
     out, err = capsys.readouterr()
     assert np.allclose(json.loads(out)["report"]["x"], 1)  # what the file prints is not in it
     assert err == "read\n"
-    assert main(["export", place, "--out", str(tmp_path / "c"), "--no-measure", "--json"]) == 0
+    assert main(["export", place, "--out", str(tmp_path / "c"), "--no-compare", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)

@@ -1,28 +1,15 @@
-"""Where the numbers of a ``ca.DM`` and of a function lie in memory, without CasADi's copies."""
+"""Numbers of a ``ca.DM`` and of a function without CasADi's copies."""
 
 from __future__ import annotations
 
 import ctypes as ct
-from ctypes import c_void_p
-from functools import cache
 from itertools import accumulate, pairwise
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-_NUMBER = ct.sizeof(ct.c_double)
-
-
-class MatrixData(ct.Structure):
-    """``hybrid_matrix`` of ``adapter/adapter.h``: CasADi's ``Matrix<double>``."""
-
-    _fields_ = [(name, c_void_p) for name in ("head", "pattern", "begin", "end", "room")]
-
-    @classmethod
-    def of(cls, matrix: ca.DM) -> MatrixData:
-        """That of a matrix, valid as long as this lives and is not changed."""
-        return cls.from_address(int(matrix.this))
+from casadi_hybrid.basics.casadi_internals import MatrixData, is_known
 
 
 class Buffered:
@@ -62,29 +49,3 @@ def array_of(matrix: ca.DM) -> NDArray[np.float64]:
     rows, columns = matrix.shape
     there = (ct.c_double * (rows * columns)).from_address(MatrixData.of(matrix).begin)
     return np.ascontiguousarray(np.array(there).reshape(columns, rows).T)
-
-
-@cache
-def is_known() -> bool:
-    """Whether matrices lie in memory as ``MatrixData`` says; by trying, for no header says it.
-
-    Equal patterns have to be one object, and others another one, for C tells shapes by that.
-    """
-    column, other = ca.DM([1.5, -2.0, 3.25]), ca.DM(np.array([4.0, 0.5, 6.0]))
-    sparse = ca.DM(ca.Sparsity.triplet(4, 1, [0, 1, 3], [0, 0, 0]), [7.0, 8.0, 9.5])
-    matrices = [column, other, column.T, sparse, ca.DM([1.0, 2.0]), ca.DM(0.25)]
-    try:
-        patterns = [MatrixData.of(matrix).pattern for matrix in matrices]
-        alike = [pattern == patterns[0] for pattern in patterns]
-        return alike == [True, True, *[False] * 4] and all(map(_is_read, matrices))
-    except (AttributeError, TypeError, ValueError):
-        return False
-
-
-def _is_read(matrix: ca.DM) -> bool:
-    """Whether its numbers are found; what does not look like them is not read."""
-    data, count = MatrixData.of(matrix), matrix.nnz()
-    if data.begin is None or data.end != data.begin + count * _NUMBER or data.room < data.end:
-        return False
-    found = (ct.c_double * count).from_address(data.begin)
-    return bool(list(found) == matrix.nonzeros())

@@ -368,14 +368,14 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
 
         Written is the whole method: it gives the numbers and the verdicts that this solver gives.
         The solver is called here with the arguments; the solution is the start that is stored
-        beside the code. ``print(measure(export))`` of
-        :mod:`casadi_hybrid.engine.export.measure` compiles it and counts memory and instructions.
+        beside the code. ``print(compare(export))`` of
+        :mod:`casadi_hybrid.engine.export.compare` compiles it and compares its answers.
 
         Args:
             folder: where, made where it is missing; files of the same names are replaced, and so
                 is the core of another version.
             name: what names begin with; the solver's by default.
-            loop: solves to compare and to count by, as changes of the arguments, each from the
+            loop: solves to compare with Python, as changes of the arguments, each from the
                 solution before. A generator may look at :attr:`result` for its next change.
             loops: whether what repeats, as stages do, is written once; by default where straight
                 code is long.

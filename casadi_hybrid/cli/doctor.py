@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import stat
 import sys
 import time
@@ -23,7 +24,7 @@ from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
 from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import engine
-from casadi_hybrid.problem.building import BuildError, cache
+from casadi_hybrid.problem.building import BuildError, cache, suffix
 from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.problem.building.processor import processor
 from casadi_hybrid.problem.problem import Problem
@@ -68,10 +69,12 @@ def _versions(rows: dict[str, str]) -> None:
     for name in _PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):
             rows[name] = importlib.metadata.version(name)
-    here = processor()
-    telling = " ".join(name for name in _TELLING if name in here.features)
-    rows["processor"] = f"{here.name or 'unnamed'}, {here.machine}, {os.cpu_count()} cores"
-    rows["instructions"] = telling or "not known"
+    text = processor()
+    named = re.search(r"^(?:model name|machdep.cpu.brand_string)\s*: (.*)", text, re.MULTILINE)
+    name = named[1] if named else "unnamed"
+    telling = [word for word in _TELLING if re.search(rf"\b{word}\b", text)]
+    rows["processor"] = f"{name}, {platform.machine()}, {os.cpu_count()} cores"
+    rows["instructions"] = " ".join(telling) or "not known"
 
 
 def _engine(rows: dict[str, str], broken: list[str]) -> None:
@@ -106,7 +109,7 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
 
 
 def self_test(core: ctypes.CDLL) -> str:
-    """Check a core's arithmetic: products are rounded before they are subtracted.
+    """Test that a core rounds products before it subtracts them.
 
     Returns:
         An empty text where it does, else a sentence about the first fault.
@@ -144,15 +147,14 @@ def _cache() -> str:
     folder, why = cache.own_folder()
     if folder is None:
         return f"none: {why}"
-    known = folder.stat()
-    number, size = cache.entries(folder)
+    status = folder.stat()
+    libraries = [path.stat().st_size for path in folder.glob(f"*{suffix()}")]
     owner = "not known"
     if sys.platform != "win32":
         try:
             owner = folder.owner()
         except KeyError:  # a number without a name, as in containers
-            owner = f"user {known.st_uid}"
-    return (
-        f"{folder}, owner {owner}, mode {stat.S_IMODE(known.st_mode):04o}, "
-        f"{number} {'library' if number == 1 else 'libraries'}, {size / 1e6:.1f} MB"
-    )
+            owner = f"user {status.st_uid}"
+    number = f"{len(libraries)} {'library' if len(libraries) == 1 else 'libraries'}"
+    mode = f"{stat.S_IMODE(status.st_mode):04o}"
+    return f"{folder}, owner {owner}, mode {mode}, {number}, {sum(libraries) / 1e6:.1f} MB"

@@ -14,14 +14,14 @@ from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.cli.own import lacking_named, numbers_beside, stated_at
+from casadi_hybrid.engine.export.compare import compare
 from casadi_hybrid.engine.export.export import Export, check_name
 from casadi_hybrid.engine.export.layout import CLOSE
-from casadi_hybrid.engine.export.measure import measure
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.problem import Problem
 
 FIRST = "problem", "mpc", "ocp", "nlp"
-"""What is taken where nothing is named: the first that is there."""
+"""Names that are tried in this order if none is given."""
 
 
 def add_arguments(commands: Any) -> None:
@@ -30,7 +30,7 @@ def add_arguments(commands: Any) -> None:
         "export",
         help="a solver as C99 without dependencies, for machines without Python",
         description="Write a solver as C99, compile it with all warnings as "
-        "errors, compare it with Python, and print its memory, stack and instructions. PROBLEM is "
+        "errors, compare its answers with Python's, and print its memory. PROBLEM is "
         "an MPC, an OptimalControl, an nlp dictionary, a Problem or a solver in a module or a "
         "file, or a function there that returns one; or, in a tuple, one of these, a dictionary of "
         "arguments (p, lbx, …; of an MPC x and parameters) of the first solve, and a list of "
@@ -53,7 +53,7 @@ def add_arguments(commands: Any) -> None:
     )
     for flag, text in (
         ("--warm-only", "leave the search from any start out: less code and memory"),
-        ("--no-measure", "write the files only; nothing is compiled"),
+        ("--no-compare", "write the files only; nothing is compiled"),
         ("--json", "print the figures as JSON"),
     ):
         parser.add_argument(flag, action="store_true", help=text)
@@ -72,25 +72,22 @@ def run(arguments: argparse.Namespace) -> int:
                 path.rmdir()
     if not arguments.json:
         print(written, flush=True)
-    elif arguments.no_measure:
+    elif arguments.no_compare:
         print(json.dumps(written.to_dict()))
-    if arguments.no_measure:
+    if arguments.no_compare:
         return 0
     try:
-        measured = measure(written)
+        compared = compare(written)
     except BuildError as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
         return 1
-    readme = written.folder / "README.md"
-    text = f"\n## Measured on the machine that wrote it\n\n```text\n{measured}\n```\n"
-    readme.write_text(readme.read_text(encoding="utf-8") + text, encoding="utf-8")
-    print(json.dumps({**written.to_dict(), **measured.to_dict()}) if arguments.json else measured)
-    solved, solves = measured.solved
-    if solved and measured.difference <= CLOSE:
+    print(json.dumps({**written.to_dict(), **compared.to_dict()}) if arguments.json else compared)
+    solved, solves = compared.solved
+    if solved and compared.difference <= CLOSE:
         return 0
     print(
         f"casadi-hybrid: error: C does not answer as Python does: it solved {solved} of {solves}, "
-        f"its numbers are up to {measured.difference:.2g} from Python's, at most {CLOSE:g} is fine",
+        f"its numbers are up to {compared.difference:.2g} from Python's, at most {CLOSE:g} is fine",
         file=sys.stderr,
     )
     return 1

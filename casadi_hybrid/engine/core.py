@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import address, memory_of
-from casadi_hybrid.basics.matrices import MatrixData, is_known
+from casadi_hybrid.basics.casadi_internals import MatrixData, address_of, is_known, trigger
 from casadi_hybrid.engine.blocks.compiled import (
     ARRIVED,
     COMPILED,
@@ -26,7 +26,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     Compiled,
     forms_of,
 )
-from casadi_hybrid.engine.externals import address_of, buffer_of, function_of, shapes_of, trigger
+from casadi_hybrid.engine.externals import buffer_of, function_of, shapes_of
 from casadi_hybrid.engine.functions import PythonFunctions, copied
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.library import engine

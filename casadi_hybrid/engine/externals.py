@@ -1,22 +1,20 @@
-"""What CasADi calls of C, the functions of the adapter, and what C calls of CasADi, buffers."""
+"""Functions of the adapter, which CasADi calls, and buffers of CasADi, which C calls."""
 
 from __future__ import annotations
 
 import ctypes as ct
-from ctypes import c_void_p
 from functools import cache
 from typing import Any
 
 import casadi as ca
 
 from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.casadi_internals import address_of
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import load, of_casadi
+from casadi_hybrid.engine.library import load
 
-_pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
-_pointer_of_capsule.restype, _pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 _describing = Lock()
 
 
@@ -63,27 +61,9 @@ def without_c(number: float) -> ca.MX:
     return _gate().call([ca.MX(1), ca.MX(number)])[0]
 
 
-@cache
-def trigger() -> int | None:
-    """The address of CasADi's function that evaluates a buffer; None where it is not exported.
-
-    It is C++, under the name that all compilers but Microsoft's give it.
-    """
-    try:
-        found = of_casadi()._ZN6casadi21_function_buffer_evalEPv
-    except (AttributeError, OSError):
-        return None
-    return ct.cast(found, c_void_p).value
-
-
 def shapes_of(sizes_in: Any, sizes_out: Any) -> Any:
     """``hybrid_shapes`` of full columns with so many rows."""
     return C.hybrid_shapes(*(tuple((n, 1, 1) for n in sizes) for sizes in (sizes_in, sizes_out)))
-
-
-def address_of(buffer: Any) -> int:
-    """What CasADi's evaluation of a buffer is called with."""
-    return int(_pointer_of_capsule(buffer._self(), None))
 
 
 def buffer_of(function: ca.Function, evaluate: int) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""What the headers of the C sources declare, for ctypes: structures, constants and functions."""
+"""Structures, constants and functions of the C headers, for ctypes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import re
 from typing import Any
 
+from casadi_hybrid.basics.core_constants import numbers_in, without_comments
+
 _KINDS: dict[str, Any] = {
     "int": ct.c_int, "double": ct.c_double, "long long": ct.c_longlong, "void": None,
     "casadi_int": ct.c_longlong, "unsigned long long": ct.c_ulonglong,
@@ -14,7 +16,6 @@ _KINDS: dict[str, Any] = {
     "hybrid_job": ct.c_void_p, "hybrid_pair": ct.c_void_p,
 }  # fmt: skip
 _STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{([^{}]*)\} (\w+);")
-_CONSTANT = re.compile(r"\b(HYBRID_\w+)(?: = | )(-?\d+)(?![\w.])")
 _FUNCTION = re.compile(r"^([a-z][\w ]*?)(\**)\b(hybrid_\w+)\(([^()]*)\);", re.MULTILINE)
 _FIELDS = re.compile(r"(?:const |struct |signed )*((?:unsigned )?(?:long long|\w+)) ?([^;]*);")
 
@@ -29,10 +30,9 @@ class Headers:
     """
 
     def __init__(self, *texts: str) -> None:
-        text = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
+        text = without_comments("\n".join(texts))
         text = re.sub(r"\(\*(\w+)\)\([^()]*\)", r"*\1", text)  # a function's address
-        constants = {name: int(value) for name, value in _CONSTANT.findall(text)}
-        self.__dict__.update(_KINDS, **constants)
+        self.__dict__.update(_KINDS, **numbers_in(text))
         self._structures = {name: body for body, name in _STRUCTURE.findall(text)}
         self._functions = _FUNCTION.findall(text)
 
@@ -69,4 +69,4 @@ def _read(name: str) -> str:
 
 
 C = Headers(*map(_read, ("c/ldl.h", "c/hybrid.h", "adapter/adapter.h", "adapter/graph.h")))
-"""Those of the core and of its adapter."""
+"""Declarations of the core and of its adapter."""

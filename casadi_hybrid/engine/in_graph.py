@@ -49,7 +49,7 @@ class Pool:
     """
 
     name = "hybrid_in_graph"
-    """Of the function that is all solvers'."""
+    """Name of the function that all solvers share."""
     widths = (1, 2, 4, 8, 16, 32, 64)
     """Directions for which CasADi looks for derivatives; it puts others together of these."""
 
@@ -109,7 +109,7 @@ class Pool:
         return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
 
     def _prepared(self, k: int, arguments: Any) -> int:
-        """What C calls; nothing may be raised through it."""
+        """Prepare a slot; C calls this, and no exception may pass through it."""
         try:
             row = [copied(arguments[i], size) for i, size in enumerate(self._sizes)]
             if self._no_numbers(row):

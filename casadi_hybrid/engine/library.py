@@ -8,8 +8,6 @@ import sys
 import warnings
 from functools import cache
 
-import casadi as ca
-
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.engine.header import C
@@ -44,18 +42,6 @@ def load(name: str) -> ctypes.CDLL:
         return ctypes.CDLL(found)
     except OSError as error:
         raise BuildError(f"{found} cannot be loaded ({error})") from None
-
-
-def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
-    """CasADi's C++: what Python has loaded, or, on Windows, a library beside that.
-
-    Raises:
-        OSError: where there is none.
-    """
-    path = ca._casadi.__file__
-    if sys.platform == "win32":
-        path = os.path.join(os.path.dirname(path), f"{name}.dll")
-    return ctypes.CDLL(path)
 
 
 def _level() -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.core_constants import CORE
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.matrices import Buffered
 from casadi_hybrid.basics.sparse import Layout, Pattern, starts
@@ -32,12 +33,8 @@ from casadi_hybrid.problem.problem import Problem
 OPEN: int = C.HYBRID_OPEN
 EQUAL: int = C.HYBRID_EQUAL
 ABSENT: int = C.HYBRID_ABSENT
-WARM_NU = 1e-6
-"""The barrier parameter that goes with given multipliers."""
 _KEPT = 8  # plans of a problem
-# Steps of the first run from x0: after so many without an answer another start does better. Where
-# the Hessian has to be learned on the way more are taken.
-_PATIENCE, _FIRST_PATIENCE, _LEARNING = 200, 400, 1000
+_LEARNING = 1000  # most steps of a first phase from x0 that learns the Hessian on the way
 _DENSE_LIMIT = 150  # variables and rows up to which the Jacobian's rank at the start is looked at
 
 
@@ -188,7 +185,9 @@ def options_of(problem: Problem, limits: Limits) -> Any:
             feasibility=problem.feasibility, **others,
         )  # fmt: skip
 
-    patience = _LEARNING if functions.curvature is None else _FIRST_PATIENCE
+    patience = _LEARNING if functions.curvature is None else CORE["HYBRID_PATIENCE_AT_FIRST"]
     return C.hybrid_options(
-        run(limits.mu_init or 0.0, patience), run(WARM_NU, _PATIENCE, near=True), problem.linear
+        run(limits.mu_init or 0.0, patience),
+        run(CORE["HYBRID_WARM_NU"], CORE["HYBRID_PATIENCE"], near=True),
+        problem.linear,
     )

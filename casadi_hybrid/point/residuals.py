@@ -36,7 +36,7 @@ class Residuals:
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """What counts as zero. Both are absolute and apply to the unscaled residuals."""
+    """Absolute tolerances of the unscaled residuals."""
 
     feasibility: float = 1e-8
     stationarity: float = 1e-8
@@ -96,7 +96,7 @@ def judge(
 
 
 def violation_is_stationary(at: Evaluation, tolerance: float) -> bool:
-    """Whether ‖J_hᵀh‖ ≤ max(tolerance · ‖J_h‖, 1e-9) · ‖h‖.
+    """Return whether ‖J_hᵀh‖ ≤ max(tolerance · ‖J_h‖, 1e-9) · ‖h‖.
 
     The absolute part covers a Jacobian that vanishes together with the slope of the violation,
     as that of ‖x‖² + 1 does at its least point.

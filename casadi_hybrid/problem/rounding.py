@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from casadi_hybrid.basics.core_constants import CORE
 from casadi_hybrid.basics.inputs import Vector
 
-ROUNDING = 100.0 * float(np.finfo(float).eps)
+# The core judges by the same numbers.
+ROUNDING = CORE["HYBRID_RESIDUALS_ROUNDING"]
 """Rounding left of a sum, relative to the sizes of the terms that cancel in it."""
-ROOM = 4.0 * float(np.finfo(float).eps)
-"""Rounding of the distance between two numbers, relative to them: the core's HYBRID_FORM_ROOM."""
-PULL = 1000.0
+ROOM = CORE["HYBRID_FORM_ROOM"]
+"""Rounding of the distance between two numbers, relative to them."""
+PULL = CORE["HYBRID_INERTIA_IMPLAUSIBLE"]
 """Largest size of a multiplier term, relative to ‖∇f‖_∞, that excuses a residual."""
-_NEGLIGIBLE = 1e-9
-_CONSTANT = 1e-2
+_NEGLIGIBLE = CORE["HYBRID_ROUNDING_TINY"]
+_CONSTANT = CORE["HYBRID_ROUNDING_CAP"]
 
 
 def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:

@@ -1,9 +1,9 @@
 /* A solver out of a text that CasADi reads: the text names this library and hands it the pickle.
  *
- * CasADi writes down an external function as the path of its library and the words it was configured
- * with. Here the word is the pickle of a solver, and Python, which is in the process or there is no
- * solving, reads it. One library serves all texts, and CasADi asks for the signature right after it
- * has configured, in the same thread. Which solver a call means is told by its last argument. */
+ * CasADi writes down an external function as the path of its library and the words that configure it.
+ * Here the word is the pickle of a solver. Python, without which nothing can be solved, reads it. One
+ * library serves all texts: CasADi asks for the signature right after the configuration, in the same
+ * thread, and the last argument of a call says which solver is meant. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #ifdef _WIN32
 #define PSAPI_VERSION 2 /* EnumProcessModules is of the kernel's library */
@@ -15,26 +15,14 @@
 #endif
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef long long int casadi_int;
 
 enum { INPUTS = 9, OUTPUTS = 6, SHAPE = 3 };
 
-/* What both return: nothing is 0, which is what ctypes makes of an exception that got away. */
-enum { FAILED, DONE, INTERRUPTED };
-
-/* Filled by Python, by whoever is first. Where they fail they have said on stderr what it was. */
-typedef struct hybrid_stored_hooks {
-    /* text: the pickle. shapes: of the inputs, then of the outputs. */
-    int (*configure)(const char *text, casadi_int *shapes);
-    int (*evaluate)(const double **arg, double **res);
-} hybrid_stored_hooks;
-
-hybrid_stored_hooks hybrid_stored_entries;
 static __thread casadi_int shapes[SHAPE * (INPUTS + OUTPUTS)];
 
-/* What any library of this process has under a name, or NULL. */
+/* Symbol of any library of this process, or NULL. */
 #ifdef _WIN32
 static void *there(const char *name) {
     HMODULE modules[1024];
@@ -51,36 +39,35 @@ static void *there(const char *name) {
 static void *there(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 #endif
 
-/* Let the Python of this process fill the hooks. */
-static int attach(void) {
+/* Call a function of Python with two addresses. It returns 0, or else Python has printed why. */
+static int python(const char *function, const void *from, const void *to) {
     int (*is_up)(void), (*ensure)(void), (*run)(const char *);
-    void (*release)(int);
-    char line[160];
+    void (*release)(int), (*interrupt)(void);
+    int state, failed, interrupted = 0;
+    char line[240];
     *(void **)&is_up = there("Py_IsInitialized");
     *(void **)&ensure = there("PyGILState_Ensure");
     *(void **)&run = there("PyRun_SimpleString");
     *(void **)&release = there("PyGILState_Release");
-    if (!is_up || !ensure || !run || !release || !is_up()) {
+    *(void **)&interrupt = there("PyErr_SetInterrupt");
+    if (!is_up || !ensure || !run || !release || !interrupt || !is_up()) {
         fprintf(stderr, "casadi_hybrid: a stored solver needs Python, and this process has none\n");
         return 1;
     }
     /* An expression: no name is left in the user's module. */
     snprintf(line, sizeof line,
-             "__import__('casadi_hybrid.casadi_api.stored.text', fromlist=['attach']).attach(%llu)",
-             (unsigned long long)(uintptr_t)&hybrid_stored_entries);
-    int state = ensure();
-    if (!hybrid_stored_entries.configure) run(line);
+             "__import__('casadi_hybrid.casadi_api.stored.text', fromlist=['_']).%s(%llu, %llu, %llu)",
+             function, (unsigned long long)(uintptr_t)from, (unsigned long long)(uintptr_t)to,
+             (unsigned long long)(uintptr_t)&interrupted);
+    state = ensure();
+    failed = run(line);
     release(state);
-    return !hybrid_stored_entries.configure;
+    if (interrupted) interrupt(); /* raised in Python, where a failure would come first */
+    return failed;
 }
 
 int hybrid_stored_config(int argc, const char **argv) {
-    if (argc != 2) {
-        fprintf(stderr, "casadi_hybrid: this library reads what NlpSolver.serialize wrote\n");
-        return 1;
-    }
-    if (!hybrid_stored_entries.configure && attach()) return 1;
-    return hybrid_stored_entries.configure(argv[1], shapes) != DONE;
+    return python("configure", argc == 2 ? argv[1] : "", shapes);
 }
 
 /* CasADi wants both where there is a configuration. */
@@ -107,12 +94,5 @@ int hybrid_stored(const double **arg, double **res, casadi_int *iw, double *w, i
     (void)iw;
     (void)w;
     (void)mem;
-    int said = hybrid_stored_entries.evaluate(arg, res);
-    if (said == INTERRUPTED) {
-        /* Raised as soon as CasADi is back in Python. */
-        void (*interrupt)(void);
-        *(void **)&interrupt = there("PyErr_SetInterrupt");
-        if (interrupt) interrupt();
-    }
-    return said != DONE;
+    return python("evaluate", arg, res);
 }

@@ -317,15 +317,15 @@ class MPC:
         Names, units and scales, limits by name, the shift of the plan, the softened problem, the
         prediction over a delay, the last plan, a fallback and the default are in C too, in
         ``NAME_control.h`` and ``.c``; the folder's README has a table of names and the memory.
-        ``print(measure(mpc.export(…)))`` of :mod:`casadi_hybrid.engine.export.measure` compiles,
-        compares and counts. The softened problem is a second solver, which ``soften=None`` leaves
+        ``print(compare(mpc.export(…)))`` of :mod:`casadi_hybrid.engine.export.compare` compiles
+        and compares. The softened problem is a second solver, which ``soften=None`` leaves
         out. The deadline is kept where ``controller.in.now`` points to a clock.
 
         Args:
             folder: where.
             x: state of the solve that is stored; the declared one by default.
             name: what names in C begin with; the problem's by default.
-            steps: of the loop, as the model goes, that is stored to compare and count by.
+            steps: of the loop, as the model goes, that is stored to compare by.
             loops, cold: see :meth:`NlpSolver.export`.
             **parameters: of these solves, and what the C begins with.
 

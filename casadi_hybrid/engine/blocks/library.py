@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes as ct
-import sys
 from ctypes import c_int, c_longlong, c_void_p
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,18 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.casadi_internals import instruction_methods
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.engine.blocks.operations import CONSTANT, INPUT, OUTPUT, name_of, translated
-from casadi_hybrid.engine.library import load, of_casadi
+from casadi_hybrid.engine.library import load
 
 _CHECKED = 40  # instructions that are read both ways
-_METHODS = (
-    "_ZNK6casadi8Function14instruction_idEx",
-    "_ZNK6casadi8Function17instruction_inputEx",
-    "_ZNK6casadi8Function18instruction_outputEx",
-    "_ZNK6casadi8Function20instruction_constantEx",
-)
-_RELEASE = "_ZdlPv"  # operator delete
 _trusted: list[bool] = []  # not empty once a function was read both ways with the same result
 Ints = NDArray[np.int32]
 Flags = NDArray[np.uint8]
@@ -135,7 +128,7 @@ def power_of_two(least: int) -> int:
 
 
 def starts(sizes: Any) -> Ints:
-    """Where each begins of what lies one after the other, and the end."""
+    """Begin of each of several arrays that lie one after the other, and the end."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int32)]).astype(np.int32)
 
 
@@ -162,9 +155,10 @@ def kinds_of(
 def _read(function: ca.Function) -> tuple[NDArray[Any], ...]:
     """Operations, what each reads (two numbers) and writes (two), constants."""
     n = int(function.n_instructions())
-    data = _methods()
-    if data is None:
+    addresses = instruction_methods()
+    if addresses is None:
         return _by_python(function, n)
+    data = _CasadiData(*addresses)
     # Ten times the time of the rest goes into reading through Python.
     if not _trusted:
         checked = min(n, _CHECKED)
@@ -198,19 +192,3 @@ def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
         else:
             rows[k, 1:3] = [*function.instruction_input(k), -1, -1][:2]
     return (*(np.ascontiguousarray(rows[:, i]) for i in range(5)), constant)
-
-
-@cache
-def _methods() -> _CasadiData | None:
-    """The methods of CasADi's Function, None where they have other names."""
-    try:
-        library = of_casadi()
-        addresses = [ct.cast(getattr(library, name), c_void_p).value for name in _METHODS]
-        if sys.platform == "win32":
-            release = getattr(of_casadi("libstdc++-6"), _RELEASE)
-        else:  # as the loader resolves it: another allocator of the whole process comes first
-            release = getattr(ct.CDLL(None), _RELEASE, None) or getattr(library, _RELEASE)
-        addresses.append(ct.cast(release, c_void_p).value)
-    except (AttributeError, OSError):
-        return None
-    return _CasadiData(*addresses)

@@ -15,7 +15,7 @@ import numpy as np
 import casadi_hybrid
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, mark
+from casadi_hybrid.engine.export.core import mark, portable_sources
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.layout import layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
@@ -69,7 +69,7 @@ class Case:
     of_solution: bool = True
 
     def inputs(self) -> dict[str, Vector]:
-        """What the solver in C is handed, in the order in which ``replay.c`` reads it."""
+        """Arguments of the solver in C, in the order in which ``replay.c`` reads them."""
         answer, bounds = self.answer, self.answer.bounds
         return {
             "x0": answer.x0, "p": answer.p, "lbx": bounds.lbx, "ubx": bounds.ubx,
@@ -78,14 +78,14 @@ class Case:
         }  # fmt: skip
 
     def outputs(self) -> dict[str, Vector]:
-        """What it should answer, in the order in which ``replay.c`` writes it."""
+        """Its expected answer, in the order in which ``replay.c`` writes it."""
         a = self.answer
         return {"f": np.array([a.f]), "x": a.x, "g": a.g, "lam_x": a.lam_x, "lam_g": a.lam_g}
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What was written.
+    """The files of an export, its sizes, and its solves in Python.
 
     Attributes:
         folder, name: where, and what names begin with.
@@ -113,7 +113,7 @@ class Export:
 
     @property
     def looped(self) -> bool:
-        """Whether the functions have loops over what repeats."""
+        """True if the functions have loops over repeated parts."""
         return self.form != STRAIGHT
 
     @property
@@ -145,7 +145,7 @@ class Export:
 
 
 def check_name(name: str) -> str:
-    """The name, where it can be one of C and of files."""
+    """Return the name if C and files can have it, else refuse it."""
     flaw = ""
     if len(name) > LONGEST:
         flaw = f"of {len(name)} characters, and C99 tells no more than {LONGEST} apart"
@@ -162,7 +162,7 @@ def check_name(name: str) -> str:
 
 
 def check_problem(problem: Problem) -> None:
-    """Look whether its functions can be written, before anything is solved."""
+    """Refuse a problem whose functions cannot be written, before anything is solved."""
     functions = problem.functions
     if functions.backend == "compiled":
         raise InputError("the problem's functions are compiled; export it made without compile")
@@ -195,10 +195,10 @@ def write(
     plan = plan_of(library, problem, cases[0].answer.bounds)
     generated = generate(problem.functions, name, loops)
     own = mark()
-    core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
+    core = {**portable_sources(), "mark.c": _MARK.format(own)}
     text, size = plan_text(plan, name)
     options = options_of(problem, limits) if cold else None
-    words = layout(library, plan, generated, options, name, core)
+    words = layout(library, plan, generated, options, name)
     versions = {"VERSION": casadi_hybrid.__version__, "CASADI": ca.CasadiMeta.version()}
     words |= {"MARK": own, "tables": size, **versions}
     files = {f"core/{file}": content for file, content in core.items()}
@@ -211,7 +211,7 @@ def write(
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
     (folder / "core").mkdir(parents=True, exist_ok=True)
-    _remove_other(folder / "core", core["mark.c"])
+    _remove_other(folder / "core")
     for file, content in files.items():
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
@@ -220,21 +220,15 @@ def write(
     )  # fmt: skip
 
 
-def _remove_other(core: Path, mark: str) -> None:
-    """Remove the core that another version has written there: its files, ``core/*.c`` in the
-    command that compiles them, would be compiled too."""
-    there = core / "mark.c"
-    if (core / "hybrid.h").exists() and not (there.exists() and there.read_text("utf-8") == mark):
+def _remove_other(core: Path) -> None:
+    """Remove the core of an earlier export: ``core/*.c`` would compile files of two versions."""
+    if (core / "hybrid.h").exists():
         for file in (*core.glob("*.c"), *core.glob("*.h")):
             file.unlink()
 
 
 def filled(template: str, words: Mapping[str, Any]) -> str:
-    """The template with its words.
-
-    What stands between ``@if WORD@`` and ``@end@`` is there where the word is on; such parts may
-    stand in one another.
-    """
+    """Fill a template; a part between ``@if WORD@`` and ``@end@`` stays if the word is true."""
     found = 1
     while found:
         template, found = _PART.subn(lambda part: part[2] if words[part[1]] else "", template)

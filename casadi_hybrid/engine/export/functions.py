@@ -17,7 +17,7 @@ from casadi_hybrid.engine.export.parts import in_parts
 from casadi_hybrid.problem.functions import Functions
 
 PARTS, LOOPS, STRAIGHT = "parts", "loops", "straight"
-"""What repeats is written once, with tables; CasADi's loops over mapped stages; every operation."""
+"""Repeated parts once, with tables; CasADi's loops over mapped stages; every operation."""
 QUIETED = ("unused-parameter", "unused-variable", "unused-function", "sign-compare")
 """Warnings that CasADi's text may give, and that are taken out in it."""
 _OPTIONS = {
@@ -29,7 +29,7 @@ _FEW = 2000
 _WRITTEN = 20
 """About how many characters CasADi writes for an operation of straight code."""
 _SHORTER = 0.75
-"""Of straight code is what parts have to be where nobody asks for them: gcc takes minutes over a
+"""Largest length of parts relative to straight code, unless asked for: gcc takes minutes over a
 hundred thousand lines of it, and seconds over half as much text in parts."""
 
 

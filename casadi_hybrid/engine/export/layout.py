@@ -1,9 +1,8 @@
-"""What the files of an export say of sizes and kinds of bounds."""
+"""Sizes and kinds of bounds of an export, as words for its templates."""
 
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Mapping
 from typing import Any
 
 from casadi_hybrid.engine.export.core import words_of
@@ -17,12 +16,12 @@ _POINTER = ct.sizeof(ct.c_void_p)
 
 
 def layout(
-    library: Any, plan: Plan, generated: Generated, options: Any, name: str, core: Mapping[str, str]
+    library: Any, plan: Plan, generated: Generated, options: Any, name: str
 ) -> dict[str, Any]:
-    """What the templates ask for, with the sizes of the structures as C lays them out here.
+    """Words for the templates.
 
-    Of ``NAME_memory``, ``NAME_in`` and ``NAME_out`` they are ``memory``, ``input`` and ``output``,
-    in bytes.
+    ``memory``, ``input`` and ``output`` are the bytes of ``NAME_memory``, ``NAME_in`` and
+    ``NAME_out`` as C lays them out on this machine.
 
     Args:
         library: the core.
@@ -30,7 +29,6 @@ def layout(
         generated: its functions.
         options: of the method; None for the warm mode alone.
         name: of the export.
-        core: its files.
     """
     data, upper, cold = plan.data, name.upper(), options is not None
     n, m, p, J = data.n_x, max(1, data.n_g), max(1, data.n_p), max(1, data.nnz_J)
@@ -59,11 +57,8 @@ def layout(
         "places_g": m, "places_p": p, "entries_J": J,
         "numbers": doubles, "integers": ints, "own": own, "cold": cold, "warm": not cold,
         "options": "" if options is None else fields(options, "    "),
-        "target": "hybrid_core" if cold else "hybrid_core_warm",
-        "modes": "warm and cold" if cold else "the warm mode alone",
         "size_arg": generated.arg, "size_res": generated.res, "size_iw": generated.iw,
         "size_w": generated.w, "g_at": g_at, "J_at": g_at + data.nnz_g,
-        "core_list": "\n".join(f"    core/{file}" for file in core if file.endswith(".c")),
         "closeness": CLOSE, "kinds": _kinds(data), "memory": ct.sizeof(Memory),
         # Numbers of eight bytes, and whole numbers, rounded up to eight.
         "input": 8 * (4 * n + p + 3 * m + 4) + 8 + clock,
@@ -71,7 +66,7 @@ def layout(
         "shape": "; mapped stages are loops" if generated.form == LOOPS else "",
         "parts": generated.form == PARTS, "casadi": generated.form != PARTS,
         "pragmas": ", ".join(f"`-W{word}`" for word in QUIETED),
-        **words_of(core, f"{upper}_", cold=cold),
+        **words_of(f"{upper}_", cold=cold),
     }  # fmt: skip
 
 

@@ -1,9 +1,4 @@
-"""What the C of a problem's functions needs beyond the three headers that an export has.
-
-CasADi writes calls of functions that somebody else is to link, and includes whatever a part asks
-for. Both are found in its text, whatever part they come from, so that nothing is written that does
-not compile; where it is known which part it is, that is what the refusal names.
-"""
+"""Refusals of problems whose functions need more than the three headers that an export has."""
 
 from __future__ import annotations
 
@@ -17,19 +12,6 @@ from casadi_hybrid.engine.blocks.operations import name_of
 
 HEADERS = ("math.h", "string.h", "float.h")
 """All that an export includes."""
-_C99 = frozenset((
-    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign"),
-    *("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "fdim", "floor", "fma"),
-    *("fmax", "fmin", "fmod", "hypot", "isfinite", "isinf", "isnan", "ldexp", "lgamma", "log"),
-    *("log10", "log1p", "log2", "nearbyint", "pow", "remainder", "rint", "round", "signbit"),
-    *("sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc"),
-    *("memcmp", "memcpy", "memmove", "memset"),
-))  # fmt: skip
-"""Functions of C99 in those headers."""
-_WORDS = frozenset((
-    *("for", "if", "return", "sizeof", "switch", "while"),
-    *("char", "double", "float", "int", "long", "unsigned", "void"),  # before (*function)
-))  # fmt: skip
 _PRINTS = tuple(
     getattr(ca, name) for name in ("OP_PRINTME", "OP_MONITOR", "OP_DUMP") if hasattr(ca, name)
 )  # CasADi 3.7 has no OP_DUMP
@@ -39,14 +21,8 @@ _FOREIGN = {
     "CallbackInternal": "{}, which is Python code (a ca.Callback)",
     "ThreadMap": "the map {} over threads",
 }
-"""What is known by its class; others are refused by CasADi, or are found in the text."""
-_NO_CODE = re.compile(
-    r'/\*.*?\*/|//[^\n]*|^[ \t]*#[^\n]*|"(?:[^"\\\n]|\\.)*"', re.DOTALL | re.MULTILINE
-)
+"""Functions known by their class; CasADi itself refuses others."""
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-_BODY = re.compile(r"\b([A-Za-z_]\w*)\s*\((?:[^(){};]|\([^(){};]*\))*\)\s*\{")
 _OPENMP = re.compile(r"^[ \t]*#pragma omp [^\n]*\n", re.MULTILINE)
 _ERFINV = re.compile(r"\berfinv\s*\(")
 # CasADi's own formula: there is none in C99.
@@ -80,18 +56,18 @@ static double {name}(double x) {{
 
 
 def refuse_foreign(functions: Iterable[ca.Function]) -> None:
-    """Look for functions that CasADi writes no C for."""
-    found = [
+    """Refuse functions that CasADi writes no C for."""
+    foreign = [
         _FOREIGN[kind].format(repr(one.name()))
         for one in _every(functions)
         if (kind := one.class_name()) in _FOREIGN
     ]
-    if found:
-        _refuse(f"there is no C for {_listed(found)}")
+    if foreign:
+        _refuse(f"there is no C for {_listed(foreign)}")
 
 
 def with_own(text: str, name: str) -> str:
-    """The text with what C99 lacks and can be written: ``erfinv`` by CasADi's formula.
+    """Add ``erfinv``, which C99 lacks, by CasADi's formula.
 
     Maps with OpenMP become loops, with the same numbers: a pragma is a warning where it is unknown.
     """
@@ -102,10 +78,10 @@ def with_own(text: str, name: str) -> str:
 
 
 def refuse_unwritten(text: str, functions: Iterable[ca.Function]) -> None:
-    """Look in the text for other headers, and for calls of what is not in it.
+    """Refuse a text that includes other headers, naming the operation that prints, if one does.
 
     Args:
-        text: what CasADi wrote.
+        text: C that CasADi wrote.
         functions: of which it is.
     """
     headers = set(_INCLUDE.findall(text)) - set(HEADERS)
@@ -113,11 +89,6 @@ def refuse_unwritten(text: str, functions: Iterable[ca.Function]) -> None:
         _refuse(
             f"{_listed(_printing(functions)) or 'a part of the problem'} needs {_listed(headers)}"
         )
-    code = _NO_CODE.sub(" ", text)
-    there = _C99 | _WORDS | set(_MACRO.findall(text)) | set(_BODY.findall(code))
-    missing = set(_CALL.findall(code)) - there
-    if missing:
-        _refuse(f"a part of the problem calls {_listed(missing)}, which is nowhere in C")
 
 
 def _refuse(why: str) -> None:
@@ -132,7 +103,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _printing(functions: Iterable[ca.Function]) -> Iterator[str]:
-    """What prints or writes files, by its operation and the function it stands in."""
+    """Operations that print or write files, each with its function."""
     for one in _every(functions):
         if one.is_a("SXFunction") or one.is_a("MXFunction"):
             ids = {one.instruction_id(k) for k in range(one.n_instructions())}

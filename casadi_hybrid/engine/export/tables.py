@@ -54,7 +54,7 @@ def fields(
     pointer: Callable[[str, int], str] | None = None,
     within: str = "",
 ) -> str:
-    """What initializes a structure of C, field by field; ``pointer`` says name and address in C."""
+    """Initializer of a structure of C, field by field; ``pointer`` names an address in C."""
     lines = []
     for name, kind in data._fields_:  # type: ignore[misc]  # none here has a bit width
         value = getattr(data, name)

@@ -1,9 +1,8 @@
-"""C sources to a shared library, through the cache.
+"""The functions of a problem, as C, built into a shared library through the cache.
 
-An entry of the cache is named by a checksum of all that its code depends on: the sources, the
-compiler with its version, its target and its flags, the processor's instructions, the C library,
-CasADi's version. A home folder may be shared by machines that are unlike in any of these. What is
-built here are the functions of problems; the libraries of the package come with it.
+A library is named by a checksum of everything that its code depends on: the sources, the compiler
+with its version, target and flags, the processor's instructions, the C library, CasADi's version.
+Machines that differ in any of these may share a home folder.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from pathlib import Path
 
 import casadi as ca
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.problem.building import BuildError, cache, suffix
 from casadi_hybrid.problem.building.compiler import (
     Compiler,
@@ -36,10 +34,8 @@ from casadi_hybrid.problem.building.compiler import (
 )
 from casadi_hybrid.problem.building.processor import processor
 
-# Seconds a compilation may take. The wheel's compiler builds parts of itself at its first use,
-# which takes it some fifteen.
 LIMIT = 120.0
-_FORMAT = 1  # of an entry of the cache
+"""Seconds a compilation may take; the wheel's compiler first builds itself for some fifteen."""
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "MACOSX_DEPLOYMENT_TARGET", "SDKROOT")
 
 
@@ -48,28 +44,14 @@ class Sources:
     """The C files of one library.
 
     Args:
-        name: what the library is called, a word.
-        files: the text of each file by its plain name; those that end in ``.c`` are compiled.
+        name: a word, with which the file's name begins.
+        files: the text of each file by its name; files that end in ``.c`` are compiled.
         flags: of the compiler, besides those every library is made with.
-
-    Raises:
-        InputError: for a name that is no plain file name, and where no file ends in ``.c``.
     """
 
     name: str
     files: Mapping[str, str]
     flags: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in (self.name, *self.files):
-            if not name or name.startswith((".", "-")) or Path(name).name != name:
-                raise InputError(f"{name!r} is no plain name of a C source file or a library")
-        if not self.units():
-            raise InputError(f"the library {self.name!r} has no file whose name ends in .c")
-
-    def units(self) -> list[str]:
-        """The files that are compiled, in an order of their own."""
-        return sorted(name for name in self.files if name.endswith(".c"))
 
 
 def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Path:
@@ -101,15 +83,18 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> P
 def load(sources: Sources) -> ctypes.CDLL:
     """Find or build a library, as :func:`library` does, and load it.
 
-    One that cannot be loaded from the cache, as from a disk whose files may not be run, is built
-    once more for this process.
+    A library of the cache that cannot be loaded is removed and built for this process: it is
+    damaged, or the disk does not let files run.
 
     Raises:
-        BuildError: where it cannot be built or loaded.
+        BuildError: if it cannot be built or loaded.
     """
+    path = library(sources)
     try:
-        return ctypes.CDLL(str(library(sources)))
+        return ctypes.CDLL(str(path))
     except OSError:
+        with suppress(OSError):
+            path.unlink()
         path = library(sources, alone=True)
     try:
         return ctypes.CDLL(str(path))
@@ -118,21 +103,19 @@ def load(sources: Sources) -> ctypes.CDLL:
 
 
 def key_of(sources: Sources, compiler: Compiler) -> str:
-    """An entry's name in the cache: the library's, and a checksum of what its code hangs on."""
-    here = processor()
+    """Name of a library in the cache: its own, and a checksum of what its code depends on."""
     parts = (
-        _FORMAT,
         [sources.name, sorted(sources.files.items()), sources.flags],
         [compiler.command, compiler.version, compiler.target, compiler.flags],
         [os.environ.get(name, "") for name in _ENVIRONMENT],
-        [sys.platform, here.machine, here.name, here.features, _c_library()],
+        [sys.platform, platform.machine(), processor(), _c_library()],
         ca.CasadiMeta.version(),
     )
     return f"{sources.name}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]}"
 
 
 def _c_library() -> str:
-    """The C library and its version; a library made for a newer one does not load."""
+    """Name and version of the C library; code made for a newer one does not load."""
     if sys.platform != "win32" and "CS_GNU_LIBC_VERSION" in os.confstr_names:
         return os.confstr("CS_GNU_LIBC_VERSION") or ""
     return " ".join(platform.libc_ver())
@@ -141,15 +124,11 @@ def _c_library() -> str:
 def _through_cache(sources: Sources, compiler: Compiler, limit: float, *, alone: bool) -> Path:
     key = key_of(sources, compiler)
     own = None if alone else cache.own_folder()[0]
-    private = cache.private_folder() if own is None or cache.has_private_folder() else None
-    for folder in filter(None, (own, private)):
-        found = cache.take(folder, key)
-        if found is not None:
-            return found
     if own is not None:
-        with suppress(OSError):  # of one that can only be read
-            return _build(sources, compiler, own, key, limit)
-    return _build(sources, compiler, cache.private_folder(), key, limit)
+        with suppress(OSError):  # a cache that is read-only
+            return cache.take(own, key) or _build(sources, compiler, own, key, limit)
+    private = cache.private_folder()
+    return cache.take(private, key) or _build(sources, compiler, private, key, limit)
 
 
 def _build(sources: Sources, compiler: Compiler, folder: Path, key: str, limit: float) -> Path:
@@ -159,19 +138,20 @@ def _build(sources: Sources, compiler: Compiler, folder: Path, key: str, limit: 
         for name, text in sources.files.items():
             (work / name).write_text(text, encoding="utf-8")
         made = work / f"{sources.name}{suffix()}"
-        command = compiler.words(sources.flags, made.name, sources.units())
-        code, said = _run(command, work, folder, limit)
+        units = sorted(name for name in sources.files if name.endswith(".c"))
+        code, output = _run(compiler.words(sources.flags, made.name, units), work, folder, limit)
         if code or not made.is_file():
-            raise BuildError(f"{compiler} cannot compile {sources.name}: {_complaint(said, code)}")
-        return cache.put(folder, key, made, {"compiler": str(compiler), "command": command})
+            complaint = _complaint(output, code)
+            raise BuildError(f"{compiler} cannot compile {sources.name}: {complaint}")
+        return cache.put(folder, key, made)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[int, str]:
-    """Exit code and output of a compiler that runs in ``work``.
+    """Return exit code and output of a compiler that runs in ``work``.
 
-    A compiler is several processes. They are a group of their own here, which ends as one.
+    A compiler is several processes, here a group, which ends as one.
     """
     variables = {
         **environment(),
@@ -203,9 +183,9 @@ def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[in
         return code, output.read()
 
 
-def _complaint(said: str, code: int) -> str:
-    """The line of a compiler's output that says most: its first error, else its last line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _complaint(output: str, code: int) -> str:
+    """Return the first error in a compiler's output, else its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     end = f"was ended by signal {-code}" if code < 0 else f"ended with code {code} and no word"
     return (errors[:1] or lines[-1:] or [end])[0]

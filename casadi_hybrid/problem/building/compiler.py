@@ -105,8 +105,7 @@ def compiler_of(command: tuple[str, ...]) -> Compiler:
         return Compiler(command, version, target, _FLAGS_OF_MICROSOFT)
     shared = {"darwin": ("-fPIC", "-dynamiclib"), "win32": ("-shared",)}
     special = _FLAGS_OF_THE_WHEEL if _is_wheel(command) else ()
-    here = processor()
-    wide = here.machine == "x86_64" and target.startswith("x86_64") and "avx" in here.features
+    wide = target.startswith("x86_64") and "avx" in processor().split()
     as_library = shared.get(sys.platform, ("-fPIC", "-shared"))
     flags = (*FLAGS, *special, *([_WIDE] if wide else []), *as_library)
     return Compiler(command, version, target, flags)
@@ -173,7 +172,7 @@ def _is_wheel(command: tuple[str, ...]) -> bool:
 
 
 def _tools_of_apple() -> bool:
-    """Whether cc of macOS is a compiler; without the tools, asking it opens a window."""
+    """Return whether cc of macOS is a compiler; a call without the tools opens a window."""
     if sys.platform != "darwin":
         return True
     try:
