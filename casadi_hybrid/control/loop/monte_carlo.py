@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from casadi_hybrid.basics.calls import called_as, checked_call
-from casadi_hybrid.basics.errors import InputError, in_a_sentence
+from casadi_hybrid.basics.errors import InputError, in_a_sentence, warn
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
@@ -145,9 +145,9 @@ def monte_carlo(
 ) -> Summary:
     """Run a closed loop for many seeds and summarise.
 
-    A run that raises is a row with its message; it ends nothing, and nor does one that ends its
-    process. The numbers do not depend on the number of workers nor on what carries them, as
-    :func:`simulate` resets controller and estimator.
+    A run that raises, or ends its process, is a row with its message, and a warning at the end
+    counts such runs. The numbers do not depend on the number of workers nor on what carries them,
+    as :func:`simulate` resets controller and estimator.
 
     Args:
         run_one: seed → :class:`Run`; for more than one worker it makes plant and controller, in a
@@ -192,11 +192,22 @@ def monte_carlo(
             lambda seed, trial: [asdict(trial)], lambda rows: Trial(**rows[0]),
             size=1, table=table, fresh=fresh,
         )  # fmt: skip
-    return collect(
-        partial(_trial, run_one), chosen, lambda found: Summary(tuple(found.values.values())),
-        keeping, workers=workers, cluster=cluster, label="Monte Carlo" if progress else "",
+    summary = collect(
+        partial(_trial, run_one),
+        chosen,
+        lambda found: Summary(tuple(found.values.values())),
+        keeping,
+        workers=workers,
+        cluster=cluster,
+        label="Monte Carlo" if progress else "",
         lost=lambda seed, sentence: Trial(seed, error=sentence),
-    )  # fmt: skip
+    )
+    for seed, error in list(summary.errors.items())[:1]:
+        warn(
+            f"monte_carlo: {len(summary.errors)} of {len(chosen)} runs raised or stopped early, "
+            f"seed {seed}: {error}; .errors has all"
+        )
+    return summary
 
 
 def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
