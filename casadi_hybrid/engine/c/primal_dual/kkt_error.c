@@ -15,13 +15,15 @@ static void widen(int count, const double *has, const double *distance, const do
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
         int size = hybrid_block(from, count);
         double least, most;
+        int bounds_met = 0;
         for (int i = 0; i < size; i++) {
             double product = distance[from + i] * z[from + i];
             int met = hybrid_is_met_bound(room[from + i], distance[from + i], exact);
             products[i] = has[from + i] > 0.0 && !met ? product : NAN; /* passed over */
-            found->met += met;
+            bounds_met += met;
             found->sum += has[from + i] * product;
         }
+        found->met += bounds_met;
         least = hybrid_least(size, products);
         most = hybrid_most(size, products);
         if (least < found->least) found->least = least;
