@@ -269,12 +269,6 @@ def test_hanging_pendulum_swings_up() -> None:
     assert abs(found["angle"][-1]) == pytest.approx(np.pi, abs=0.1)
 
 
-def test_unbounded_saddle_stays_and_says_so() -> None:
-    found = Solver({"x": Y, "f": Y[0] ** 2 - Y[1] ** 2}).solve([0, 0])
-    assert (found.success, found.f, found.conditions.name) == (True, 0.0, "NEGATIVE")
-    assert "no lower KKT point was found" in found.explain()
-
-
 def test_minimum_at_start_is_sufficient() -> None:
     solver = nlpsol("s", "hybrid", {"x": Y, "f": ca.sumsqr(Y - 1)})
     solver(x0=1)
@@ -305,3 +299,25 @@ def test_small_objective_warns_where_inaccurate() -> None:
     for right in (3, 3 + 1e-12):
         assert "smaller units" not in Solver({"x": Y, "f": ca.sumsqr(Y - 3)}).solve(right).explain()
         solver(x0=right)  # without a warning
+
+
+@pytest.mark.parametrize(
+    ("f", "bounds"),
+    [
+        (ca.cos(Y[0]) + ca.cos(Y[1]) + 0.1 * ca.sumsqr(Y), {}),  # no curvature above the tolerance
+        (Y[0] * Y[1], {"lbx": -1, "ubx": 1}),
+        (Y[0] + Y[1], {"lbx": -1, "ubx": 1}),
+    ],
+)
+def test_small_objective_of_any_kind_warns(f: ca.SX, bounds: dict[str, int]) -> None:
+    solver = nlpsol("s", "hybrid", {"x": Y, "f": 1e-10 * f})
+    with pytest.warns(ScaleWarning, match="may be off by"):
+        solver(x0=[0.3, 0.4], **bounds)
+    nlpsol("s", "hybrid", {"x": Y, "f": f})(x0=[0.3, 0.4], **bounds)  # without a warning
+
+
+@pytest.mark.parametrize("f", [Y[0] ** 2 - Y[1] ** 2, Y[0] * Y[1], -ca.sumsqr(Y)])
+def test_saddle_without_minimum_is_unbounded(f: ca.SX) -> None:
+    found = Solver({"x": Y, "f": f}).solve(0)
+    assert found.stop is StopReason.UNBOUNDED
+    assert found.f < -1e10

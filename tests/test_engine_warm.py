@@ -321,3 +321,16 @@ def test_where_active_sets_give_up_the_barrier_goes_on(nlp: Any, numbers: dict[s
     assert stats["success"]
     assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
     assert_kkt((nlp, numbers), found)
+
+
+@pytest.mark.parametrize("large", [1e6, 1e8, 1e10])
+def test_implausible_multipliers_cost_few_steps(large: float) -> None:
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(x[0] * x[1] - 2, ca.sumsqr(x))
+    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1) + ca.exp(x[0]), "g": g})
+    given = {"x0": 3, "lbg": 0, "ubg": [0, 6], "lbx": 0.1, "ubx": 5}
+    solver(**given)
+    alone = solver.stats()["iter_count"]
+    solver(**given, lam_g0=large, lam_x0=-large)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= alone + 2

@@ -184,6 +184,7 @@ def one_run(seed):
     )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:monte_carlo")
 def test_monte_carlo_is_taken_up_again_with_the_same_numbers(tmp_path):
     whole = monte_carlo(one_run, 6, progress=False)
     monte_carlo(one_run, [4, 1, 3], folder=tmp_path, progress=False)

@@ -48,7 +48,7 @@ def nlpsol(
             dual_inf_tol  None  the same of ‖∇ₓL‖_∞
             compl_inf_tol  None  and of the complementarity
             max_iter  3000  steps
-            max_time  inf  wall-clock seconds
+            max_time  inf  wall-clock seconds of a solve, without the making of the solver
             divergence  1e+20  give up beyond this ‖x‖_∞, or below minus this f at a feasible point
                 (status UNBOUNDED)
             mu_init  None  first barrier parameter of a run from x0 alone; None: 0.1, or less where

@@ -101,7 +101,8 @@ class OptimalControl(Statement, TranscribedProblem):
             one interval is a function that is mapped over the horizon. By default it is, except for
             long horizons of :class:`SingleShooting`.
         name: for messages; the model's by default.
-        solver: options of :func:`casadi_hybrid.nlpsol`.
+        solver: options of :func:`casadi_hybrid.nlpsol`. The first solve makes the solver, which
+            ``max_time`` does not count.
 
     Raises:
         InputError: for arguments that do not fit, by name, and for changes of a closed problem.

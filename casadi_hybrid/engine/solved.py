@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.result.record import Watch
 
 FAR = 1e-3
-"""Newton step from a solution, relative to max(1, |x|), from which that is not accurate."""
+"""Estimated distance from a solution, relative to max(1, |x|), from which a warning is due."""
 _copied = C.hybrid_answer.from_buffer_copy  # looked up once, since every solve calls it
 
 
@@ -72,9 +72,9 @@ class Solved:
         slope = float(np.abs(self.array("gradient0")).max(initial=0.0))
         return (
             f"the gradient of f at the start was {slope:.1e}, at a tolerance of "
-            f"{self.limits.scaled_tol:g}, but a Newton step from the solution moves x by "
-            f"{self.said.newton:.1e} of max(1, |x|): state f in smaller units, so that its "
-            "values are larger, or lower the tolerance"
+            f"{self.limits.scaled_tol:g}, and x may be off by {self.said.newton:.1e} of "
+            "max(1, |x|): state f in smaller units, so that its values are larger, or lower "
+            "the tolerance"
         )
 
     def array(self, name: str) -> Vector:

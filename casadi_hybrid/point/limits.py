@@ -30,7 +30,8 @@ class Limits:
         tolerances: what the unscaled residuals have to meet.
         scaled_tol: what the scaled optimality error has to meet as well, under the default method.
         max_iter: steps.
-        max_time: wall-clock seconds.
+        max_time: wall-clock seconds of a solve. Making the solver does not count: ``Opti`` and
+            ``OptimalControl`` make theirs in their first solve.
         divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
             the tests (:class:`~casadi_hybrid.iterations.stopping.DivergenceTest`,
             :class:`~casadi_hybrid.result.record.Watch`).

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, in_a_sentence
+from casadi_hybrid.basics.errors import InputError, in_a_sentence, warn
 from casadi_hybrid.basics.inputs import count, is_callable
 from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
@@ -143,9 +143,9 @@ def monte_carlo(
 ) -> Summary:
     """Run a closed loop for many seeds and summarise.
 
-    A run that raises is a row with its message; it ends nothing, and nor does one that ends its
-    process. The numbers do not depend on the number of workers nor on what carries them, as
-    :func:`simulate` resets controller and estimator.
+    A run that raises, or ends its process, is a row with its message, and a warning at the end
+    counts such runs. The numbers do not depend on the number of workers nor on what carries them,
+    as :func:`simulate` resets controller and estimator.
 
     Args:
         run_one: seed → :class:`Run`; for more than one worker it makes plant and controller, in a
@@ -192,7 +192,7 @@ def monte_carlo(
             table=table,
             fresh=fresh,
         )
-    return collect(
+    summary = collect(
         partial(_trial, run_one),
         chosen,
         lambda trials, unwritten: Summary(tuple(trials.values())),
@@ -202,6 +202,12 @@ def monte_carlo(
         label="Monte Carlo" if progress else "",
         lost=lambda seed, sentence: Trial(seed, error=sentence),
     )
+    for seed, error in list(summary.errors.items())[:1]:
+        warn(
+            f"monte_carlo: {len(summary.errors)} of {len(chosen)} runs raised or stopped early, "
+            f"seed {seed}: {error}; .errors has all"
+        )
+    return summary
 
 
 def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:

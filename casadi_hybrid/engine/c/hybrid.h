@@ -302,8 +302,9 @@ typedef struct {
     int method;                    /* HYBRID_INTERIOR, ...: what has found it */
     int runs;                      /* that were made */
     int order;                     /* HYBRID_FIRST_ORDER, ...: which conditions were seen at x */
-    double newton;                 /* |Newton step from x| relative to max(1, |x|), where the
-                                    * gradient of f at the start hardly exceeded tol; else NaN */
+    double newton;                 /* estimated distance of x from a solution, relative to
+                                    * max(1, |x|), where the gradient of f at the start hardly
+                                    * exceeded tol; else NaN */
     int cause;                     /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
     int stepped;                   /* whether `step` is one */
     double certificate;            /* the slope of the violation at x, between 0 (stationary) and

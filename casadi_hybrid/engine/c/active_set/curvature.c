@@ -59,26 +59,49 @@ static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point
     return hybrid_min(hybrid_dot(plan->n, d, model->z), 0.0);
 }
 
+/* The part of max(1, |w|) by which a solution may move: by the model's step, or by as much as the
+ * slope and the products of multipliers and distances from bounds allow at this curvature. */
+static double inaccuracy(const hybrid_model *model, const hybrid_form *form,
+                         const hybrid_point *at, const double *dw, double curvature) {
+    const int n = form->plan->n;
+    const double size = hybrid_max(hybrid_largest(n, at->w), 1.0);
+    const double products = form->answer->end.complementarity * form->scale_f;
+    const double steep = hybrid_max(hybrid_largest(n, at->gradient), curvature * size);
+    double slope = 0.0, moved = products / hybrid_max(steep, HYBRID_FORM_TINY);
+    for (int i = 0; i < n; i++)
+        if (!model->kkt.pinned[i]) slope = hybrid_max(slope, fabs(model->force[i]));
+    if (dw) moved = hybrid_max(moved, hybrid_largest(n, dw));
+    else moved = hybrid_max(moved, slope / hybrid_max(curvature, HYBRID_FORM_TINY));
+    return moved / size;
+}
+
 int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                         const double *y, double flat, double *curvature) {
-    const int n = form->plan->n;
-    double largest;
-    int status;
+    double largest, *newton = &form->answer->newton;
+    int status = HYBRID_SOLVED, order = HYBRID_SUFFICIENT;
     *curvature = 0.0;
     if (hybrid_hessian(form, at, y, 1.0, model->W)) return HYBRID_FIRST_ORDER;
     hybrid_slope_of_L(form->plan, at, y, model->force);
-    model->regularization = 0;
-    status = hybrid_regularized_solution(model, form, at);
     largest = hybrid_largest(form->plan->nnz_W, model->W);
+    for (int i = 0; i < form->plan->n; i++) model->kkt.pinned[i] = model->sides[i] != 0;
+    model->regularization = 0;
+    model->shift = 0.0;
+    if (factor(model, form, at, -HYBRID_FLAT * largest) ||
+        hybrid_pinned_solution(model, form, at)) {
+        order = HYBRID_NECESSARY;
+        status = hybrid_regularized_solution(model, form, at);
+    }
     if (status == HYBRID_SOLVED && model->shift <= HYBRID_FLAT * hybrid_max(largest, 1.0)) {
-        form->answer->newton =
-            hybrid_largest(n, model->dw) / hybrid_max(hybrid_largest(n, at->w), 1.0);
-        return factor(model, form, at, -HYBRID_FLAT * largest) ? HYBRID_NECESSARY
-                                                               : HYBRID_SUFFICIENT;
+        *newton = inaccuracy(model, form, at, model->dw, largest);
+        return order;
     }
     if (status && status != HYBRID_NO_SET) return HYBRID_FIRST_ORDER;
+    *newton = inaccuracy(model, form, at, 0, largest);
     flat = hybrid_max(flat, DBL_EPSILON * largest);
-    if (!factor(model, form, at, flat)) return HYBRID_NECESSARY;
+    if (!factor(model, form, at, flat))
+        return flat > HYBRID_FLAT * largest && factor(model, form, at, HYBRID_FLAT * largest)
+                   ? HYBRID_FIRST_ORDER
+                   : HYBRID_NECESSARY;
     *curvature = descend(model, form, at, flat);
     return *curvature < 0.0 ? HYBRID_NEGATIVE : HYBRID_FIRST_ORDER;
 }

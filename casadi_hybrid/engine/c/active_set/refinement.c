@@ -9,8 +9,11 @@
 static void estimate(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
                      int *sides) {
     for (int i = 0; i < form->plan->n; i++) {
-        int lower = form->has_lower[i] && it->z_lower[i] > at->below[i];
-        int upper = form->has_upper[i] && it->z_upper[i] > at->above[i];
+        const double room = form->room[i], tol = form->numbers->tol;
+        int lower = form->has_lower[i] && (it->z_lower[i] > at->below[i] ||
+                                           hybrid_is_met_bound(room, at->below[i], tol));
+        int upper = form->has_upper[i] && (it->z_upper[i] > at->above[i] ||
+                                           hybrid_is_met_bound(room, at->above[i], tol));
         sides[i] = lower ? 1 : upper ? 2 : 0;
     }
 }

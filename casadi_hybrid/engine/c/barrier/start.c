@@ -109,13 +109,37 @@ static void fit(hybrid_run *run) {
     hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, it->y);
 }
 
+/* The given multipliers. Where they are implausible, and residuals are more than a hundredth of
+ * them, those of bounds that are become zero, and y is to be fitted (section 3.6). Returns whether
+ * it is. */
+static int read_multipliers(hybrid_run *run) {
+    const hybrid_residuals *start = &run->answer->start;
+    const double misfit = hybrid_max(start->stationarity, start->complementarity);
+    const double most =
+        HYBRID_INERTIA_IMPLAUSIBLE *
+        hybrid_max(hybrid_largest(run->plan->n_x, run->trial->of.raw_gradient), 1.0);
+    hybrid_iterate *it = &run->now;
+    double largest = 0.0;
+    hybrid_multipliers_in(&run->form, it->y, it->z_lower, it->z_upper, 0);
+    largest = hybrid_max(largest, hybrid_largest(run->plan->m, it->y));
+    largest = hybrid_max(largest, hybrid_largest(run->plan->n, it->z_lower));
+    largest = hybrid_max(largest, hybrid_largest(run->plan->n, it->z_upper));
+    if (!(largest > most && misfit > 0.01 * largest)) return 0;
+    for (int i = 0; i < run->plan->n; i++) {
+        if (it->z_lower[i] > most) it->z_lower[i] = 0.0;
+        if (it->z_upper[i] > most) it->z_upper[i] = 0.0;
+    }
+    return 1;
+}
+
 int hybrid_first_iterate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_run_options *options = run->options;
     hybrid_iterate *it = &run->now;
     double unfinished = 0.0;
+    int implausible = 0;
     if (options->near) {
-        hybrid_multipliers_in(&run->form, it->y, it->z_lower, it->z_upper, 0);
+        implausible = read_multipliers(run);
         unfinished = hybrid_unfinished_nu(&run->form, run->work, it->z_lower, it->z_upper);
     }
     run->small_nu = 0;
@@ -133,13 +157,15 @@ int hybrid_first_iterate(hybrid_run *run) {
         it->nu = unfinished;
         run->history.goes_on = 1;
         go_on(run);
+        if (implausible)
+            hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
         return HYBRID_SOLVED;
     }
-    if (options->near) {
+    if (options->near && !implausible) {
         nearby(run);
         return HYBRID_SOLVED;
     }
-    if (options->nu == 0.0 && run->form.bounds && !options->root) fit(run);
+    if ((options->nu == 0.0 || implausible) && run->form.bounds && !options->root) fit(run);
     else hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
     if (options->root && plan->m) hybrid_begin_root(run, run->at->theta);
     return HYBRID_SOLVED;

@@ -9,7 +9,8 @@ typedef struct {
     hybrid_residuals of;
     double merit; /* the largest residual in units of its tolerance */
     int settled;  /* whether it is a solution if its residuals are small enough */
-    int rounded;  /* whether they are only without what rounding explains */
+    int rounded;  /* whether they are only without what rounding explains, or may be next to here,
+                   * where a bound far out is met */
 } hybrid_inspection;
 
 /* Where iterates have run away for some time: extrapolates along their ray. Returns 1 with the far

@@ -74,7 +74,9 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
     seen->merit = hybrid_merit(numbers, &seen->of);
     hybrid_kkt_error(&run->form, &run->at->of, &run->now, run->Aty, &run->error);
     error = hybrid_error_at(&run->error, 0.0);
-    seen->rounded = plain > 1.0 && seen->merit <= 1.0 && error <= numbers->tol;
+    seen->rounded =
+        plain > 1.0 && (run->error.met ? hybrid_error_at(&run->error, run->now.nu) <= run->now.nu
+                                       : seen->merit <= 1.0 && error <= numbers->tol);
     solved = seen->merit <= 1.0 && error <= numbers->tol;
     narrows = run->now.nu > HYBRID_ROUNDED && !run->history.widened;
     run->history.wide = solved && narrows ? hybrid_gap(run) : 0.0;

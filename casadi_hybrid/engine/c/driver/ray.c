@@ -72,9 +72,10 @@ static int stretch(hybrid_run *run) {
 int hybrid_extrapolate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
+    const double reach = hybrid_largest(plan->n_x, at->x);
     hybrid_state *state = run->state;
     if (!(at->raw_f < 0.0)) return 0;
-    if (!(hybrid_largest(plan->n_x, at->x) >= HYBRID_RAY_TEST_LARGE)) return 0;
+    if (!(reach >= HYBRID_RAY_TEST_LARGE && reach <= HYBRID_RAY_TEST_FAR)) return 0;
     if (!hybrid_falls_outwards(plan, at)) return 0;
     if (++run->history.outward < run->history.outward_limit) return 0;
     run->history.outward_limit *= 2;

@@ -253,7 +253,7 @@ static void lessen_multipliers(hybrid_solver *solver) {
 }
 
 /* A run from a lower point along negative curvature, by its own sign first. Returns whether that
- * has led to a lower KKT point, which is the answer then. */
+ * has led to a lower KKT point, or to the proof that f has no bound: the answer then. */
 static int descend(hybrid_solver *solver, int sign) {
     hybrid_answer *answer = solver->answer;
     const double f = answer->end.f;
@@ -274,9 +274,10 @@ static int descend(hybrid_solver *solver, int sign) {
     solver->run.last = 1;
     make_run(solver, &outcome);
     answer->runs++;
-    if (outcome.stop != HYBRID_STOP_CONVERGED ||
+    if ((outcome.stop != HYBRID_STOP_CONVERGED && outcome.stop != HYBRID_STOP_UNBOUNDED) ||
         !(solver->found.end.f < f - solver->given->tol * hybrid_max(fabs(f), 1.0)))
         return 0;
+    answer->stop = outcome.stop;
     hybrid_accept_found(solver, &outcome);
     return 1;
 }
@@ -290,14 +291,22 @@ static void leave_saddles(hybrid_solver *solver) {
     const int warm = answer->method == HYBRID_ACTIVE_SET;
     const double slope = warm ? 0.0 : hybrid_largest(solver->plan->n_x, answer->gradient0);
     const int faint = slope > 0.0 && slope * HYBRID_PROGRESS_F <= solver->given->tol;
-    if (!solver->plan->nnz_W) answer->order = HYBRID_NECESSARY; /* all is linear */
-    if (!solver->plan->nnz_W || solver->options->first.feasibility) return;
+    if (!solver->plan->nnz_W) { /* all is linear */
+        answer->order = HYBRID_NECESSARY;
+        if (faint)
+            answer->newton = answer->end.complementarity / slope /
+                             hybrid_max(hybrid_largest(solver->plan->n_x, answer->x), 1.0);
+        return;
+    }
+    if (solver->options->first.feasibility) return;
     if (solver->functions->secants || (warm && !answer->steps)) return;
-    for (int left = 0; left < HYBRID_RUNS && (faint || !answer->order); left++)
+    for (int left = 0; left < HYBRID_RUNS && (faint || !answer->order); left++) {
         for (int sign = 1; !descend(solver, sign); sign = -1) {
             if (!faint) answer->newton = NAN;
             if (sign < 0 || !solver->sloped || is_spent(solver)) return;
         }
+        if (answer->point != HYBRID_KKT_POINT) return; /* f has no bound */
+    }
 }
 
 /* Completes the answer after the last run, whose outcome is `last`. */

@@ -9,17 +9,21 @@
 #include "primal_dual/primal_dual.h"
 
 /* Widens [least, most] by z*(distance) where there is a bound, and adds to the sum. */
-static void widen(int count, const double *has, const double *distance, const double *z,
-                  hybrid_error *found) {
+static void widen(int count, const double *has, const double *distance, const double *room,
+                  const double *z, double exact, hybrid_error *found) {
     double products[HYBRID_BLOCK];
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
         int size = hybrid_block(from, count);
         double least, most;
+        int bounds_met = 0;
         for (int i = 0; i < size; i++) {
             double product = distance[from + i] * z[from + i];
-            products[i] = has[from + i] > 0.0 ? product : NAN; /* passed over */
+            int met = hybrid_is_met_bound(room[from + i], distance[from + i], exact);
+            products[i] = has[from + i] > 0.0 && !met ? product : NAN; /* passed over */
+            bounds_met += met;
             found->sum += has[from + i] * product;
         }
+        found->met += bounds_met;
         least = hybrid_least(size, products);
         most = hybrid_most(size, products);
         if (least < found->least) found->least = least;
@@ -31,12 +35,14 @@ void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hyb
                       double *Aty, hybrid_error *found) {
     const hybrid_plan *plan = form->plan;
     double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
+    const double exact = form->numbers->tol;
     double of_c, most = 0.0;
     found->least = INFINITY;
     found->sum = 0.0;
+    found->met = 0;
     found->most = form->bounds ? 0.0 : -INFINITY;
-    widen(plan->n, form->has_lower, at->below, it->z_lower, found);
-    widen(plan->n, form->has_upper, at->above, it->z_upper, found);
+    widen(plan->n, form->has_lower, at->below, form->room, it->z_lower, exact, found);
+    widen(plan->n, form->has_upper, at->above, form->room, it->z_upper, exact, found);
     hybrid_times_At(plan, at->A, it->y, Aty);
     for (int i = 0; i < plan->n && at->inner == 0.0; i++) { /* else that is rounding */
         double size = fabs(Aty[i] + (at->gradient[i] - it->z_lower[i] + it->z_upper[i]));

@@ -95,10 +95,12 @@ typedef struct {
 } hybrid_filter_pair;
 
 /* The optimality error E_nu for any nu: the least and the largest product of a multiplier and its
- * distance, and what these are scaled by; the larger of the other two parts. And the sum of the
- * products, the duality gap. */
+ * distance, and what these are scaled by; the larger of the other two parts. The sum of the
+ * products is the duality gap. Bounds of a size known to less than the tolerance alone have no
+ * product once they are met. */
 typedef struct {
     double least, most, rest, scale, sum;
+    int met; /* how many of such bounds are */
 } hybrid_error;
 
 /* Points of a run at one time. */

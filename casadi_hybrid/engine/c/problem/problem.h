@@ -106,6 +106,10 @@ static inline double hybrid_distance(double lower, double upper, double room) {
     distance = distance < INFINITY ? distance : 1.0;
     return distance < room ? room : distance;
 }
+/* Whether a bound that is known to less than the tolerance alone is met as exactly as it can be. */
+static inline int hybrid_is_met_bound(double room, double distance, double tol) {
+    return room > tol && distance <= room;
+}
 /* Calls the first function at point->x and spreads what it gives. Returns 0, or 1 where it is not
  * defined. */
 int hybrid_first_at(hybrid_form *form, hybrid_point *point);
