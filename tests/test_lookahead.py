@@ -263,7 +263,7 @@ def test_rounding_of_larger_numbers_does_not_pull(slope: float, moved: float) ->
     assert first_step(problem, [40, 0]) == pytest.approx([-1, -moved])
 
 
-def test_any_size_is_taken_and_the_result_is_that_of_a_method_without_memory() -> None:
+def test_look_ahead_takes_any_size() -> None:
     n = 150  # beyond what the default method begins with composite steps
     many = ca.SX.sym("x", n)
     problem = Problem(x=many, f=ca.sumsqr(many - 1), h=many[1:] - ca.sin(many[:-1]))

@@ -1,6 +1,5 @@
 """What a user types by mistake, and what is then said."""
 
-import inspect
 import json
 from typing import Any
 
@@ -28,7 +27,6 @@ from casadi_hybrid.control import (
     simulate,
     steady,
 )
-from casadi_hybrid.session.methods import METHODS, OF_SOLVERS
 
 X = ca.SX.sym("x", 2)
 RING = Problem(x=X, f=ca.sumsqr(X), h={"ring": ca.sumsqr(X) - 1})
@@ -123,12 +121,6 @@ def test_a_wrong_call_name_or_number_is_told_at_its_place(said: str, cart: Model
         (WRONG | OTHERS)[said](problem(cart))
     assert said in str(error.value)
     assert said in OTHERS or "The call is " in str(error.value)
-
-
-def test_signature_names_options_of_the_default_method() -> None:
-    keywords = inspect.signature(Solver).parameters.values()
-    named = {one.name for one in keywords if one.kind is one.KEYWORD_ONLY}
-    assert named == (OF_SOLVERS | METHODS["hybrid"][0]) - {"label"}
 
 
 def test_an_equation_should_be_and_is() -> None:

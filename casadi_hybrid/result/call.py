@@ -1,4 +1,4 @@
-"""What one call of a solver asks of its method."""
+"""One call of a solver, and the protocol of its method."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result.progress import Progress, StoppingTest
 from casadi_hybrid.result.result import Result
 
 
@@ -42,7 +42,7 @@ class Call:
 
 
 class Method(Protocol):
-    """What a name of :data:`~casadi_hybrid.METHODS` stands for: it takes a call to a result."""
+    """A method of :data:`~casadi_hybrid.METHODS`, which takes a call to a result."""
 
     @property
     def label(self) -> str:
@@ -53,7 +53,7 @@ class Method(Protocol):
         """The defaults."""
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """Why it cannot solve this problem within these bounds, in a sentence; empty if it can."""
+        """Reason why this problem is rejected; empty if accepted."""
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Solve."""

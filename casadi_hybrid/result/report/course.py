@@ -32,14 +32,13 @@ def of_course(answer: Answer) -> str:
     figures = [_residuals(answer, course)]
     if course.nu is not None and course.shift is not None:
         figures.append(_barrier(course.t, course.nu, course.shift))
-    elif isinstance(course, History):
-        figures += _corrections(course)
+    figures += _further(course)
     return f'<div class="figures">{"".join(figures)}</div>'
 
 
 def of_active_set(answer: Answer) -> str:
     """Which bounds were active when, and how many are so at the end."""
-    if answer.mu is not None or not answer.bounds.inequalities:
+    if not answer.bounds.inequalities:
         return "<p>There are equations alone: no bound can become active.</p>"
     if _undefined(answer):
         return "<p>No bound can be called active where the functions are not defined.</p>"
@@ -99,13 +98,12 @@ def _barrier(t: np.ndarray, nu: np.ndarray, shift: np.ndarray) -> str:
     return _figure(drawn, said + rest + _zeros(curves))
 
 
-def _corrections(history: History) -> list[str]:
-    """Steps and strength of the paper's corrections, where a rule has designed them."""
-    if not any(np.isfinite(history.design("alpha"))):
+def _further(course: Course) -> list[str]:
+    """Curves of the method itself, where it has such."""
+    curves = course.further()
+    if not curves:
         return []
-    names = {"step η_x": "eta_x", "step η_d": "eta_d", "‖M‖₂": "norm_M"}
-    curves = {label: history.design(name) for label, name in names.items()}
-    drawn = chart("steps and corrections over the iterations", history.t[:-1], curves, {})
+    drawn = chart("steps and corrections over the iterations", course.t[:-1], curves, {})
     return [_figure(drawn, "What the rule chose at each iterate" + _zeros(curves))]
 
 

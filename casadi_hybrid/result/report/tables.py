@@ -115,7 +115,7 @@ def of_options(answer: Answer) -> str:
         rows["max_iter"] = f"{limits.max_iter:,}"
         rows["max_time"] = f"{number(limits.max_time, 'g')} s"
         rows["divergence"] = number(limits.divergence, "g")
-    if answer.mu is not None:
+    if not answer.for_bounds:
         rows.pop("tol_complementarity")
         rows.pop("scaled_tol", None)
     made = pairs([(f"<code>{name}</code>", told) for name, told in rows.items()])

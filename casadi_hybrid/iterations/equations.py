@@ -12,16 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.basics.errors import Interrupted
-from casadi_hybrid.iterations import Iteration, Start
+from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.iterations.log import IterationLog
 from casadi_hybrid.iterations.loop import Outcome, iterate
+from casadi_hybrid.iterations.result import IterationRecorder, IterationResult
 from casadi_hybrid.iterations.stopping import (
     CallbackTest,
     DivergenceTest,
+    IterationProgress,
+    IterationTest,
     KKTTest,
     LimitTest,
-    Progress,
-    StoppingTest,
 )
 from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.point.linearization import Linearization
@@ -29,11 +30,11 @@ from casadi_hybrid.point.residuals import Tolerances, judge
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result.answer import altered
 from casadi_hybrid.result.call import Call
-from casadi_hybrid.result.history import Recorder
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.solve import Automatic, context_of, unknown_at
+from casadi_hybrid.session.default import solve_call
+from casadi_hybrid.session.run import Session
+from casadi_hybrid.session.solve import context_of, unknown_at
 
 _REMEDY = f"use method={METHOD_NAMES[0]!r}"
 _LIMITS = Limits(Tolerances(), max_iter=1000, divergence=1e10)
@@ -45,7 +46,7 @@ class _ForEquations:
     name = ""
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """What is none, in a sentence; empty where all is."""
+        """Reason why this problem is rejected; empty if accepted."""
         who = f"method {self.name!r}"
         names, m_h = problem.functions, problem.m_h
         if not problem.m:
@@ -66,7 +67,7 @@ class _ForEquations:
 
 
 @dataclass(frozen=True)
-class LookAhead(_ForEquations, Automatic):
+class LookAhead(_ForEquations):
     r"""Composite steps under a trust region, and nothing else, on min f(x, p) s.t. h(x, p) = 0.
 
     With B = J_h, H = ∇²ₓₓL at the multipliers of least squares, Z spanning ker B and the radius Δ,
@@ -86,17 +87,17 @@ class LookAhead(_ForEquations, Automatic):
     """
 
     label: str = "look-ahead"
-    # The scaled error is not asked for: the residuals decide, as for the others here.
-    limits: Limits = replace(_LIMITS, scaled_tol=1e20)  # noqa: RUF009
-
     name = "look-ahead"
-    alone: ClassVar[bool] = True
+    # The scaled error is not asked for: the residuals decide, as for the others here.
+    limits: ClassVar[Limits] = replace(_LIMITS, scaled_tol=1e20)
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Solve, by second derivatives alone."""
         problem.functions.with_hessian("second")
-        result = super().run(problem, call)
-        return altered(result, mu=result.lam_g, effective_multipliers=result.lam_g)
+        result = solve_call(Session(problem, call.limits), call, self.label, alone=True)
+        values: dict[str, Any] = {each.name: getattr(result, each.name) for each in fields(result)}
+        values |= dict.fromkeys(("mu", "effective_multipliers"), result.lam_g)
+        return IterationResult(**values)
 
 
 @dataclass(frozen=True)
@@ -113,21 +114,23 @@ class OnEquations(_ForEquations):
 
     @property
     def label(self) -> str:
-        """That of the iteration."""
+        """Label of the iteration."""
         return self.iteration.label
 
-    def run(self, problem: Problem, call: Call) -> Result:
+    def run(self, problem: Problem, call: Call) -> IterationResult:
         """Run the loop and judge its best point."""
         numbers, limits, tolerances = call.numbers, call.limits, call.limits.tolerances
-        tests: list[StoppingTest] = [] if call.callback is None else [CallbackTest(call.callback)]
+        tests: list[IterationTest] = [] if call.callback is None else [CallbackTest(call.callback)]
         tests += [
             KKTTest(tolerances),
             DivergenceTest(limits.divergence),
             *call.stopping,
             LimitTest(limits.max_iter, limits.max_time),
         ]
-        recorder = Recorder()
-        observers: list[Callable[[Progress], None]] = [recorder] if call.history else []
+        recorder = IterationRecorder()
+        observers: list[Callable[[IterationProgress], None]] = (
+            [recorder.see] if call.history else []
+        )
         if call.log:
             observers.append(IterationLog(every=call.log))
         oracle = Oracle(problem.functions, numbers.p, numbers.bounds.lbg)
@@ -140,8 +143,13 @@ class OnEquations(_ForEquations):
         return self._result(problem, call, outcome, oracle, recorder)
 
     def _result(
-        self, problem: Problem, call: Call, outcome: Outcome, oracle: Oracle, recorder: Recorder
-    ) -> Result:
+        self,
+        problem: Problem,
+        call: Call,
+        outcome: Outcome,
+        oracle: Oracle,
+        recorder: IterationRecorder,
+    ) -> IterationResult:
         best, numbers = outcome.best, call.numbers
         found = unknown_at(numbers.x0, problem)
         found |= dict.fromkeys(("lam_g", "mu", "effective_multipliers"), numbers.lam_g0)
@@ -154,7 +162,7 @@ class OnEquations(_ForEquations):
                 "residuals": best.residuals,
                 "point": judge(at, best.residuals, call.limits.tolerances, state.multipliers),
             }  # fmt: skip
-        return Result(
+        return IterationResult(
             **found,
             stop=outcome.reason,
             detail=outcome.detail,
@@ -166,7 +174,7 @@ class OnEquations(_ForEquations):
             hessian=oracle.hessian,
             history=recorder.history() if recorder.rows else None,
             options=_settings(self.iteration),
-            **context_of(problem, numbers, call.limits),
+            **context_of(problem, numbers.x0, numbers.p, numbers.bounds, call.limits),
         )
 
 
