@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.iterations.law import Correction, State
-from casadi_hybrid.point.residuals import Residuals, residuals_at
+from casadi_hybrid.iterations.residuals import residuals_at
+from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 

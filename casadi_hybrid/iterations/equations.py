@@ -15,6 +15,7 @@ from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.iterations.log import IterationLog
 from casadi_hybrid.iterations.loop import Outcome, iterate
+from casadi_hybrid.iterations.residuals import judge
 from casadi_hybrid.iterations.result import IterationRecorder, IterationResult
 from casadi_hybrid.iterations.stopping import (
     CallbackTest,
@@ -26,7 +27,7 @@ from casadi_hybrid.iterations.stopping import (
 )
 from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.point.linearization import Linearization
-from casadi_hybrid.point.residuals import Tolerances, judge
+from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem

@@ -19,8 +19,9 @@ from casadi_hybrid.basics.errors import (
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.iterations.law import Correction, State
+from casadi_hybrid.iterations.residuals import residuals_at
 from casadi_hybrid.iterations.stopping import IterationProgress, IterationTest
-from casadi_hybrid.point.residuals import Tolerances, residuals_at
+from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.oracle import Oracle
 
 # Here the last iterate is itself the evidence: the point that passed the test, the stationary

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
 from casadi_hybrid.iterations.law import State
+from casadi_hybrid.iterations.residuals import residuals_at
 from casadi_hybrid.iterations.stopping import IterationProgress
 from casadi_hybrid.paper.generator import Instance, make_instance
-from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.solver import Solver
 

@@ -19,9 +19,10 @@ import numpy as np
 from casadi_hybrid.basics.errors import EvaluationError, InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.iterations.methods import ITERATIONS
+from casadi_hybrid.iterations.residuals import residuals_at
 from casadi_hybrid.iterations.stopping import DistanceTest
 from casadi_hybrid.paper.generator import Instance, make_instance
-from casadi_hybrid.point.residuals import Residuals, residuals_at
+from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.result.progress import Progress
 from casadi_hybrid.result.result import Result
