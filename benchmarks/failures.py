@@ -23,8 +23,7 @@ from problems.rank_deficient import KINDS, admits, make_rank_deficient
 from problems.systems import SYSTEMS
 from reexamine import confirmed, facts
 
-from casadi_hybrid import Problem, Result, Solver
-from casadi_hybrid.iterations.stopping import Progress
+from casadi_hybrid import Problem, Progress, Result, Solver
 from casadi_hybrid.paper import make_instance
 
 GUARDED = ("auto",)

@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space, orth
 from scipy.optimize import least_squares
 
-from casadi_hybrid import PointStatus, Problem, Result, StopReason
-from casadi_hybrid.iterations.stopping import Progress
+from casadi_hybrid import PointStatus, Problem, Progress, Result, StopReason
+from casadi_hybrid.iterations.stopping import IterationProgress
 from casadi_hybrid.verify import run_ipopt
 
 Array = NDArray[np.float64]
@@ -141,6 +141,11 @@ def point_is_right(result: Result, found: Facts) -> bool:
             return False
 
 
+def _dual(last: Progress) -> np.ndarray:
+    """μ of an iteration, the multipliers of the default method."""
+    return last.state.mu if isinstance(last, IterationProgress) else last.multipliers
+
+
 def stop_is_right(problem: Problem, result: Result, last: Progress | None, found: Facts) -> bool:
     """Check why the run is said to have ended."""
     if last is None:
@@ -151,9 +156,9 @@ def stop_is_right(problem: Problem, result: Result, last: Progress | None, found
         case StopReason.UNBOUNDED:
             return "Diverging" in found.ipopt or falls_along_the_ray(problem, result)
         case StopReason.NO_MULTIPLIERS:
-            return found.weakest <= 1e-5 and not float(np.abs(last.state.mu).max()) <= LIMIT
+            return found.weakest <= 1e-5 and not float(np.abs(_dual(last)).max()) <= LIMIT
         case StopReason.DIVERGED:
-            end = np.concatenate([last.state.x, last.state.mu])
+            end = np.concatenate([last.x, _dual(last)])
             return not float(np.abs(end).max()) <= LIMIT
         case StopReason.DESIGN_INFEASIBLE:
             return design_is_infeasible(problem, result, last)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.optistack.in_place import in_place
     from casadi_hybrid.casadi_api.optistack.opti import Opti
     from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
-    from casadi_hybrid.iterations.stopping import Progress
     from casadi_hybrid.result.history import History
+    from casadi_hybrid.result.progress import Progress
     from casadi_hybrid.result.result import Result
     from casadi_hybrid.session.methods import METHODS
     from casadi_hybrid.solver import Solver
@@ -37,7 +37,7 @@ else:
             "session.methods": "METHODS",
             "result.result": "Result",
             "solver": "Solver",
-            "iterations.stopping": "Progress",
+            "result.progress": "Progress",
             "verify.report": "Report",
         },
     )

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
-from casadi_hybrid.engine.plan import prepared
-from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result.call import Call, Method
+from casadi_hybrid.result.call import Call
+from casadi_hybrid.result.progress import Progress, StoppingTest
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.solve import Automatic
+from casadi_hybrid.session.default import Automatic, solve_call
+from casadi_hybrid.session.methods import make_method
+from casadi_hybrid.session.run import Session
 from casadi_hybrid.session.start import read_start
-
-if TYPE_CHECKING:
-    from casadi_hybrid.iterations.base import Iteration
 
 
 class Solver:
@@ -68,7 +66,7 @@ class Solver:
     def __init__(
         self,
         problem: Problem | Mapping[str, Any],
-        method: str | Iteration = "hybrid",
+        method: str | object = "hybrid",
         *,
         tol: float | None = None,
         tol_feasibility: float | None = None,
@@ -93,32 +91,43 @@ class Solver:
         if tol is not None:
             positive(tol, "tol")
         of_default = {
-            "mu_init": mu_init, "bound_push": bound_push, "max_soc": max_soc, "threads": threads,
+            "mu_init": mu_init,
+            "bound_push": bound_push,
             "constr_mult_init_max": constr_mult_init_max,
-        }  # fmt: skip
-        options |= {name: value for name, value in of_default.items() if value is not None}
-        self.method = _method(method, options)
-        if problem.compile and isinstance(self.method, Automatic):
+            "max_soc": max_soc,
+            "threads": threads,
+        }
+        of_all = {
+            "scaled_tol": scaled_tol,
+            "max_iter": max_iter,
+            "max_time": max_time,
+            "divergence": divergence,
+        }
+        settings = {name: value for name, value in of_default.items() if value is not None}
+        self.method = make_method(method, options | settings)
+        by_core = isinstance(self.method, Automatic)
+        if problem.compile and by_core:
             problem = for_machine_code(problem)
             machine_code(problem, True)
         self.problem = problem
         known = self.method.limits
         kinds = (tol_feasibility, tol_stationarity, tol_complementarity)
         common = known.tolerances.feasibility if tol is None else tol
-        given: dict[str, Any] = {
-            "scaled_tol": scaled_tol, "max_iter": max_iter, "max_time": max_time,
-            "divergence": divergence,
-        }  # fmt: skip
+        changes: dict[str, Any] = {name: v for name, v in of_all.items() if v is not None}
+        changes |= settings if by_core else {}
         self.limits = replace(
             known,
-            tolerances=Tolerances(*(common if one is None else one for one in kinds)),
-            **{name: value for name, value in given.items() if value is not None},
+            tolerances=Tolerances(*(common if each is None else each for each in kinds)),
+            **changes,
         )
-        if self.limits.max_time < np.inf and isinstance(self.method, Automatic):
-            prepared(problem)  # now, not within the time of a solve
+        self._session = Session(problem, self.limits) if by_core else None
+        # Parameters are given where there are some, and may be left out where they have a default.
+        self._p_missing = (not problem.n_p, not problem.n_p or problem.p0 is not None)
         self.stopping = tuple(stopping)
         for i, test in enumerate(self.stopping):
             is_callable(test, f"stopping[{i}]")
+        plain = self.method.label in METHOD_NAMES and not self.stopping
+        self._quick = self._session if plain else None
         b = problem.bounds
         if (np.isfinite(b.lbg) | np.isfinite(b.ubg)).all():  # else rows get theirs at the solve
             self._refuse(b)
@@ -153,7 +162,7 @@ class Solver:
             warm_start: the result of a solve nearby: it gives x0, lam_x0 and lam_g0 where they are
                 not given, and the working set to try first.
             x_prev: x_{−1}, for methods with memory; x0 by default.
-            callback: called with the :class:`~casadi_hybrid.iterations.stopping.Progress` of every
+            callback: called with the :class:`~casadi_hybrid.Progress` of every
                 iterate; return True to stop.
             history: record every iterate and decision (the m×m corrections too: for long runs of
                 large problems collect what you need in a callback instead).
@@ -166,7 +175,15 @@ class Solver:
             InputError: for a wrong shape, non-finite input or bounds that the method does not
                 take, before any evaluation.
         """
-        problem = self.problem
+        problem, quick = self.problem, self._quick
+        shown = history or log or callback is not None or x_prev is not None
+        if quick is not None and not shown and (p is None) in self._p_missing:
+            values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
+            run = quick.quick(values, warm_start, matrices=False)
+            if run is not None:
+                if run.raised is not None:
+                    raise run.raised
+                return run.result
         refuse_stray_parameters(p, problem.n_p)
         numbers, warm = read_start(
             problem, warm_start, x0, lam_x0, lam_g0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
@@ -175,31 +192,16 @@ class Solver:
             is_callable(callback, "callback")
         every = int(log) if isinstance(log, bool) else count(log, "log")
         before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
-        return self.run(
-            Call(numbers, self.limits, warm, before, callback, self.stopping, history, every)
-        )
-
-    def run(self, call: Call) -> Result:
-        """Solve with numbers that are checked already.
-
-        Raises:
-            InputError: for bounds that the method does not take.
-        """
-        self._refuse(call.numbers.bounds)
-        return self.method.run(self.problem, call)
+        call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, every)
+        self._refuse(numbers.bounds)
+        if self._session is not None:
+            return solve_call(self._session, call, self.method.label)
+        return self.method.run(problem, call)
 
     def _refuse(self, bounds: Any) -> None:
-        said = self.method.refusal(self.problem, bounds)
-        if said:
-            raise InputError(said)
+        reason = self.method.refusal(self.problem, bounds)
+        if reason:
+            raise InputError(reason)
 
     def __repr__(self) -> str:
         return f"Solver({self.problem!r}, {self.method.label!r})"
-
-
-def _method(method: str | Iteration, options: dict[str, Any]) -> Method:
-    if isinstance(method, str) and method in METHOD_NAMES and not options:
-        return Automatic()
-    from casadi_hybrid.session.methods import make_method  # noqa: PLC0415 - all others are seldom asked for
-
-    return make_method(method, options)

@@ -89,7 +89,7 @@ def solve(
     solver, noted = Solver(problem, method.method, **limits, **method.options), []
 
     def note(at: Progress) -> None:
-        noted.append((at.residuals.feasibility, at.residuals.stationarity, at.state.x))
+        noted.append((at.residuals.feasibility, at.residuals.stationarity, at.x))
 
     result = solver.solve(x0, p, callback=note, **bounds)
     report = verify(problem, result, p=p, x0=x0, tol=TOL)

@@ -17,8 +17,8 @@ SELDOM = tuple(
         "casadi_api.optistack", "casadi_api.sensitivity", "casadi_api.stored", "claims", "cli",
         "control", "engine.batch", "engine.blocks.library", "engine.export", "engine.in_graph",
         "iterations", "paper", "plotting", "problem.building.build", "result.answer", "result.call",
-        "result.explain", "result.history", "result.record", "result.report", "result.result",
-        "session.equations", "session.methods", "solver", "study", "verify.judging",
+        "result.explain", "result.history", "result.progress", "result.record", "result.report",
+        "result.result", "session.default", "session.methods", "solver", "study", "verify.judging",
     )
 )  # fmt: skip
 MOST = 60
@@ -129,6 +129,15 @@ def test_pages_and_figures_open_no_window(script, tmp_path):
     assert "matplotlib.pyplot" not in loaded
     (made,) = tmp_path.iterdir()
     assert made.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("way", ["statistics", "a result", "Solver"])
+def test_default_method_loads_nothing_of_the_paper(way):
+    assert not {
+        name
+        for name in loaded_after("OPTIONS = None" + SOLVE + WAYS[way])
+        if name.startswith(("casadi_hybrid.iterations", "casadi_hybrid.paper"))
+    }
 
 
 def test_no_solve_with_a_deadline_waits_for_an_import():

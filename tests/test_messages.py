@@ -1,6 +1,5 @@
 """What a user types by mistake, and what is then said."""
 
-import inspect
 import json
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.cli import main
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl
-from casadi_hybrid.session.methods import METHODS, OF_SOLVERS
 
 X = ca.SX.sym("x", 2)
 RING = Problem(x=X, f=ca.sumsqr(X), h={"ring": ca.sumsqr(X) - 1})
@@ -57,12 +55,6 @@ def test_a_wrong_call_name_or_number_is_told_at_its_place(said: str, cart: Model
     with pytest.raises(InputError) as error:
         WRONG[said](problem(cart))
     assert said in str(error.value)
-
-
-def test_signature_names_options_of_the_default_method() -> None:
-    keywords = inspect.signature(Solver).parameters.values()
-    named = {one.name for one in keywords if one.kind is one.KEYWORD_ONLY}
-    assert named == (OF_SOLVERS | METHODS["hybrid"][0]) - {"label"}
 
 
 def test_an_equation_should_be_and_is() -> None:

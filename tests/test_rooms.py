@@ -10,8 +10,8 @@ import casadi_hybrid
 ROOT = Path(__file__).parents[1] / "casadi_hybrid"
 # Each may import those before it, and itself.
 ROOMS = (
-    "basics", "plotting", "problem", "point", "iterations", "result", "engine", "session", "solver",
-    "verify", "casadi_api", "control", "paper", "claims", "study", "cli",
+    "basics", "problem", "point", "result", "engine", "session", "solver", "verify", "casadi_api",
+    "plotting", "iterations", "control", "paper", "claims", "study", "cli",
 )  # fmt: skip
 LARGEST = 18
 

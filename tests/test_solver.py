@@ -12,12 +12,12 @@ import numpy as np
 import paper_by_hand as by_hand
 import pytest
 
-from casadi_hybrid import InputError, PointStatus, Problem, Progress, Solver, StopReason
-from casadi_hybrid.iterations import Hybrid
+from casadi_hybrid import METHODS, InputError, PointStatus, Problem, Progress, Solver, StopReason
+from casadi_hybrid.iterations import Hybrid, Iteration
 from casadi_hybrid.iterations.law import Correction, State
+from casadi_hybrid.iterations.methods import ITERATIONS
 from casadi_hybrid.iterations.rules import ScheduleRule
 from casadi_hybrid.iterations.stopping import DistanceTest
-from casadi_hybrid.point.residuals import Residuals
 
 x2 = ca.SX.sym("x", 2)
 # min ½‖x‖² s.t. x_0² = 1, defined for ‖x‖ < 10 only (the root is too small to be seen otherwise).
@@ -163,8 +163,7 @@ def test_a_start_of_huge_residuals_is_judged_without_overflow() -> None:
 
 
 def fingerprint(result: Any) -> tuple[Any, ...]:
-    mu = result.lam_g if result.mu is None else result.mu
-    arrays = (result.x, result.lam_g, mu, result.history.x, result.history.mu)
+    arrays = (result.x, result.lam_g, result.history.x, result.history.multipliers)
     return (*(array.tobytes() for array in arrays), result.f, result.iterations, result.stop)
 
 
@@ -274,7 +273,7 @@ def test_a_failed_rule_names_the_variable() -> None:
     assert "largest in height" in failed.detail
 
 
-class Newton:
+class Newton(Iteration):
     """Newton's method on the KKT equations, by the members of ``Iteration`` alone."""
 
     label = "Newton"
@@ -293,13 +292,9 @@ class Newton:
         x, mu = state.x + d[: at.x.size], d[at.x.size :]
         return State(x, mu, 0 * mu, mu, state.t + 1), None
 
-    def residuals(self, state, at):
-        slope = at.gradient + at.B.T @ state.mu
-        return Residuals(float(np.abs(at.h).max()), float(np.abs(slope).max()))
 
-
-def test_own_iteration_needs_its_protocol(capsys: pytest.CaptureFixture[str]) -> None:
-    """All of a solve reads no more of it: tests, log, history, callback, result."""
+def test_own_iteration_solves_shows_and_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests, log, history, callback and result read the members of ``Iteration`` alone."""
     seen: list[tuple[Any, ...]] = []
     result = Solver(PARABOLA, Newton()).solve(
         [2, 1], history=True, log=True, callback=lambda now: seen.append((now.f, now.g, now.x))
@@ -309,7 +304,16 @@ def test_own_iteration_needs_its_protocol(capsys: pytest.CaptureFixture[str]) ->
     assert len(seen) == len(result.history.f) == result.iterations + 1
     assert "objective" in capsys.readouterr().out
     assert "Newton" in str(result)
-    for lacking in ("label", "init", "evaluate", "step", "residuals"):
+
+
+def test_incomplete_iteration_is_refused() -> None:
+    for lacking in ("init", "evaluate", "step"):
         members = {name: one for name, one in vars(Newton).items() if name != lacking}
-        with pytest.raises(InputError, match=f"Short has no '{lacking}'"):
-            Solver(PARABOLA, type("Short", (), members)())
+        with pytest.raises(TypeError, match=lacking):
+            type("Short", (Iteration,), members)()
+    with pytest.raises(InputError, match=r"subclass of .*Iteration, got int"):
+        Solver(PARABOLA, 3)
+
+
+def test_every_named_iteration_is_a_method() -> None:
+    assert METHODS.keys() == {*ITERATIONS, "hybrid", "auto", "look-ahead"}

@@ -166,12 +166,9 @@ def test_the_bits_are_the_same_in_every_way(name, starts, by_python):
         assert not (way in WITHOUT_PYTHON and by_python), way
 
 
-def test_numbers_take_eight_calls_of_python_functions() -> None:
-    """One is CasADi's, which enters C; what its 3.7 then calls for each DM is not counted."""
-    case, seen = CASES["with_rows"](), list[str]()
-    solver = nlpsol("solver", "hybrid", case.nlp)
-    again = case.numbers | warm(solver(**case.numbers))
-    solver(**again)
+def python_calls(function: Callable[[], Any]) -> list[str]:
+    """The calls of Python functions; those of CasADi 3.7 for each DM are not counted."""
+    seen: list[str] = []
 
     def note(frame: Any, event: str, _: object) -> None:
         if event == "call" and frame.f_back.f_code.co_filename != ca.casadi.__file__:
@@ -179,10 +176,33 @@ def test_numbers_take_eight_calls_of_python_functions() -> None:
 
     gc.collect()  # a finalizer of another test's objects is no call of ours
     sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return seen[1:]
+
+
+def test_numbers_take_eight_python_calls() -> None:
+    """One is CasADi's, which enters C."""
+    case = CASES["with_rows"]()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    again = case.numbers | warm(solver(**case.numbers))
     solver(**again)
-    sys.setprofile(None)
+    seen = python_calls(lambda: solver(**again))
     assert "call" in seen, "CasADi's"
     assert len(seen) <= 8, seen
+
+
+def test_solver_takes_fifty_python_calls() -> None:
+    case = CASES["with_rows"]()
+    solver = Solver(case.nlp)
+    before = solver.solve(**case.numbers)
+    cold = python_calls(lambda: solver.solve(**case.numbers))
+    bounds = {name: value for name, value in case.numbers.items() if name != "x0"}
+    warmed = python_calls(lambda: solver.solve(**bounds, warm_start=before))
+    assert len(cold) <= 50, cold
+    assert len(warmed) <= 50, warmed
 
 
 @pytest.mark.parametrize("name", ["hybrid", "auto"])

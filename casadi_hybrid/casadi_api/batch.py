@@ -18,12 +18,13 @@ from casadi_hybrid.basics.parallel import available_cores
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, solves_in
 from casadi_hybrid.casadi_api.graphs.function import shapes_of
 from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.casadi_api.stats import Run
+from casadi_hybrid.casadi_api.stats import stats_of
 from casadi_hybrid.engine.batch import Rows, solve_rows
 from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result.result import Result
+from casadi_hybrid.session.run import Run
 from casadi_hybrid.session.start import start_values
 
 Warm = Sequence[Result | None]
@@ -58,7 +59,7 @@ class Batch:
 
     def stats(self, k: int) -> dict[str, Any]:
         """The statistics of solve k, under CasADi's keys."""
-        return self.run(k).stats
+        return stats_of(self.run(k))
 
     def outputs(self) -> dict[str, ca.DM]:
         """The six matrices by their names, as CasADi has them."""
@@ -71,7 +72,7 @@ def solve_many(
     warm_start: Result | Warm | None = None,
     threads: int | None = None,
 ) -> Batch:
-    """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns."""
+    """Solve many times; see :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch`."""
     problem, limits = runner.problem, runner.limits
     shapes = shapes_of(problem)
     given = {name: arguments.get(name) for name in INPUTS}
@@ -103,12 +104,12 @@ def solve_many(
         success, alone = rows.verdicts()
     made: dict[int, Run] = {}
     for k in alone:
-        found, made[k] = runner.run(given_of(k), warm[k])
+        made[k] = runner.run(given_of(k), warm[k])
         if isinstance(raised := made[k].raised, KeyboardInterrupt):  # it ends more than this solve
             raise raised
         success[k] = made[k].result.success
         for name in OUTPUTS:
-            numbers[k, places[name]] = array_of(found[name]).ravel(order="F")
+            numbers[k, places[name]] = array_of(made[k].outputs[name]).ravel(order="F")
 
     def run(k: int) -> Run:
         k = range(len(warm))[k]
@@ -127,7 +128,7 @@ def solve_many(
 
 
 def _warm_starts(warm_start: Result | Warm | None, most: int) -> Warm:
-    """Of each solve the result that it starts from, or None."""
+    """The result that each solve starts from, or None."""
     if warm_start is None or isinstance(warm_start, Result):
         return [warm_start] * most
     warm = list(warm_start)

@@ -1,4 +1,4 @@
-"""What is called at every iteration: a Python function, or a ``ca.Callback`` as CasADi takes it."""
+"""The iteration callback: a Python function, or a ``ca.Callback`` as CasADi takes it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def check_callback(callback: Any) -> None:
 class StepCallback:
     """Calls the user's callback every so many iterations; what is true asks to stop.
 
-    What the callback raises asks to stop as well, and is kept for who called the solver: the best
-    point is judged first. Inputs that a CasADi Function declares empty are left empty.
+    An exception of the callback ends the solve and is the caller's, after the best point is judged.
+    Inputs that a CasADi Function declares empty are left empty.
 
     Args:
         options: of the solver, with its ``iteration_callback``.
@@ -47,7 +47,6 @@ class StepCallback:
     options: Any  # NlpOptions, which asks for check_callback
     gradient_p: ca.Function
     p: Vector
-    raised: BaseException | None = field(default=None, init=False)
     calls: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
@@ -62,12 +61,10 @@ class StepCallback:
                 return self._ask_function(callback, record)
             return bool(callback(record))
         except KeyboardInterrupt as error:
-            self.raised = interrupted_inside("the iteration_callback", error)
-            return True
-        except BaseException as error:  # noqa: BLE001, it is raised when the solve has ended
-            if not (self.options.iteration_callback_ignore_errors and isinstance(error, Exception)):
-                self.raised = error
-                return True
+            raise interrupted_inside("the iteration_callback", error) from error
+        except Exception as error:
+            if not self.options.iteration_callback_ignore_errors:
+                raise
             warnings.warn(f"iteration_callback failed: {error}", UserWarning, stacklevel=2)
             return False
         finally:

@@ -20,20 +20,20 @@ from casadi_hybrid.problem.derivatives import Derivatives
 
 @dataclass(frozen=True)
 class NlpOptions:
-    """What may stand in the options of :func:`~casadi_hybrid.nlpsol`; its docstring explains them.
+    """Options of :func:`~casadi_hybrid.nlpsol`, whose docstring explains them.
 
     Raises:
         InputError: for a value out of range.
     """
 
-    tol: float = 1e-8
+    tol: float = Limits.scaled_tol
     residual_tol: float = RESIDUAL_TOL
     constr_viol_tol: float | None = None
     dual_inf_tol: float | None = None
     compl_inf_tol: float | None = None
-    max_iter: int = 3000
-    max_time: float = np.inf
-    divergence: float = 1e20
+    max_iter: int = Limits.max_iter
+    max_time: float = Limits.max_time
+    divergence: float = Limits.divergence
     mu_init: float | None = Limits.mu_init
     bound_push: float = Limits.bound_push
     constr_mult_init_max: float = Limits.constr_mult_init_max
@@ -105,7 +105,7 @@ class NlpOptions:
 
     @property
     def derivatives(self) -> Derivatives:
-        """What takes the place of generated derivatives."""
+        """Replacements of generated derivatives."""
         return Derivatives(
             self.hessian_approximation, self.hess_lag, self.jac_g, self.grad_f, self.residuals
         )
@@ -117,8 +117,18 @@ class NlpOptions:
         given = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
         # IPOPT's own are loose by default, and one as loose says nothing here.
         tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
-        same = {entry.name for entry in fields(Limits)} & vars(self).keys()
-        return Limits(tolerances, self.tol, **{name: getattr(self, name) for name in same})
+        return Limits(
+            tolerances,
+            self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            divergence=self.divergence,
+            mu_init=self.mu_init,
+            bound_push=self.bound_push,
+            constr_mult_init_max=self.constr_mult_init_max,
+            max_soc=self.max_soc,
+            threads=self.threads,
+        )
 
 
 @cache

@@ -11,14 +11,14 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, OutOfTimeError
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, check_names, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, defaults_of, make_function, shapes_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner, SolveError
-from casadi_hybrid.casadi_api.stats import LISTED
+from casadi_hybrid.casadi_api.stats import LISTED, stats_of
 from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.numbers import by_block
 
@@ -81,7 +81,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return self._name
 
     def class_name(self) -> str:
-        """What it is."""
+        """``"NlpSolver"``."""
         return "NlpSolver"
 
     @cached_property
@@ -147,9 +147,9 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             SolveError: where the solve fails and ``error_on_fail`` is set.
         """
         if not (in_order or unknown):
-            found = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
-            if found is not None:
-                return found
+            run = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
+            if run is not None:
+                return self._runner.returned(run)
         values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
         given = {label: symbols_of(v) for label, v in zip(INPUTS, values, strict=True)}
         check_names(unknown, ("warm_start",))
@@ -169,7 +169,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             for k in failed if self._runner.in_threads else range(len(batch)):
                 self._runner.complain(batch.run(k))
             return batch.outputs()
-        return self._runner.returned(*self._runner.run(given, warm_start))
+        return self._runner.returned(self._runner.run(given, warm_start))
 
     def within(
         self, seconds: float = np.inf, iterations: int | None = None, **given: Any
@@ -194,14 +194,15 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         steps = known.max_iter if iterations is None else count(iterations, "iterations")
         check_names(given)
         most = min(known.max_time, seconds * _SOLVING)
-        own = changed(known, max_time=most, max_iter=min(steps, known.max_iter))
-        with evaluating_until(began + seconds):
-            _, run = runner.run(given, None, own)
+        limits = changed(known, max_time=most, max_iter=min(steps, known.max_iter))
+        run = runner.quick([given.get(name) for name in INPUTS], None, limits)
+        if run is None:
+            with evaluating_until(began + seconds):
+                run = runner.run(given, None, limits)
         runner.note(run)
-        late = isinstance(run.raised, OutOfTimeError)
-        if isinstance(run.raised, KeyboardInterrupt) and not late:
+        if isinstance(run.raised, KeyboardInterrupt):
             raise run.raised
-        if late and not run.result.evaluations["first"]:
+        if run.late and not run.result.evaluations["first"]:
             raise SolveError(
                 f"{self._name} evaluated no function of the problem within {seconds:g} s, so "
                 "there is no point. Give it more time; a first solve without a limit makes "
@@ -287,7 +288,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         Raises:
             RuntimeError: before the first call.
         """
-        return self._runner.last().stats
+        return stats_of(self._runner.last())
 
     @property
     def result(self) -> Result:
@@ -323,7 +324,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return list(LISTED) if name is None else self._of_problem[name]
 
     def has_function(self, name: str) -> bool:
-        """Whether :meth:`get_function` lists the name."""
+        """True where :meth:`get_function` lists the name."""
         return name in LISTED
 
     def map(self, *arguments: Any) -> ca.Function:

@@ -1,20 +1,20 @@
-"""What stays of one call of a solver: its result, and statistics under CasADi's keys."""
+"""Statistics of a solve under CasADi's keys, and IPOPT's words for how it ended."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.session.run import Run
 
 if TYPE_CHECKING:
+    from casadi_hybrid.result import record as records
     from casadi_hybrid.result.answer import Ending
-    from casadi_hybrid.result.result import Result
-    from casadi_hybrid.session import solve as sessions
+    from casadi_hybrid.session import solve as results
 else:
-    sessions = LateModule("casadi_hybrid.session.solve")
+    records = LateModule("casadi_hybrid.result.record")
+    results = LateModule("casadi_hybrid.session.solve")
 
 # IPOPT's words, by which scripts ask how a solve ended.
 _IPOPT = {
@@ -58,59 +58,47 @@ def return_status(end: Ending) -> str:
     return _IPOPT.get(end.stop, "Internal_Error")
 
 
-class Run(Solved):
-    """A solve with its result and statistics."""
+def stats_of(run: Run) -> dict[str, Any]:
+    """The statistics, a fresh dictionary under the keys of CasADi's ``stats()``.
 
-    called_back: tuple[int, float] = 0, 0.0
-    """Calls of the iteration_callback, and the seconds in them."""
+    ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate,
+    with one entry more than that. ``last`` has ``x0, lam_x0, lam_g0`` of the last iterate.
 
-    @cached_property
-    def result(self) -> Result:
-        """The result, made where it is asked for."""
-        return sessions.result_of(self)
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """The statistics, a fresh dictionary under the keys of CasADi's ``stats()``.
-
-        ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate,
-        with one entry more than that. ``last`` has ``x0, lam_x0, lam_g0`` of the last iterate.
-
-        f, ∇f, g and J_g come from one fused call. Its seconds stand under ``nlp_jac_g``: the other
-        three come with it. Where derivatives are finite differences, trial points are evaluated
-        without them: ``nlp_f`` and ``nlp_g`` count these too, and ``nlp_f`` has their seconds.
-        Processor time is wall time: nothing waits. ``functions`` is ``"interpreted"``,
-        ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a note why not
-        where that was asked for.
-        """
-        end: Ending = self.__dict__.get("result") or sessions.end_of(self)
-        calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))
-        for name in ("nlp_f", "nlp_g"):
-            calls[name] += end.evaluations.get("values", 0)
-        calls["nlp_hess_l"] = end.evaluations.get("second", 0)
-        calls["nlp_grad"] = 1  # for lam_p
-        wall = dict.fromkeys(LISTED, 0.0) | {"total": end.elapsed}
-        wall["nlp_f"] = end.seconds.get("values", 0.0)
-        wall["nlp_jac_g"] = end.seconds.get("first", 0.0)
-        wall["nlp_hess_l"] = end.seconds.get("second", 0.0)
-        calls["callback_fun"], wall["callback_fun"] = self.called_back
-        return {
-            "success": end.success,
-            "return_status": return_status(end),
-            "unified_return_status": unified_status(end),
-            "stop_reason": end.stop.name,
-            "point_status": end.point.name,
-            "conditions": end.conditions.name,
-            "detail": end.detail,
-            "hessian": end.hessian,
-            "engine": end.engine,
-            "functions": self.called[0],
-            "functions_note": self.called[1],
-            "kernel": end.kernel,
-            "iter_count": end.iterations,
-            "iterations": self.watch.lists,
-            "last": sessions.last_of(self),
-            **{f"n_call_{name}": count for name, count in calls.items()},
-            **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
-            **{f"t_proc_{name}": seconds for name, seconds in wall.items()},
-        }
+    f, ∇f, g and J_g come from one fused call. Its seconds stand under ``nlp_jac_g``: the other
+    three come with it. Where derivatives are finite differences, trial points are evaluated
+    without them: ``nlp_f`` and ``nlp_g`` count these too, and ``nlp_f`` has their seconds.
+    Processor time is wall time: nothing waits. ``functions`` is ``"interpreted"``,
+    ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a note why not
+    where that was asked for.
+    """
+    end: Ending = run.__dict__.get("result") or results.end_of(run)
+    calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))
+    for name in ("nlp_f", "nlp_g"):
+        calls[name] += end.evaluations.get("values", 0)
+    calls["nlp_hess_l"] = end.evaluations.get("second", 0)
+    calls["nlp_grad"] = 1  # for lam_p
+    wall = dict.fromkeys(LISTED, 0.0) | {"total": end.elapsed}
+    wall["nlp_f"] = end.seconds.get("values", 0.0)
+    wall["nlp_jac_g"] = end.seconds.get("first", 0.0)
+    wall["nlp_hess_l"] = end.seconds.get("second", 0.0)
+    calls["callback_fun"], wall["callback_fun"] = run.called_back
+    return {
+        "success": end.success,
+        "return_status": return_status(end),
+        "unified_return_status": unified_status(end),
+        "stop_reason": end.stop.name,
+        "point_status": end.point.name,
+        "conditions": end.conditions.name,
+        "detail": end.detail,
+        "hessian": end.hessian,
+        "engine": end.engine,
+        "functions": run.called[0],
+        "functions_note": run.called[1],
+        "kernel": end.kernel,
+        "iter_count": end.iterations,
+        "iterations": records.listed(records.each_step(run.rows, run.said.steps)),
+        "last": results.last_of(run),
+        **{f"n_call_{name}": count for name, count in calls.items()},
+        **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
+        **{f"t_proc_{name}": seconds for name, seconds in wall.items()},
+    }

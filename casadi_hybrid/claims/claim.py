@@ -18,11 +18,11 @@ from casadi_hybrid.basics.inputs import Matrix, Vector, as_matrix, as_vector, co
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.iterations.loop import iterate
-from casadi_hybrid.iterations.stopping import DivergenceTest, LimitTest, StoppingTest
+from casadi_hybrid.iterations.result import IterationHistory, IterationRecorder
+from casadi_hybrid.iterations.stopping import DivergenceTest, IterationTest, LimitTest
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result.history import History, Recorder
 
 EQUAL = 1e-12
 DIFFERENT = 1e-6
@@ -174,22 +174,22 @@ class Setup:
         assert self.x_prev is not None
         return replace(self, dual=self.dual + C @ self.oracle().residual(self.x_prev))
 
-    def residuals_before(self, run: History) -> Matrix:
+    def residuals_before(self, run: IterationHistory) -> Matrix:
         """Return h(x_{t−1}), t = 0 … T, of a run, without noise."""
         assert self.x_prev is not None
         return np.array([self.oracle().residual(self.x_prev), *run.h[:-1]])
 
 
-def follow(setup: Setup, iteration: Iteration) -> History:
+def follow(setup: Setup, iteration: Iteration) -> IterationHistory:
     """Run the solver's loop for exactly T steps; one row an iterate, t = 0 … T.
 
     Raises:
         InputError, EndedEarly: when the run cannot start, or ends before T.
     """
-    recorder = Recorder()
+    recorder = IterationRecorder()
     start = Start(setup.x0, setup.dual, setup.x_prev)
-    tests: list[StoppingTest] = [DivergenceTest(DIVERGED), LimitTest(setup.iterations, np.inf)]
-    outcome = iterate(setup.oracle(), iteration, start, tests, Tolerances(), [recorder])
+    tests: list[IterationTest] = [DivergenceTest(DIVERGED), LimitTest(setup.iterations, np.inf)]
+    outcome = iterate(setup.oracle(), iteration, start, tests, Tolerances(), [recorder.see])
     if not recorder.rows:
         raise InputError(f"the run cannot start at x0: {outcome.detail}")
     if outcome.reason is not StopReason.ITERATION_LIMIT:

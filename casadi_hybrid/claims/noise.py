@@ -18,8 +18,8 @@ from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.claims import trajectories
 from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, deviation
 from casadi_hybrid.claims.trajectories import Pair, run_of, runs_of
+from casadi_hybrid.iterations.result import IterationHistory
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.result.history import History
 
 NOISE = 1e-2  # standard deviation, in the units of ∇f and h
 Disturbance = Callable[[int, Evaluation], Evaluation]
@@ -114,7 +114,7 @@ def visible_memory_noise(
 
 def _memory_pair(
     setup: Setup, C1: Matrix, C2: Matrix, noise: Disturbance
-) -> tuple[History, History]:
+) -> tuple[IterationHistory, IterationHistory]:
     """ALG(C₁ + C₂, 0) from λ_0, and ALG(C₁, C₂) from μ_0."""
     options: dict[str, Any] = {"dual_start": "multipliers", "disturb": noise}
     full = run_of(setup, (C1 + C2, np.zeros_like(C2)), **options)

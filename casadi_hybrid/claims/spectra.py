@@ -31,8 +31,8 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, Vector, one_of, positive
 from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, follow
 from casadi_hybrid.iterations import Hybrid
+from casadi_hybrid.iterations.residuals import residuals_at
 from casadi_hybrid.iterations.rules import ConstantRule, LocalModel
-from casadi_hybrid.point.residuals import residuals_at
 
 Array = NDArray[np.float64]
 VARIABLES = ("staggered", "aligned", "effective")

@@ -21,10 +21,10 @@ from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, deviation, follow
 from casadi_hybrid.iterations import Hybrid, Rule, rules
 from casadi_hybrid.iterations.law import Correction, apply
+from casadi_hybrid.iterations.result import IterationHistory
 from casadi_hybrid.iterations.rules.parts import Candidate, Steps
 from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.result.history import History
 
 Channel = Matrix | Callable[[int], Matrix]
 Pair = tuple[Channel, Channel]
@@ -44,29 +44,29 @@ def rule_for(setup: Setup, split: Pair) -> Rule:
     return rules.ScheduleRule(schedule)
 
 
-def run_of(setup: Setup, split: Pair, **options: Any) -> History:
+def run_of(setup: Setup, split: Pair, **options: Any) -> IterationHistory:
     """Run ALG(C, Ω), by default from ν_0; ``options`` are those of ``Hybrid``."""
     return follow(setup, Hybrid(rule_for(setup, split), **{"dual_start": "effective", **options}))
 
 
-def runs_of(setup: Setup, splits: Sequence[Pair], **options: Any) -> list[History]:
+def runs_of(setup: Setup, splits: Sequence[Pair], **options: Any) -> list[IterationHistory]:
     """Run splits of one correction."""
     require_one_sum(setup, splits)
     return [run_of(setup, split, **options) for split in splits]
 
 
-def same(runs: Sequence[History]) -> dict[str, float]:
+def same(runs: Sequence[IterationHistory]) -> dict[str, float]:
     """The largest deviation of a further run from the first, in x_t and in ν_t."""
     names = {"x": "x", "nu": "effective_multipliers"}
     return {what: max(_from_the_first(runs, name)) for what, name in names.items()}
 
 
-def different(runs: Sequence[History]) -> dict[str, float]:
+def different(runs: Sequence[IterationHistory]) -> dict[str, float]:
     """The least deviation of a further run from the first, in x_t."""
     return {"x": min(_from_the_first(runs, "x"))}
 
 
-def _from_the_first(runs: Sequence[History], name: str) -> list[float]:
+def _from_the_first(runs: Sequence[IterationHistory], name: str) -> list[float]:
     if len(runs) < 2:
         raise InputError("a comparison needs at least two runs; give two splits or more")
     first, *others = (getattr(run, name) for run in runs)
@@ -234,7 +234,7 @@ def printed_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
 
 def _design_runs(
     setup: Setup, thetas: Sequence[float], family: Family, hessian_at: str = "memory_free"
-) -> tuple[str, list[History]]:
+) -> tuple[str, list[IterationHistory]]:
     runs = [
         follow(setup, Hybrid(family(theta), dual_start="effective", hessian_at=hessian_at))
         for theta in thetas

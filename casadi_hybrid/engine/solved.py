@@ -1,25 +1,20 @@
-"""What stays of one solve by the core."""
+"""Snapshot of a finished solve by the core."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError, ScaleWarning, warn
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.core import INPUTS, Core
+from casadi_hybrid.engine.core import Core
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-
-if TYPE_CHECKING:
-    from casadi_hybrid.result.record import Watch
 
 FAR = 1e-3
 """Estimated distance from a solution, relative to max(1, |x|), from which a warning is due."""
@@ -35,7 +30,7 @@ class Solved:
         _numbers, _places: the numbers of the solve in one array, and which part has which name, as
             of :class:`~casadi_hybrid.engine.core.Core`.
         said: what C says beside them, ``hybrid_answer``.
-        _rows: the numbers of its iterates.
+        rows: the numbers of its iterates, a row of each.
         called: which functions were called, and a note.
         raised: what a user's function raised on the way, or Ctrl-C.
         undefined: where functions run Python: what was not defined last.
@@ -46,14 +41,14 @@ class Solved:
     _numbers: Vector
     _places: Mapping[str, slice]
     said: Any
-    _rows: Vector
+    rows: Vector
     called: tuple[str, str]
     raised: BaseException | None = None
     undefined: EvaluationError | None = None
 
     @classmethod
     def of(cls, core: Core, problem: Problem, limits: Limits) -> Self:
-        """Of the solve that a core has ended."""
+        """Take the snapshot of the solve that a core has just ended."""
         python = core.python
         made = cls(
             problem, limits, core.numbers.copy(), core.places, _copied(core.answer),
@@ -69,7 +64,7 @@ class Solved:
         """Sentence on a gradient of f within the tolerance far from a minimum; empty for none."""
         if not self.said.newton > FAR:  # (false for NaN as well)
             return ""
-        slope = float(np.abs(self.array("gradient0")).max(initial=0.0))
+        slope = float(np.abs(self.arrays["gradient0"]).max(initial=0.0))
         return (
             f"the gradient of f at the start was {slope:.1e}, at a tolerance of "
             f"{self.limits.scaled_tol:g}, and x may be off by {self.said.newton:.1e} of "
@@ -77,23 +72,8 @@ class Solved:
             "the tolerance"
         )
 
-    def array(self, name: str) -> Vector:
-        """The numbers of this name, which cannot be written to."""
+    @cached_property
+    def arrays(self) -> dict[str, Vector]:
+        """All arrays of the solve by name, read-only."""
         self._numbers.setflags(write=False)
-        return self._numbers[self._places[name]]
-
-    @cached_property
-    def numbers(self) -> Numbers:
-        """What was solved for."""
-        x0, p, *bounds, lam_x0, lam_g0 = map(self.array, INPUTS)
-        return Numbers(x0, p, Bounds(*bounds), lam_x0, lam_g0)
-
-    @cached_property
-    def watch(self) -> Watch:
-        """The numbers of its iterates, one for each step."""
-        from casadi_hybrid.result.record import Watch  # noqa: PLC0415 - a solve does without
-
-        made = Watch()
-        made.take(self._rows.tolist())
-        made.hold(self.said.steps)
-        return made
+        return {name: self._numbers[place] for name, place in self._places.items()}

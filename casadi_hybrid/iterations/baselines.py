@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector, positive
-from casadi_hybrid.iterations.base import Equalities, Start
+from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.iterations.law import State
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 
 
-class _Baseline(Equalities):
+class _Baseline(Iteration):
     def __post_init__(self) -> None:
         for name in ("eta", "eta_x", "eta_d", "tau", "sigma"):
             if hasattr(self, name):

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from casadi_hybrid.basics.inputs import is_callable, one_of
-from casadi_hybrid.iterations.base import Equalities, Start
+from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.iterations.law import Correction, State, advance
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -27,7 +27,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Hybrid(Equalities):
+class Hybrid(Iteration):
     """μ⁺ = μ + v_t + C_opt,t h_t − C_opt,t−1 h_{t−1};  x⁺ = x − P_t[g + Bᵀ(μ⁺ + C_aug,t h_t)].
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.iterations.rules.design import Design
-from casadi_hybrid.iterations.stopping import Progress
+from casadi_hybrid.iterations.stopping import IterationProgress
 
 COLUMNS = (
     ("iter", 6),
@@ -43,7 +43,7 @@ class IterationLog:
     _lines: int = 0
     _x: Any = field(default=None, repr=False)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: IterationProgress) -> None:
         """Print the line of this iterate where one is due."""
         state, correction = progress.state, progress.correction
         moved = np.nan if self._x is None else float(np.linalg.norm(state.x - self._x))

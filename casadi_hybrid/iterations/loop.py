@@ -19,8 +19,9 @@ from casadi_hybrid.basics.errors import (
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.iterations.law import Correction, State
-from casadi_hybrid.iterations.stopping import Progress, StoppingTest
-from casadi_hybrid.point.residuals import Tolerances, residuals_at
+from casadi_hybrid.iterations.residuals import residuals_at
+from casadi_hybrid.iterations.stopping import IterationProgress, IterationTest
+from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.oracle import Oracle
 
 # Here the last iterate is itself the evidence: the point that passed the test, the stationary
@@ -43,8 +44,8 @@ class Outcome:
 
     reason: StopReason
     detail: str
-    last: Progress | None
-    best: Progress | None
+    last: IterationProgress | None
+    best: IterationProgress | None
     iterations: int
     elapsed: float
     error: EvaluationError | None = None
@@ -54,9 +55,9 @@ def iterate(
     oracle: Oracle,
     iteration: Iteration,
     start: Start,
-    tests: Sequence[StoppingTest],
+    tests: Sequence[IterationTest],
     tolerances: Tolerances,
-    observers: Sequence[Callable[[Progress], None]] = (),
+    observers: Sequence[Callable[[IterationProgress], None]] = (),
 ) -> Outcome:
     """Run an iteration until a stopping test speaks.
 
@@ -66,8 +67,8 @@ def iterate(
     iterate with the least KKT merit (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
     """
     began = time.perf_counter()
-    last: Progress | None = None
-    best: Progress | None = None
+    last: IterationProgress | None = None
+    best: IterationProgress | None = None
     best_merit = np.inf
     t = 0
 
@@ -103,7 +104,7 @@ def iterate(
             except _FAILURES as error:
                 return failed(error)
             elapsed = time.perf_counter() - began
-            last = Progress(state, at, residuals, correction, elapsed)
+            last = IterationProgress.of(state, at, residuals, correction, elapsed)
             merit = tolerances.merit(residuals)
             if merit < best_merit or best is None:
                 best, best_merit = last, merit
@@ -138,7 +139,7 @@ def _sentence(error: Exception, oracle: Oracle) -> str:
     return str(error) if plain else f"{type(error).__name__}: {error}"
 
 
-def _start_point(oracle: Oracle, start: Start) -> Progress | None:
+def _start_point(oracle: Oracle, start: Start) -> IterationProgress | None:
     """The start as a point to return when the method failed before its first iterate."""
     try:
         at = oracle.first(start.x0)
@@ -146,4 +147,4 @@ def _start_point(oracle: Oracle, start: Start) -> Progress | None:
         return None
     lam = start.multipliers
     state = State(start.x0, lam, np.zeros_like(lam), lam)
-    return Progress(state, at, residuals_at(at, lam), None, 0.0)
+    return IterationProgress.of(state, at, residuals_at(at, lam), None, 0.0)

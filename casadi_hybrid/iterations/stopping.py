@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,54 +12,48 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.law import Correction, State
 from casadi_hybrid.point.residuals import Residuals, Tolerances
+from casadi_hybrid.result.progress import Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What is known before step t: the state, the functions there, the step that led there.
+@dataclass(frozen=True, eq=False)
+class IterationProgress(Progress):
+    """The progress before step t: the state, the functions there, the step that led there.
 
     Attributes:
-        state: the iteration's state; ``state.t`` is the number of steps of the solve.
-        at: the method's own record of the problem's functions at ``state.x``.
-        residuals: KKT residuals of (``state.x``, ``state.multipliers``).
+        state: the iteration's state.
+        at: the iteration's own record of the problem's functions at x.
         correction: what the last step used; None before the first and for plain baselines.
-        elapsed: wall-clock seconds since the start of the solve.
     """
 
     state: State
     at: Any
-    residuals: Residuals
     correction: Correction | None
-    elapsed: float
 
-    @property
-    def t(self) -> int:
-        """Steps so far."""
-        return self.state.t
-
-    @property
-    def x(self) -> Vector:
-        """x_t."""
-        return self.state.x
-
-    @property
-    def f(self) -> float:
-        """f(x_t), unscaled."""
-        return float(self.at.f)
-
-    @property
-    def g(self) -> Vector:
-        """All rows of the constraints at x_t, unscaled."""
-        rows: Vector = self.at.h
-        return rows
-
-    @property
-    def multipliers(self) -> Vector:
-        """Those of all rows, the memory-free ones where there is a memory."""
-        return self.state.multipliers
+    @classmethod
+    def of(
+        cls,
+        state: State,
+        at: Any,
+        residuals: Residuals,
+        correction: Correction | None,
+        elapsed: float,
+    ) -> Self:
+        """The progress at a state."""
+        return cls(
+            t=state.t,
+            x=state.x,
+            f=float(at.f),
+            g=at.h,
+            multipliers=state.multipliers,
+            residuals=residuals,
+            elapsed=elapsed,
+            state=state,
+            at=at,
+            correction=correction,
+        )
 
 
-StoppingTest = Callable[[Progress], StopReason | None]
+IterationTest = Callable[[IterationProgress], StopReason | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +62,7 @@ class KKTTest:
 
     tolerances: Tolerances
 
-    def __call__(self, progress: Progress) -> StopReason | None:
+    def __call__(self, progress: IterationProgress) -> StopReason | None:
         """Return CONVERGED or None."""
         solved = self.tolerances.merit(progress.residuals) <= 1
         return StopReason.CONVERGED if solved else None
@@ -85,7 +79,7 @@ class DivergenceTest:
 
     limit: float
 
-    def __call__(self, progress: Progress) -> StopReason | None:
+    def __call__(self, progress: IterationProgress) -> StopReason | None:
         """Return DIVERGED, UNBOUNDED, NO_MULTIPLIERS or None."""
         state = progress.state
         if progress.at.f < -1e10 * self.limit and progress.residuals.feasibility <= 1e-6:
@@ -108,7 +102,7 @@ class LimitTest:
     max_iter: int
     max_time: float
 
-    def __call__(self, progress: Progress) -> StopReason | None:
+    def __call__(self, progress: IterationProgress) -> StopReason | None:
         """Return ITERATION_LIMIT, TIME_LIMIT or None."""
         if progress.state.t >= self.max_iter:
             return StopReason.ITERATION_LIMIT
@@ -119,9 +113,9 @@ class LimitTest:
 class CallbackTest:
     """Stop when the user's function of the progress returns True."""
 
-    callback: Callable[[Progress], bool | None]
+    callback: Callable[[IterationProgress], bool | None]
 
-    def __call__(self, progress: Progress) -> StopReason | None:
+    def __call__(self, progress: IterationProgress) -> StopReason | None:
         """Return STOPPED_BY_USER or None."""
         return StopReason.STOPPED_BY_USER if self.callback(progress) else None
 
@@ -135,5 +129,5 @@ class DistanceTest:
 
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return TARGET_REACHED or None."""
-        near = float(np.linalg.norm(progress.state.x - self.target)) <= self.radius
+        near = float(np.linalg.norm(progress.x - self.target)) <= self.radius
         return StopReason.TARGET_REACHED if near else None

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Hybrid, Iteration, rules
 from casadi_hybrid.iterations.law import State
-from casadi_hybrid.iterations.stopping import Progress
+from casadi_hybrid.iterations.residuals import residuals_at
+from casadi_hybrid.iterations.stopping import IterationProgress
 from casadi_hybrid.paper.generator import Instance, make_instance
-from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.solver import Solver
 
@@ -176,7 +176,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     distances: list[float] = []
     rows: list[tuple[float, ...]] = []
 
-    def take(now: Progress) -> None:
+    def take(now: Any) -> None:  # an IterationProgress
         distances.append(float(np.linalg.norm(now.x - instance.x_star)))
         if len(rows) <= BUDGET:
             # μ, the paper's dual, depends on the split; with ν the step to this iterate was taken.
@@ -188,7 +188,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     def crossed() -> bool:
         return min(distances[: BUDGET + 1]) <= THRESHOLDS[AT]
 
-    def ends(now: Progress) -> StopReason | None:
+    def ends(now: IterationProgress) -> StopReason | None:
         if len(distances) >= IN_A_ROW and max(distances[-IN_A_ROW:]) <= SETTLED:
             return StopReason.TARGET_REACHED
         goes_on = now.t < BUDGET or (follow and now.t < LONG and crossed())
@@ -201,7 +201,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     if not rows:  # the rule failed at the start
         at = Oracle(instance.problem.functions, np.zeros(0)).first(x0)
         state = State(x0, dual, np.zeros_like(dual), dual)
-        take(Progress(state, at, residuals_at(at, dual), None, 0.0))
+        take(IterationProgress.of(state, at, residuals_at(at, dual), None, 0.0))
     rows += rows[-1:] * (BUDGET + 1 - len(rows))
     errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET

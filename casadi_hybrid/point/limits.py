@@ -32,9 +32,8 @@ class Limits:
         max_iter: steps.
         max_time: wall-clock seconds of a solve. Making the solver does not count: ``Opti`` and
             ``OptimalControl`` make theirs in their first solve.
-        divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
-            the tests (:class:`~casadi_hybrid.iterations.stopping.DivergenceTest`,
-            :class:`~casadi_hybrid.result.record.Watch`).
+        divergence: largest ‖x‖_∞ that still counts as an iterate, and largest −f at a feasible
+            point.
         mu_init: the first barrier parameter of a run from x0 alone. None: the mean of
             |∇f + Aᵀy| min(distance to the bound, 1), y by least squares, at most 0.1.
         bound_push: least distance of its start from the bounds, relative to max(1, |bound|) and to

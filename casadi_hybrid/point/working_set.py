@@ -11,6 +11,7 @@ from casadi_hybrid.basics.inputs import Vector
 
 Sides = NDArray[np.int8]
 LOWER, INACTIVE, UPPER, EQUAL = -1, 0, 1, 2
+_HUGE = 1e100
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,11 +50,12 @@ def active_sides(
     two is zero up to the solver's tolerance), or where the distance is at most ``near`` relative
     to max(1, |bound|).
     """
-    below = np.where(np.isfinite(lower), value - lower, np.inf)
-    above = np.where(np.isfinite(upper), upper - value, np.inf)
-    size_l = np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0)))
-    size_u = np.maximum(1.0, np.abs(np.where(np.isfinite(upper), upper, 0.0)))
+    below, above = value - lower, upper - value
+    # An infinite bound is never near, also where near·size would be infinite or not a number.
+    size_l = np.minimum(np.maximum(1.0, np.abs(lower)), _HUGE)
+    size_u = np.minimum(np.maximum(1.0, np.abs(upper)), _HUGE)
     at_lower = (-lam > below) | ((below <= near * size_l) & (lam <= 0.0))
-    at_upper = (lam > above) | ((above <= near * size_u) & (lam >= 0.0) & ~at_lower)
-    sides = np.where(at_lower, LOWER, np.where(at_upper, UPPER, INACTIVE))
-    return np.where(lower == upper, EQUAL, sides).astype(np.int8)
+    at_upper = ((lam > above) | ((above <= near * size_u) & (lam >= 0.0))) & ~at_lower
+    sides = at_upper.astype(np.int8) - at_lower.astype(np.int8)
+    sides += (lower == upper) * (EQUAL - sides)
+    return sides

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -46,7 +46,7 @@ class Ending:
 
     @property
     def success(self) -> bool:
-        """Whether x is a KKT point within tolerance."""
+        """True where x is a KKT point within tolerance."""
         return self.point is PointStatus.KKT_POINT
 
 
@@ -85,11 +85,6 @@ class Answer(Ending):
             if its pivots had to be chosen at least once; empty if Python runs.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
-        mu: μ, the paper's dual variable at x, which depends on the split; None for methods without
-            one. For the others x has the least KKT merit of all iterates, and lam_g is π, the
-            memory-free multipliers, the same for every split.
-        effective_multipliers: ν, the paper's effective dual; None likewise. At a solution lam_g, μ
-            and ν agree.
         certificate: at a point that violates a constraint the slope of the violation
             ½Σω_i v_i² relative to its parts, ‖P Σω_i v_i ∇g_i‖₂ / Σω_i |v_i| ‖∇g_i‖₂, between 0
             and 1: v are the violations of the rows, ω the scales of the solve, P leaves out what
@@ -105,10 +100,13 @@ class Answer(Ending):
             not measure it.
         history: the course of the solve where it was recorded, else None.
         limits: when the solve was to end.
-        options: of the method, as text, where it is one for equations.
+        options: of the method itself, as text; empty for the default method.
         patterns: structural nonzeros of J_g and of ∇²ₓₓL, None for the second where there are no
             second derivatives and none were learned.
     """
+
+    for_bounds: ClassVar[bool] = True
+    """True for methods that take bounds and inequalities."""
 
     x: Vector
     f: float
@@ -120,8 +118,6 @@ class Answer(Ending):
     remarks: tuple[str, ...] = ()
     tolerances: Tolerances
     problem: str
-    mu: Vector | None = None
-    effective_multipliers: Vector | None = None
     certificate: float | None = None
     bounds: Bounds = field(repr=False)
     constraint_names: tuple[str, ...] = field(repr=False)
@@ -141,7 +137,7 @@ class Answer(Ending):
 
     @property
     def infeasible(self) -> bool:
-        """Whether the solve ended where no small step reduces the violation."""
+        """True where the solve ended at a point from which no small step reduces the violation."""
         stationary = self.point is PointStatus.INFEASIBLE_STATIONARY
         return stationary or self.stop is StopReason.LOCALLY_INFEASIBLE
 

@@ -1,4 +1,4 @@
-"""The arguments of one solve, and the interface of a method."""
+"""One call of a solver, and the protocol of its method."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.iterations.stopping import Progress, StoppingTest
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result.progress import Progress, StoppingTest
 from casadi_hybrid.result.result import Result
 
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of one solve: checked values, limits, and observers of its iterates.
+    """One solve: checked numbers, limits, and what is called with its iterates.
 
     Args:
         numbers: start, parameters, bounds.
         limits: when it has converged, and when to give up.
-        warm: the working set of a solution nearby; None derives one from the multipliers.
+        warm: the working set of a solution nearby; None leaves it to the multipliers to name one.
         x_prev: x_{−1} for methods with memory, None for x_0.
         callback: called with every progress; it stops the solve by returning True.
         stopping: further stopping tests, asked after those for convergence and divergence.
@@ -42,7 +42,7 @@ class Call:
 
 
 class Method(Protocol):
-    """Method by a name of :data:`~casadi_hybrid.METHODS`: it takes a call to a result."""
+    """A method of :data:`~casadi_hybrid.METHODS`, which takes a call to a result."""
 
     @property
     def label(self) -> str:
@@ -53,7 +53,7 @@ class Method(Protocol):
         """The defaults."""
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """Return why this problem cannot be solved within these bounds; empty if it can."""
+        """Reason why this problem is rejected; empty if accepted."""
 
     def run(self, problem: Problem, call: Call) -> Result:
         """Solve."""

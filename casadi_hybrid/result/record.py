@@ -1,22 +1,24 @@
-"""Records of the iterates of a solve for the callback, the log and the statistics."""
+"""Records of iterates, for a callback, the log and the statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.result.history import Course
 from casadi_hybrid.result.view import View
 
-# Kept per iteration for stats()["iterations"]; a name of CasADi has CasADi's meaning.
+# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
 LISTED = (
     "iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "alpha_pr", "alpha_du",
     "regularization_size",
 )  # fmt: skip
+# Places in the row of an iterate: its step, the lengths of the last one, and the seconds.
+_T, _LENGTHS, _ELAPSED = 0, slice(6, 9), 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +26,19 @@ class IterationRecord:
     """One iterate, in the user's units. The arrays are copies.
 
     Attributes:
-        iter: steps taken, from 0. A restart goes on counting, and its start has no record.
+        iter: steps taken, from 0. Another run from another start goes on counting, and its
+            start, which is no step, has no record.
         obj: f(x).
         inf_pr: largest violation of a bound on x or g.
         inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
         compl: largest |λ|·(distance to its bound).
         mu: barrier parameter ν (of the scaled problem).
-        d_norm: ‖x − x of the record before‖_∞, after a restart from its start; 0 in the first.
-        alpha_pr, alpha_du: step lengths of (x, slacks) and of the multipliers of bounds; 1 for a
-            jump, NaN in restoration, 0 in the first.
-        regularization_size: the last shift σ of the Hessian, 0 before the first.
+        d_norm: ‖x − x of the record before‖_∞, of another run's start where one began; 0 in
+            the first.
+        alpha_pr, alpha_du: the parts of the last Newton step that (x, slacks) and the multipliers
+            of bounds took; 1 for a jump, NaN where the violation alone is being reduced, 0 in the
+            first.
+        regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
         restoration: whether the violation alone is being reduced.
         x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
         elapsed: seconds since the start of the solve.
@@ -57,91 +62,104 @@ class IterationRecord:
     elapsed: float
 
 
-@dataclass
 class Watch:
-    """Observer of one solve: it records each iterate, logs it and calls the callback.
+    """Shows the iterates of a running solve: to a callback as records, and in a log.
 
-    Each call of a solver has its own: nothing is shared between threads.
+    Steps on an active set count, but only their end is an iterate, and where they lead nowhere none
+    is. The iterate before stands for each of them, with a step of length zero.
 
     Args:
         callback: called with every record; it stops the solve by returning True.
         log: print every so many iterations; 0 prints nothing.
-
-    Attributes:
-        stop: whether the callback has asked to end the solve.
     """
 
-    callback: Callable[[IterationRecord], bool | None] | None = None
-    log: int = 0
-    stop: bool = False
-    _rows: list[tuple[Any, ...]] = field(default_factory=list)
-    _times: list[float] = field(default_factory=list)
-    _log: IterationLog | None = None
-    _view: View | None = None
-
-    @property
-    def silent(self) -> bool:
-        """True without a callback and a log: no iterate is shown before the solve has ended."""
-        return self.callback is None and not self.log
+    def __init__(
+        self, callback: Callable[[IterationRecord], bool | None] | None = None, log: int = 0
+    ) -> None:
+        self._callback, self._log = callback, IterationLog(log) if log else None
+        self._view: View | None = None
+        self._row: list[float] = []
+        self._stopped = False
 
     def see(self, view: View) -> bool:
-        """Record an iterate, log it and call the callback; return its wish to end the solve.
-
-        Steps on an active set count, but only their end is an iterate, and none if they fail: the
-        iterate before is recorded again for each of them, with steps of length zero.
-        """
-        t, *numbers, elapsed = view.row
-        self.hold(int(t) - 1, elapsed)
+        """Show an iterate; return whether the callback wants the solve to end."""
+        self.hold(int(view.row[_T]) - 1, view.row[_ELAPSED])
         self._view = view
-        self._show((int(t), *numbers), elapsed)
-        return self.stop
+        self._show(view.row)
+        return self._stopped
 
     def hold(self, until: int, elapsed: float | None = None) -> None:
-        """Repeat the last iterate for every step since then up to ``until``."""
-        while self._rows and self._rows[-1][0] < until:
-            t = self._rows[-1][0] + 1
-            row = {**self._last, "iter": t, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
-            self._show(tuple(row.values()), self._times[-1] if elapsed is None else elapsed)
+        """Show the last iterate again for the steps since then, up to step ``until``."""
+        while self._row and self._row[_T] < until:
+            row = [*self._row]
+            row[_T] += 1
+            row[_LENGTHS] = 0.0, 0.0, 0.0
+            if elapsed is not None:
+                row[_ELAPSED] = elapsed
+            self._show(row)
 
-    def take(self, rows: Sequence[Sequence[float]]) -> None:
-        """Record rows of :data:`LISTED` and seconds without showing them."""
-        for t, *numbers, elapsed in rows:
-            self.hold(int(t) - 1, elapsed)
-            self._show((int(t), *numbers), elapsed)
-
-    def _show(self, row: tuple[Any, ...], elapsed: float) -> None:
-        """Keep the row; log and hand on the record with its numbers."""
-        self._rows.append(row)
-        self._times.append(elapsed)
-        if self._view is None or self.silent:
-            return
-        _, *arrays, restoring = self._view
-        vectors: dict[str, Any] = dict(zip(("x", "g", "lam_x", "lam_g"), arrays, strict=True))
-        record = IterationRecord(**self._last, restoration=restoring, **vectors, elapsed=elapsed)
-        if self.log:
-            self._log = self._log or IterationLog(every=self.log)
+    def _show(self, row: list[float]) -> None:
+        self._row, view = row, self._view
+        assert view is not None
+        numbers: dict[str, Any] = dict(zip(LISTED, row, strict=False))
+        numbers["iter"] = int(row[_T])
+        arrays: dict[str, Any] = {
+            "x": view.x,
+            "g": view.g,
+            "lam_x": view.lam_x,
+            "lam_g": view.lam_g,
+        }
+        record = IterationRecord(
+            **numbers, **arrays, restoration=view.restoring, elapsed=row[_ELAPSED]
+        )
+        if self._log is not None:
             self._log(record)
-        if self.callback is not None and not self.stop:
-            self.stop = self.callback(record) is True
+        if self._callback is not None and not self._stopped:
+            self._stopped = self._callback(record) is True
 
-    @property
-    def _last(self) -> dict[str, Any]:
-        return dict(zip(LISTED, self._rows[-1], strict=True))
 
-    @property
-    def lists(self) -> dict[str, list[Any]]:
-        """Values of all iterates by the names of :data:`LISTED`."""
-        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(LISTED)
-        return {name: list(column) for name, column in zip(LISTED, columns, strict=True)}
+def each_step(rows: Matrix, steps: int) -> Matrix:
+    """A row for each step: those of iterates, and repeated ones as :class:`Watch` shows them.
 
-    def course(self) -> Course:
-        """Return the residuals of all iterates as arrays."""
-        table = np.array(self._rows, float).reshape(-1, len(LISTED)).T
-        t, f, feasibility, stationarity, complementarity, nu, *_, shift = table
-        return Course(
-            t=t.astype(np.intp), f=f, feasibility=feasibility, stationarity=stationarity,
-            complementarity=complementarity, nu=nu, shift=shift, elapsed=np.array(self._times),
-        )  # fmt: skip
+    Args:
+        rows: the numbers of the iterates, :data:`LISTED` and seconds.
+        steps: of the solve.
+    """
+    t = rows[:, _T]
+    regular = b"\0" not in (t[1:] - t[:-1] == 1.0).tobytes()
+    if not t.size or (regular and t[-1] == steps):
+        return rows
+    counts = np.maximum(np.diff(t, append=steps + 1.0), 1.0).astype(int)
+    table = np.repeat(rows, counts, axis=0)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    since = np.arange(len(table)) - first
+    table[:, _T] += since
+    table[since > 0, _LENGTHS] = 0.0
+    later = np.append(rows[1:, _ELAPSED], rows[-1, _ELAPSED])
+    table[since > 0, _ELAPSED] = np.repeat(later, counts)[since > 0]
+    return table
+
+
+def listed(table: Matrix) -> dict[str, list[Any]]:
+    """The numbers of all steps by the names of :data:`LISTED`."""
+    lists: dict[str, list[Any]] = dict(zip(LISTED, table.T.tolist(), strict=False))
+    lists["iter"] = table[:, _T].astype(int).tolist()
+    return lists
+
+
+def course_of(table: Matrix) -> Course:
+    """The residuals of all steps as arrays."""
+    t, f, feasibility, stationarity, complementarity, nu, *_, shift, elapsed = table.T.copy()
+    return Course(
+        t=t.astype(np.intp),
+        f=f,
+        feasibility=feasibility,
+        stationarity=stationarity,
+        complementarity=complementarity,
+        nu=nu,
+        shift=shift,
+        elapsed=elapsed,
+    )
 
 
 LEGEND = (
@@ -157,13 +175,13 @@ HEADER = f"{'iter':>5}  {'objective':>15}" + "".join(
 
 @dataclass
 class IterationLog:
-    """Printer of a line every ``every`` records, of a legend first, a header every 20 lines."""
+    """Prints an aligned line every ``every`` records; first a legend, the header every 20 lines."""
 
     every: int = 1
     _lines: int = 0
 
     def __call__(self, record: IterationRecord) -> None:
-        """Print the line of this record if it is due."""
+        """Print the line of this record where one is due."""
         if record.iter % self.every:
             return
         lines = list(LEGEND) if self._lines == 0 else []

@@ -17,10 +17,10 @@ from casadi_hybrid.result.answer import Answer
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Answer):
-    """What a solve returns: see :class:`~casadi_hybrid.result.answer.Answer` for its attributes."""
+    """Result of a solve; :class:`~casadi_hybrid.result.answer.Answer` has its attributes."""
 
     def findings(self) -> tuple[str, ...]:
-        """What violates, depends, runs away or is badly scaled, in sentences."""
+        """Sentences on violations, dependent rows, iterates that run away and bad scaling."""
         from casadi_hybrid.result.explain.findings import findings  # noqa: PLC0415 (scipy.optimize)
 
         return (*findings(self), *(f"Remark: {remark}." for remark in self.remarks))
@@ -85,7 +85,7 @@ class Result(Answer):
         if isinstance(error, MissingNumberError):
             return [f"{error}."]
         moved = error.x is not None and not np.array_equal(error.x, self.x0)
-        bounded = self.mu is None  # the others are for equations alone
+        bounded = self.for_bounds
         if moved and not bounded:
             return []  # a trial point of the first step
         said = f"At the start{', moved inside its bounds' if moved else ''}: {error.fault()}."

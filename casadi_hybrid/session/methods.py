@@ -1,118 +1,73 @@
-"""Named methods: each name is one composition of a rule and an iteration."""
+"""The methods by name, each loaded from its own package when it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
-from casadi_hybrid import iterations as its
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.iterations import Hybrid, Iteration, rules
-from casadi_hybrid.iterations.base import ITERATION
 from casadi_hybrid.point.limits import METHOD_NAMES
 from casadi_hybrid.result.call import Method
-from casadi_hybrid.session.equations import OnEquations
-from casadi_hybrid.session.solve import Automatic
+from casadi_hybrid.session.default import Automatic
 
 OF_SOLVERS = {
     "tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol",
     "max_iter", "max_time", "divergence", "stopping",
 }  # fmt: skip
-"""What :class:`casadi_hybrid.Solver` takes beside the options of a method."""
-Made = tuple[set[str], Callable[..., Iteration | Automatic]]
-"""The options that there are, and what makes a method of them."""
+"""Arguments of :class:`casadi_hybrid.Solver` beside the options of a method."""
+OF_DEFAULT = {"mu_init", "bound_push", "constr_mult_init_max", "max_soc", "threads"}
+"""Arguments of it that are for the default method alone."""
 _PRINTING = "log", "print_level", "print_time", "verbose"
-_PARTS = {"limits", "rule", "inner", "split", "steps"}
-"""Fields of a method, and of its parts, whose own fields are options of the method."""
+_FOR_EQUATIONS = [
+    "algorithm-1",
+    "closed-form",
+    "pure-augmented",
+    "pure-optimistic",
+    "grid",
+    "given-theta",
+    "whitened",
+    "matrix-memory",
+    "matrix-lookahead",
+    "constant",
+    "gda",
+    "ogda",
+    "extragradient",
+    "pdhg",
+    "linearized-al",
+]
+METHODS: dict[str, str] = {
+    **dict.fromkeys(METHOD_NAMES, "casadi_hybrid.session.methods:default"),
+    **dict.fromkeys(_FOR_EQUATIONS, "casadi_hybrid.iterations.methods:named"),
+}
+"""The function that makes the method of each name, as module:function of a name and options."""
+_OWN = "casadi_hybrid.iterations.methods:own"
 
 
-def _names(part: Any) -> set[str]:
-    found = {field.name for field in fields(part)}
-    return (found - _PARTS).union(*(_names(getattr(part, name)) for name in found & _PARTS))
-
-
-def _changed(part: Any, options: dict[str, Any]) -> Any:
-    """A copy with these options, each in the part that has a field of its name."""
-    found = {field.name for field in fields(part)}
-    parts = {name: _changed(getattr(part, name), options) for name in found & _PARTS}
-    return replace(part, **parts, **{name: options[name] for name in found & options.keys()})
-
-
-def _made_from(base: Iteration | Automatic, *closed: str) -> Made:
-    """A method by its defaults: every field is an option, but those that are closed."""
-    every = _names(base)
-    designed = {"delta"} if "strength" in every else set()
-    known = (every | designed) - {"tolerances", *OF_SOLVERS, *closed}
-
-    def make(**options: Any) -> Any:
-        if "theta" in known and "theta" not in options:
-            raise InputError(f"method {base.label!r} needs theta, a number in [0, 1]")
-        if designed and "delta" in options:
-            if "strength" in options:
-                raise InputError("delta and strength both choose α; give one of them")
-            options["strength"] = rules.TargetCurvature(options.pop("delta"))
-        return _changed(base, options)
-
-    return known, make
-
-
-def _designed(label: str, split: rules.Split, *closed: str) -> Made:
-    return _made_from(Hybrid(rules.DesignRule(split=split), label), *closed)
-
-
-METHODS: dict[str, Made] = {
-    **dict.fromkeys(METHOD_NAMES, _made_from(Automatic())),
-    # Algorithm 1 with nothing of it to choose but its constants and R, and the margin.
-    "algorithm-1": _made_from(
-        Hybrid(rules.DesignRule(steps=rules.StepRule(s1="printed")), "algorithm-1",
-               hessian_at="printed", dual_start="multipliers"),
-        "hessian_at", "dual_start", "s1", "memory", "cancellation", "strength", "kernel_floor",
-    ),
-    "closed-form": _designed("closed-form", rules.ClosedFormSplit()),
-    "pure-augmented": _designed("pure-augmented", rules.PureAugmented()),
-    "pure-optimistic": _designed("pure-optimistic", rules.PureOptimistic()),
-    "grid": _designed("grid", rules.GridSplit(), "strengths", "thetas"),
-    "given-theta": _designed("given-theta", rules.GivenSplit(0.5)),
-    "whitened": _made_from(Hybrid(rules.WhitenedRule(), "whitened")),
-    "matrix-memory": _made_from(Hybrid(rules.MatrixRule(drive="memory"), "matrix-memory"), "drive"),
-    "matrix-lookahead": _made_from(Hybrid(rules.MatrixRule(), "matrix-lookahead"), "drive"),
-    "constant": _made_from(Hybrid(rules.ConstantRule(), "constant")),
-    "gda": _made_from(its.GradientDescentAscent()),
-    "ogda": _made_from(its.OptimisticGradient()),
-    "extragradient": _made_from(its.Extragradient()),
-    "pdhg": _made_from(its.PrimalDualHybridGradient()),
-    "linearized-al": _made_from(its.LinearizedAugmentedLagrangian()),
-}  # fmt: skip
-
-
-def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
-    """Return the method a name stands for, with its options.
+def make_method(method: Any, options: dict[str, Any]) -> Method:
+    """Return the method that a name or an iteration object stands for, with its options.
 
     Raises:
         InputError: for an unknown name or option, with the closest known one.
     """
-    if not isinstance(method, str):
-        if options:
-            raise InputError(
-                f"option {sorted(options)[0]!r} goes with a method's name; this method is an "
-                "object that carries its own"
-            )
-        lacking = [name for name in ITERATION if not hasattr(method, name)]
-        if lacking:
-            raise InputError(
-                f"method must be a name, or an iteration with {', '.join(ITERATION)}; "
-                f"{type(method).__name__} has no {lacking[0]!r}"
-            )
-        return OnEquations(method, method.label)
-    if method not in METHODS:
+    if isinstance(method, str) and method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
-    known, make = METHODS[method]
+    module, _, function = (METHODS[method] if isinstance(method, str) else _OWN).partition(":")
+    made: Method = getattr(import_module(module), function)(method, options)
+    return made
+
+
+def default(name: str, options: dict[str, Any]) -> Method:
+    """Return the default method, whose options are arguments of the solver."""
+    refuse_unknown(name, options, OF_DEFAULT | {"label"})
+    return Automatic(options.get("label", METHOD_NAMES[0]))
+
+
+def refuse_unknown(method: str, options: Iterable[str], known: set[str]) -> None:
+    """Refuse an option that a method does not have, with the closest known one."""
     for option in options:
         if option not in known:
             near = suggest(option, known | OF_SOLVERS)
             if option in _PRINTING:
                 near = "; nothing is printed but by solve(log=True)"
             raise InputError(f"unknown option {option!r} for {method!r}{near}")
-    made = make(**options)
-    return made if isinstance(made, Automatic) else OnEquations(made, method)

@@ -1,4 +1,4 @@
-r"""A solve by the default method: numbers in, a result out.
+r"""The result of a solve by the default method.
 
 The core (``engine/c``) makes runs one after another until one is a solution or a proof that there
 is none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the interior-point
@@ -7,11 +7,10 @@ method solves
     [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
     [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
 
-with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is :mod:`casadi_hybrid.iterations.law` with base
-multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is raised until
-the inertia of the matrix says that P is positive definite where it has to be. Globalization is the
-filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
-on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter blocks, or nothing improves
+with φ_ν = f − νΣlog(w − l) − νΣlog(u − w); σ is raised until the inertia of the matrix is that of
+a minimum. Globalization is the filter line search of Wächter and Biegler (Math. Program. 106, 2006)
+with second-order corrections on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter
+blocks, or nothing improves
 any more, the elastic problem reduces ‖c‖₁ by the same steps with a penalty for every row; where
 that ends at a stationary violation, a least-squares problem reduces ‖c‖₂, which can prove it. Once
 ν is small and the active set clear, one step goes to its solution.
@@ -19,8 +18,7 @@ that ends at a stationary violation, a least-squares problem reduces ‖c‖₂,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from types import SimpleNamespace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -29,37 +27,30 @@ from casadi_hybrid.basics.errors import (
     BrokenFunctionError,
     EvaluationError,
     InputError,
-    Interrupted,
     OutOfTimeError,
 )
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.sparse import Sparse
 from casadi_hybrid.basics.status import Conditions, PointStatus, StopReason
-from casadi_hybrid.engine.core import STARTS, engine_of
+from casadi_hybrid.engine.core import engine_of
 from casadi_hybrid.engine.header import C
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.iterations.law import State
-from casadi_hybrid.iterations.stopping import Progress
-from casadi_hybrid.point.limits import METHOD_NAMES, Limits
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator
-from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result.answer import Ending, altered
-from casadi_hybrid.result.call import Call
-from casadi_hybrid.result.history import Recorder
-from casadi_hybrid.result.record import Watch
+from casadi_hybrid.result.answer import Ending
+from casadi_hybrid.result.record import course_of, each_step
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.result.view import View
 
 STOPS = tuple(one for one in StopReason if hasattr(C, f"HYBRID_STOP_{one.name}"))
-"""Of ``hybrid_answer.stop``."""
+"""Members by ``hybrid_answer.stop``."""
 POINTS = tuple(PointStatus)
-"""Of ``hybrid_answer.point``."""
+"""Members by ``hybrid_answer.point``."""
 CONDITIONS = tuple(Conditions)
-"""Of ``hybrid_answer.order``."""
+"""Members by ``hybrid_answer.order``."""
 CAUSES = {
     C.HYBRID_TINY_STEPS: "the steps have become tiny",
     C.HYBRID_WRONG_INERTIA: "no shift of the Hessian gives the KKT matrix the inertia of a minimum",
@@ -73,81 +64,10 @@ CAUSES = {
     "inconsistent, or this is a local minimum of their violation",
 }
 """Why no step led on: ``hybrid_answer.cause``."""
-_LIMITS = {StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT}
-_PLAIN = {StopReason.CONVERGED, StopReason.UNBOUNDED} | _LIMITS
+_LIMITS = StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
+_PLAIN = StopReason.CONVERGED, StopReason.UNBOUNDED, *_LIMITS
 BARRIER = "hybrid (barrier)"
 """Name of the method in a result."""
-
-
-@dataclass(frozen=True)
-class Automatic:
-    """The default method: the core in C, for every problem."""
-
-    label: str = METHOD_NAMES[0]
-    limits: Limits = field(default_factory=Limits)
-
-    def refusal(self, problem: Problem, bounds: Bounds) -> str:
-        """It takes all."""
-        return ""
-
-    def run(self, problem: Problem, call: Call) -> Result:
-        """Solve, with the course of the solve in the result, also where Ctrl-C ended it."""
-        if call.x_prev is not None:
-            raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
-        watch, recorder, reasons = Watch(log=call.log), Recorder(), list[StopReason]()
-        nothing = np.zeros(problem.m)
-
-        def look(view: View) -> bool:
-            watch.see(view)
-            t, f, *residuals = view.row[:5]
-            state = State(view.x, view.lam_g, nothing, view.lam_g, int(t), None)
-            at = SimpleNamespace(f=f, h=view.g)
-            progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
-            if call.history:
-                recorder.hold(progress.t - 1)
-                recorder(progress, lam_x=view.lam_x, nu=view.row[5], shift=view.row[9])
-            if call.callback is not None and call.callback(progress) is True:
-                return True
-            for test in call.stopping:
-                if (reason := test(progress)) is not None:
-                    reasons.append(reason)
-                    return True
-            return False
-
-        core = engine_of(problem).core(call.numbers.bounds, call.limits)
-        core.fill(call.numbers, call.warm)
-        looked_at = call.history or call.callback or call.stopping or call.log
-        core.solve(call.limits, look if looked_at else None)
-        run = Solved.of(core, problem, call.limits)
-        watch.hold(run.said.steps)
-        recorder.hold(run.said.steps)
-        result, raised = result_of(run), run.raised
-        if recorder.rows:
-            result = altered(result, history=recorder.history())
-        if reasons and result.stop is StopReason.STOPPED_BY_USER:
-            result = altered(result, stop=reasons[0])
-        if self.label not in METHOD_NAMES:
-            result = altered(result, method=self.label)
-        if isinstance(raised, KeyboardInterrupt) and not isinstance(raised, OutOfTimeError):
-            raise halted(result, raised)
-        if not isinstance(raised, None | BrokenFunctionError | OutOfTimeError):
-            raise raised
-        return result
-
-
-def halted(result: Result, raised: KeyboardInterrupt) -> Interrupted:
-    """What Ctrl-C becomes: it has the best point until then.
-
-    Raises:
-        KeyboardInterrupt: where there is none.
-    """
-    if result.point is PointStatus.UNDEFINED and not isinstance(raised, OutOfTimeError):
-        raise raised
-    halt = raised if isinstance(raised, Interrupted) else Interrupted()
-    if halt is not raised:
-        halt.__cause__ = raised
-    halt.result = result
-    return halt
 
 
 def end_of(run: Solved) -> Ending:
@@ -185,58 +105,66 @@ def end_of(run: Solved) -> Ending:
 
 
 def result_of(run: Solved) -> Result:
-    """What the core has found, as a result."""
-    said = run.said
-    found: dict[str, Any] = {name: run.array(name) for name in ("x", "g", "lam_x", "lam_g")}
-    first, last = None, None
+    """The result of a solve by the core."""
+    said, problem, arrays = run.said, run.problem, run.arrays
+    start, end = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
-        pattern = run.problem.functions.entries[0]
-        start = run.array("x_start")
-        first = Linearization(start, run.array("gradient0"), Sparse(pattern, run.array("J0")))
-        last = Linearization(found["x"], run.array("gradient"), Sparse(pattern, run.array("J")))
+        J = problem.functions.entries[0]
+        start = Linearization(arrays["x_start"], arrays["gradient0"], Sparse(J, arrays["J0"]))
+        end = Linearization(arrays["x"], arrays["gradient"], Sparse(J, arrays["J"]))
     ending, f = end_of(run), said.end.f
-    if first is None and ending.error is not None:
+    if start is None and ending.error is not None:
         f = ending.error.objective
+    remarks = _remarks(problem)
+    if ending.stop is StopReason.STALLED:
+        remarks += _kinks(run, ending)
+    if run.faint:
+        remarks += (run.faint,)
     return Result(
-        **found,
+        x=arrays["x"],
+        g=arrays["g"],
+        lam_x=arrays["lam_x"],
+        lam_g=arrays["lam_g"],
         last=last_of(run),
         f=f,
         residuals=Residuals(said.end.feasibility, said.end.stationarity, said.end.complementarity),
-        certificate=None if np.isnan(said.certificate) else said.certificate,
-        start=first,
-        end=last,
-        step=run.array("step") if said.step and said.stepped else None,
-        history=run.watch.course(),
+        certificate=None if isnan(said.certificate) else said.certificate,
+        start=start,
+        end=end,
+        step=arrays["step"] if said.step and said.stepped else None,
+        history=course_of(each_step(run.rows, said.steps)),
         **vars(ending),
-        remarks=(*_remarks(run.problem), *_kinks(run, ending), *filter(None, [run.faint])),
-        **context_of(run.problem, run.numbers, run.limits),
+        remarks=remarks,
+        **_context(run),
     )
 
 
 def last_of(run: Solved) -> dict[str, Any]:
-    """Where who goes on begins: the last iterate at a limit, else x."""
-    n, point = run.problem.n, POINTS[run.said.point]
-    known = point in (PointStatus.KKT_POINT, PointStatus.UNDEFINED)
-    if STOPS[run.said.stop] in _LIMITS and not known:
-        parts: Any = np.split(run.array("last"), (n, 2 * n))
-    else:
-        parts = map(run.array, ("x", "lam_x", "lam_g"))
-    return dict(zip(STARTS, parts, strict=True))
+    """Start of a solve that continues this one: the last iterate at a limit, else x."""
+    arrays, point = run.arrays, POINTS[run.said.point]
+    if STOPS[run.said.stop] in _LIMITS and point not in (
+        PointStatus.KKT_POINT,
+        PointStatus.UNDEFINED,
+    ):
+        last, n = arrays["last"], run.problem.n
+        return {"x0": last[:n], "lam_x0": last[n : 2 * n], "lam_g0": last[2 * n :]}
+    return {"x0": arrays["x"], "lam_x0": arrays["lam_x"], "lam_g0": arrays["lam_g"]}
 
 
 def _undefined(run: Solved) -> EvaluationError | None:
-    """What was not defined last, found again; None where all was."""
-    said, x = run.said, run.array("x")
-    seen = bool(said.x_undefined and x.size) and not np.isnan(run.array("x_undefined")[0])
+    """Find the function that was not defined last; None where all were."""
+    said, arrays = run.said, run.arrays
+    x = arrays["x"]
+    seen = bool(said.x_undefined and x.size) and not np.isnan(arrays["x_undefined"][0])
     if not seen and STOPS[said.stop] is not StopReason.EVALUATION_ERROR:
         return None
     if engine_of(run.problem).evaluate is None:
         return run.undefined
-    evaluator = Evaluator(run.problem, run.array("p"))
-    x = run.array("x_undefined") if seen else x
+    evaluator = Evaluator(run.problem, arrays["p"])
+    x = arrays["x_undefined"] if seen else x
     try:
         evaluator.first(x)
-        evaluator.hessian(x, run.array("lam_g"))
+        evaluator.hessian(x, arrays["lam_g"])
     except EvaluationError as error:
         return error
     except InputError:  # there are no second derivatives
@@ -246,16 +174,16 @@ def _undefined(run: Solved) -> EvaluationError | None:
 
 def _kinks(run: Solved, ending: Ending) -> tuple[str, ...]:
     """Sentences about kinks where a solve has stalled."""
-    at_end = ending.stop is StopReason.STALLED and ending.point is not PointStatus.KKT_POINT
-    if not at_end or run.problem.functions.differenced or engine_of(run.problem).evaluate is None:
+    kkt = ending.point is PointStatus.KKT_POINT
+    if kkt or run.problem.functions.differenced or engine_of(run.problem).evaluate is None:
         return ()
     from casadi_hybrid.session.kinks import kinks  # noqa: PLC0415 - after a failure alone
 
-    return kinks(run.problem, run.array("x"), run.array("p"))
+    return kinks(run.problem, run.arrays["x"], run.arrays["p"])
 
 
 def _remarks(problem: Problem) -> tuple[str, ...]:
-    """What a result says of derivatives that are none, or no good ones."""
+    """Remarks on derivatives that are missing or inaccurate."""
     functions, remarks = problem.functions, []
     if functions.lacking:
         remarks.append(f"there are no second derivatives to rely on: {functions.lacking}")
@@ -267,24 +195,32 @@ def _remarks(problem: Problem) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def context_of(problem: Problem, numbers: Numbers, limits: Limits) -> dict[str, Any]:
-    """What a result says of its problem and of what it was asked."""
+def context_of(
+    problem: Problem, x0: Vector, p: Vector, bounds: Bounds, limits: Limits
+) -> dict[str, Any]:
+    """Fields of a result on its problem and the arguments of its solve."""
     functions = problem.functions
     return {
         "problem": problem.name,
         "constraint_names": functions.constraint_names,
         "variable_names": functions.variable_names,
         "patterns": functions.patterns,
-        "bounds": numbers.bounds,
-        "x0": numbers.x0,
-        "p": numbers.p,
+        "bounds": bounds,
+        "x0": x0,
+        "p": p,
         "tolerances": limits.tolerances,
         "limits": limits,
     }
 
 
+def _context(run: Solved) -> dict[str, Any]:
+    arrays = run.arrays
+    bounds = Bounds(arrays["lbx"], arrays["ubx"], arrays["lbg"], arrays["ubg"])
+    return context_of(run.problem, arrays["x0"], arrays["p"], bounds, run.limits)
+
+
 def unknown_at(x: Vector, problem: Problem) -> dict[str, Any]:
-    """What a result says of a point where nothing could be evaluated."""
+    """Fields of a result at a point where nothing could be evaluated."""
     n, m = problem.n, problem.m
     return {
         "x": x, "f": np.nan, "g": np.full(m, np.nan), "lam_x": np.zeros(n), "lam_g": np.zeros(m),
@@ -295,7 +231,7 @@ def unknown_at(x: Vector, problem: Problem) -> dict[str, Any]:
 def undefined_result(run: Solved, error: EvaluationError) -> Result:
     """The result of a solve that could not be begun, for this error."""
     return Result(
-        **unknown_at(run.array("x0"), run.problem),
+        **unknown_at(run.arrays["x0"], run.problem),
         stop=StopReason.EVALUATION_ERROR,
         detail=f"iteration 0: {error}",
         error=error,
@@ -305,5 +241,5 @@ def undefined_result(run: Solved, error: EvaluationError) -> Result:
         method=BARRIER,
         hessian=run.problem.functions.hessian,
         remarks=_remarks(run.problem),
-        **context_of(run.problem, run.numbers, run.limits),
+        **_context(run),
     )

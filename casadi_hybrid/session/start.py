@@ -19,7 +19,7 @@ def start_values(
     """(x0, lam_x0, lam_g0): as given, else those of the warm start.
 
     Raises:
-        InputError: for what is no result of a problem of this size.
+        InputError: for another object, or the result of a problem of another size.
     """
     from casadi_hybrid.result.result import Result  # noqa: PLC0415 - not for a first solve
 
@@ -34,9 +34,12 @@ def start_values(
             f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
             f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
         )
-    last = warm.last.values() if warm.last else (warm.x, warm.lam_x, warm.lam_g)
-    pairs = zip((x0, lam_x0, lam_g0), last, strict=True)
-    return tuple(known if given is None else given for given, known in pairs)
+    x, lam_x, lam_g = warm.last.values() if warm.last else (warm.x, warm.lam_x, warm.lam_g)
+    return (
+        x if x0 is None else x0,
+        lam_x if lam_x0 is None else lam_x0,
+        lam_g if lam_g0 is None else lam_g0,
+    )
 
 
 def read_start(

@@ -18,12 +18,15 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError, InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.iterations.stopping import DistanceTest, Progress
+from casadi_hybrid.iterations.methods import ITERATIONS
+from casadi_hybrid.iterations.residuals import residuals_at
+from casadi_hybrid.iterations.stopping import DistanceTest
 from casadi_hybrid.paper.generator import Instance, make_instance
-from casadi_hybrid.point.residuals import Residuals, residuals_at
+from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.result.progress import Progress
 from casadi_hybrid.result.result import Result
-from casadi_hybrid.session.methods import METHODS, make_method
+from casadi_hybrid.session.methods import make_method
 from casadi_hybrid.solver import Solver
 
 HIT = 1e-3
@@ -142,7 +145,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
         options["stopping"] = [DistanceTest(instance.x_star, HIT)]
         # σ_min = 1/κ: at a larger residual the run could end before the distance is reached.
         options["tol"] = min(TOL, 0.1 * HIT / unit.condition)
-    elif "kernel_floor" in METHODS[rule][0]:
+    elif rule in ITERATIONS and "kernel_floor" in ITERATIONS[rule][0]:
         options["kernel_floor"] = KERNEL_FLOOR
     solver = Solver(instance.problem, rule, **options)
     hits: list[int] = []

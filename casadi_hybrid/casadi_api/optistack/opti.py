@@ -15,8 +15,9 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.optistack.names import refuse_sparse
 from casadi_hybrid.casadi_api.optistack.program import Program, filled, make_function
 from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
-from casadi_hybrid.casadi_api.stats import Run, return_status, unified_status
+from casadi_hybrid.casadi_api.stats import return_status, stats_of, unified_status
 from casadi_hybrid.point.limits import METHOD_NAMES
+from casadi_hybrid.session.run import Run
 
 HYBRID = METHOD_NAMES[0]
 
@@ -164,7 +165,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         if self._options is None:
             return dict(super().stats())
         super().assert_solved()
-        return {} if self._run is None else self._run.stats
+        return {} if self._run is None else stats_of(self._run)
 
     def return_status(self) -> str:
         """``stats()["return_status"]``; "unknown" before a solve."""

@@ -13,9 +13,9 @@ from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.optistack.names import constraint_names, variable_names
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.casadi_api.stats import Run
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.record import IterationRecord
+from casadi_hybrid.session.run import Run
 
 
 class Scales(NamedTuple):
@@ -28,14 +28,14 @@ class Scales(NamedTuple):
 
     @classmethod
     def of(cls, node: Any) -> Scales:
-        """Those of a baked node."""
+        """The scales of a baked node."""
         of_x = node.x_linear_scale, node.x_linear_scale_offset
         scales = *of_x, node.g_linear_scale, node.f_linear_scale
         return cls(*(tuple(ca.DM(scale).nonzeros()) for scale in scales))
 
     @property
     def unit(self) -> bool:
-        """Whether they change nothing."""
+        """True where the scales change nothing."""
         return not any(self.offset) and {*self.x, *self.g, *self.f} <= {1.0}
 
     def multipliers(self, lam_g: Any) -> Any:
@@ -124,7 +124,7 @@ def filled(assignments: Any) -> Any:
 
 
 def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
-    """What ``opti.to_function(name, *arguments)`` returns, of a baked ``ca.OptiAdvanced``.
+    """Make the Function of ``opti.to_function(name, *arguments)`` from a baked node.
 
     The values of the node stand for what is no input.
     """

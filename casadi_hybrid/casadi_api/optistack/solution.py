@@ -1,4 +1,4 @@
-"""What a solve of an Opti problem gives back."""
+"""The solution of an Opti problem."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import casadi as ca
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.optistack.program import filled
 from casadi_hybrid.casadi_api.runner import SolveError
-from casadi_hybrid.casadi_api.stats import Run
+from casadi_hybrid.casadi_api.stats import stats_of
 from casadi_hybrid.result.result import Result
+from casadi_hybrid.session.run import Run
 
 
 class OptiSolveError(SolveError):
@@ -58,7 +59,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     @property
     def success(self) -> bool:
-        """Whether the point is a KKT point within tolerance."""
+        """True where the point is a KKT point within tolerance."""
         return self.result.success
 
     def value(self, expression: Any, *assignments: Any) -> Any:
@@ -128,7 +129,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     def stats(self) -> dict[str, Any]:
         """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
-        return self._run.stats
+        return stats_of(self._run)
 
     def type_name(self) -> str:
         """CasADi's name of the class."""
@@ -149,5 +150,5 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
 
 def _valued(assignments: list[ca.MX]) -> list[ca.MX]:
-    """Those that CasADi takes back: neither of empty symbols, nor NaN."""
+    """The assignments that CasADi takes back: neither of empty symbols, nor NaN."""
     return [v for v in filled(assignments) if ca.evalf(v.dep(0)).is_regular()]

@@ -62,10 +62,8 @@ def course_figures(answer: Answer, course: Course) -> dict[str, Figure]:
     if course.nu is not None and course.shift is not None:
         scaled = {"barrier parameter ν": course.nu, "shift σ of the Hessian": course.shift}
         drawn["Barrier parameter and shift, of the scaled problem"] = _curves(course.t, scaled, {})
-    elif isinstance(course, History) and np.isfinite(course.design("alpha")).any():
-        names = {"step η_x": "eta_x", "step η_d": "eta_d", "‖M‖₂": "norm_M"}
-        designs = {label: course.design(name) for label, name in names.items()}
-        drawn["Steps and correction that the rule chose"] = _curves(course.t[:-1], designs, {})
+    if further := course.further():
+        drawn["Steps and correction that the rule chose"] = _curves(course.t[:-1], further, {})
     return {caption: fig for caption, fig in drawn.items() if fig is not None}
 
 

@@ -10,26 +10,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.basics.errors import Interrupted
-from casadi_hybrid.iterations import Iteration, Start
+from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.iterations.log import IterationLog
 from casadi_hybrid.iterations.loop import Outcome, iterate
+from casadi_hybrid.iterations.residuals import judge
+from casadi_hybrid.iterations.result import IterationRecorder, IterationResult
 from casadi_hybrid.iterations.stopping import (
     CallbackTest,
     DivergenceTest,
+    IterationProgress,
+    IterationTest,
     KKTTest,
     LimitTest,
-    Progress,
-    StoppingTest,
 )
 from casadi_hybrid.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.point.linearization import Linearization
-from casadi_hybrid.point.residuals import Tolerances, judge
+from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result.call import Call
-from casadi_hybrid.result.history import Recorder
-from casadi_hybrid.result.result import Result
 from casadi_hybrid.session.solve import context_of, unknown_at
 
 _REMEDY = f"use method={METHOD_NAMES[0]!r}"
@@ -73,18 +73,20 @@ class OnEquations:
                 )
         return ""
 
-    def run(self, problem: Problem, call: Call) -> Result:
+    def run(self, problem: Problem, call: Call) -> IterationResult:
         """Run the loop and judge its best point."""
         numbers, limits, tolerances = call.numbers, call.limits, call.limits.tolerances
-        tests: list[StoppingTest] = [] if call.callback is None else [CallbackTest(call.callback)]
+        tests: list[IterationTest] = [] if call.callback is None else [CallbackTest(call.callback)]
         tests += [
             KKTTest(tolerances),
             DivergenceTest(limits.divergence),
             *call.stopping,
             LimitTest(limits.max_iter, limits.max_time),
         ]
-        recorder = Recorder()
-        observers: list[Callable[[Progress], None]] = [recorder] if call.history else []
+        recorder = IterationRecorder()
+        observers: list[Callable[[IterationProgress], None]] = (
+            [recorder.see] if call.history else []
+        )
         if call.log:
             observers.append(IterationLog(every=call.log))
         oracle = Oracle(problem.functions, numbers.p, numbers.bounds.lbg)
@@ -97,8 +99,13 @@ class OnEquations:
         return self._result(problem, call, outcome, oracle, recorder)
 
     def _result(
-        self, problem: Problem, call: Call, outcome: Outcome, oracle: Oracle, recorder: Recorder
-    ) -> Result:
+        self,
+        problem: Problem,
+        call: Call,
+        outcome: Outcome,
+        oracle: Oracle,
+        recorder: IterationRecorder,
+    ) -> IterationResult:
         best, numbers = outcome.best, call.numbers
         found = unknown_at(numbers.x0, problem)
         found |= dict.fromkeys(("lam_g", "mu", "effective_multipliers"), numbers.lam_g0)
@@ -111,7 +118,7 @@ class OnEquations:
                 "residuals": best.residuals,
                 "point": judge(at, best.residuals, call.limits.tolerances, state.multipliers),
             }  # fmt: skip
-        return Result(
+        return IterationResult(
             **found,
             stop=outcome.reason,
             detail=outcome.detail,
@@ -123,7 +130,7 @@ class OnEquations:
             hessian=oracle.hessian,
             history=recorder.history() if recorder.rows else None,
             options=_settings(self.iteration),
-            **context_of(problem, numbers, call.limits),
+            **context_of(problem, numbers.x0, numbers.p, numbers.bounds, call.limits),
         )
 
 
