@@ -316,4 +316,4 @@ def test_incomplete_iteration_is_refused() -> None:
 
 
 def test_every_named_iteration_is_a_method() -> None:
-    assert METHODS.keys() == {*ITERATIONS, "hybrid", "auto", "look-ahead"}
+    assert METHODS.keys() == {*ITERATIONS, "hybrid", "auto"}
