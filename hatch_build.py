@@ -4,7 +4,7 @@ The compiler is the one that ``CC`` names, else the system's, else clang out of 
 ``ziglang``, which pip fetches for that. With ``CASADI_HYBRID_TARGET``, one of :data:`TARGETS`, it
 is always the latter, for that platform. Nothing of the building machine is in the libraries: the
 core comes for any processor and, on x86-64, for x86-64-v3 too, and which one is loaded is decided
-where it runs (``casadi_hybrid/engine/library.py``).
+where it runs (``casadi_hybrid/core/library.py``).
 
 In a checkout, as an editable installation has it, they lie in ``casadi_hybrid/_lib``. Where a
 source is newer than they are, the package runs this file, which makes them anew.
@@ -38,10 +38,10 @@ FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trappi
 V3 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mf16c", "-mlzcnt", "-mmovbe")
 SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))
 LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "hybrid": ("engine/c", ("-fvisibility=hidden", f"-I{PACKAGE / 'engine/c'}", "-pthread")),
-    "hybrid_adapter": ("engine/adapter", (f"-I{PACKAGE / 'engine/c'}",)),
-    "hybrid_blocks": ("engine/blocks/c", SAME_BITS),
-    "hybrid_stored": ("casadi_api/stored", ()),
+    "hybrid": ("core/src", ("-fvisibility=hidden", f"-I{PACKAGE / 'core/src'}", "-pthread")),
+    "hybrid_adapter": ("core/binding/adapter", (f"-I{PACKAGE / 'core/src'}",)),
+    "hybrid_blocks": ("core/evaluation/c", SAME_BITS),
+    "hybrid_stored": ("solver/nlpsol/stored", ()),
 }
 # By the platform tag of a wheel: what zig compiles for, and the ending of a library's name.
 TARGETS = {

@@ -33,7 +33,7 @@ from breaks import PACKAGE, ROOT, Break, copied
 from hs_peers import align
 from wheel_peers import GOOD, mean_ratio
 
-CORE = "engine/c"
+CORE = "core/src"
 
 
 def change(name: str, file: str, old: str, new: str) -> Break:

@@ -33,7 +33,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control import MPC, Model, OptimalControl
-from casadi_hybrid.result.answer import altered
+from casadi_hybrid.solver.record.answer import altered
 
 DT, INTERVALS, LIMIT, TORQUE = 0.05, 12, 3.0, 4.0
 

@@ -27,7 +27,7 @@ from warm.loop import Loop
 from warm.stages import program, runge_kutta
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.engine.export.compare import compare
+from casadi_hybrid.core.export.compare import compare
 from casadi_hybrid.problem.building.compiler import Compiler, compiler_of, find_compiler
 
 HEAD = (

@@ -23,8 +23,8 @@ import numpy as np
 from peers.cases import cases
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.engine.export.compare import STRICT, spoken
-from casadi_hybrid.engine.export.export import Export
+from casadi_hybrid.core.export.compare import STRICT, spoken
+from casadi_hybrid.core.export.export import Export
 
 SAME = 1e-12
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from casadi_hybrid.engine.export.compare import GARBAGE, flags_of, run, spoken
-from casadi_hybrid.engine.export.export import Export
+from casadi_hybrid.core.export.compare import GARBAGE, flags_of, run, spoken
+from casadi_hybrid.core.export.export import Export
 from casadi_hybrid.problem.building.compiler import Compiler
 
 CALLS = ("-fcallgraph-info=su", "-fstack-usage")

@@ -24,7 +24,7 @@ from problems.systems import SYSTEMS
 from reexamine import confirmed, facts
 
 from casadi_hybrid import Problem, Progress, Result, Solver
-from casadi_hybrid.paper import make_instance
+from casadi_hybrid.paper.experiment import make_instance
 
 GUARDED = ("auto",)
 OTHERS = ("closed-form", "whitened", "matrix-memory", "matrix-lookahead")

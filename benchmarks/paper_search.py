@@ -27,12 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.parallel import in_parallel
-from casadi_hybrid.basics.text import aligned
-from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.iterations.rules import DesignRule, GridSplit
-from casadi_hybrid.paper import CONDITIONS, printed
-from casadi_hybrid.paper.experiment import (
+from casadi_hybrid.paper.experiment import CONDITIONS, printed
+from casadi_hybrid.paper.experiment.experiment import (
     AS_PRINTED,
     BUDGET,
     PAPER_METHODS,
@@ -40,9 +36,13 @@ from casadi_hybrid.paper.experiment import (
     Run,
     run_method,
 )
-from casadi_hybrid.paper.fitted import SEEDS
-from casadi_hybrid.paper.generator import FITTED, Recipe, make_instance
-from casadi_hybrid.paper.tables import Cell, cell_of, grouped
+from casadi_hybrid.paper.experiment.fitted import SEEDS
+from casadi_hybrid.paper.experiment.generator import FITTED, Recipe, make_instance
+from casadi_hybrid.paper.experiment.tables import Cell, cell_of, grouped
+from casadi_hybrid.paper.iterations import Hybrid
+from casadi_hybrid.paper.rules import DesignRule, GridSplit
+from casadi_hybrid.utils.output.text import aligned
+from casadi_hybrid.utils.record.parallel import in_parallel
 
 DESIGNED = ("aug-w", "opt-w", "grid-w", "closed-w", "closed-u")
 PRINTED = (*DESIGNED, "pdhg")

@@ -43,7 +43,7 @@ from scipy.linalg import null_space, orth
 from scipy.optimize import least_squares
 
 from casadi_hybrid import PointStatus, Problem, Progress, Result, StopReason
-from casadi_hybrid.iterations.stopping import IterationProgress
+from casadi_hybrid.paper.iterations.stopping import IterationProgress
 from casadi_hybrid.verify import run_ipopt
 
 Array = NDArray[np.float64]

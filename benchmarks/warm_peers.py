@@ -38,10 +38,10 @@ from warm.table import (
 )
 
 from casadi_hybrid import __version__
-from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.formats import add_figures
-from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.basics.record.folder import writable
+from casadi_hybrid.utils.errors import InputError, suggest
+from casadi_hybrid.utils.inputs import count, positive
+from casadi_hybrid.utils.output.formats import add_figures
+from casadi_hybrid.utils.record.folder import writable
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 _FAMILIES = f"problems (default: {' '.join(JUDGED)}; also linear; for tuning: {' '.join(TUNING)})"
@@ -186,7 +186,7 @@ def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> 
     """Write table, CSV and figures."""
     from warm.figure import horizons, profile, spreads  # noqa: PLC0415
 
-    from casadi_hybrid.plotting import save  # noqa: PLC0415
+    from casadi_hybrid.utils.output.plotting import save  # noqa: PLC0415
 
     folder, against = arguments.out, arguments.horizon
     summary = summarize(calls, clock)

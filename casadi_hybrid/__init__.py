@@ -7,37 +7,37 @@ baselines, and checks every answer.
 
 from typing import TYPE_CHECKING
 
-from casadi_hybrid.basics.errors import DesignError, EvaluationError, InputError
-from casadi_hybrid.basics.late import late_names
-from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.casadi_api.runner import SolveError
-from casadi_hybrid.problem.derivatives import Derivatives
+from casadi_hybrid.problem.graph.derivatives import Derivatives
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver.nlpsol.interface import nlpsol
+from casadi_hybrid.solver.nlpsol.runner import SolveError
+from casadi_hybrid.utils.errors import DesignError, EvaluationError, InputError
+from casadi_hybrid.utils.late import late_names
+from casadi_hybrid.utils.status import PointStatus, StopReason
 from casadi_hybrid.verify.check import verify
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api.optistack.in_place import in_place
-    from casadi_hybrid.casadi_api.optistack.opti import Opti
-    from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
-    from casadi_hybrid.result.history import History
-    from casadi_hybrid.result.progress import Progress
-    from casadi_hybrid.result.result import Result
-    from casadi_hybrid.session.methods import METHODS
-    from casadi_hybrid.solver import Solver
+    from casadi_hybrid.solver.methods import METHODS
+    from casadi_hybrid.solver.opti.in_place import in_place
+    from casadi_hybrid.solver.opti.opti import Opti
+    from casadi_hybrid.solver.record.history import History
+    from casadi_hybrid.solver.record.progress import Progress
+    from casadi_hybrid.solver.result import Result
+    from casadi_hybrid.solver.sensitivity import solution_sensitivity
+    from casadi_hybrid.solver.solver import Solver
     from casadi_hybrid.verify.report import Report
 else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
-            "casadi_api.optistack.in_place": "in_place",
-            "casadi_api.optistack.opti": "Opti",
-            "casadi_api.sensitivity": "solution_sensitivity",
-            "result.history": "History",
-            "session.methods": "METHODS",
-            "result.result": "Result",
-            "solver": "Solver",
-            "result.progress": "Progress",
+            "solver.opti.in_place": "in_place",
+            "solver.opti.opti": "Opti",
+            "solver.sensitivity": "solution_sensitivity",
+            "solver.record.history": "History",
+            "solver.methods": "METHODS",
+            "solver.result": "Result",
+            "solver.solver": "Solver",
+            "solver.record.progress": "Progress",
             "verify.report": "Report",
         },
     )

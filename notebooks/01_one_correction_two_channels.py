@@ -21,7 +21,8 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid import Problem, Solver, verify
-from casadi_hybrid.plotting import (
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.utils.output.plotting import (
     PALETTE,
     deviation,
     figure,
@@ -29,7 +30,6 @@ from casadi_hybrid.plotting import (
     plot_convergence,
     plot_curves,
 )
-from casadi_hybrid.problem.oracle import Oracle
 
 # %% [markdown]
 # ## A problem one can see

@@ -17,8 +17,9 @@
 import numpy as np
 
 from casadi_hybrid import Solver
-from casadi_hybrid.claims.spectra import local_gap
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid.paper.claims.spectra import local_gap
+from casadi_hybrid.paper.experiment.generator import make_instance
+from casadi_hybrid.paper.rules import (
     ClosedFormSplit,
     DesignRule,
     FloorCancellation,
@@ -35,8 +36,13 @@ from casadi_hybrid.iterations.rules import (
     StepRule,
     TargetCurvature,
 )
-from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style, plot_curves
+from casadi_hybrid.utils.output.plotting import (
+    PALETTE,
+    figure,
+    legend_below,
+    line_style,
+    plot_curves,
+)
 
 # %% [markdown]
 # Two variables, two constraints: H has one negative eigenvalue, and the singular values of B are 1

@@ -10,11 +10,11 @@
 import numpy as np
 
 from casadi_hybrid import Solver
-from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.experiment import ALL_METHODS, BUDGET, PaperMethod, run_method
-from casadi_hybrid.paper.fitted import listing
-from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.plotting import PALETTE, plot_curves
+from casadi_hybrid.paper.experiment import printed
+from casadi_hybrid.paper.experiment.experiment import ALL_METHODS, BUDGET, PaperMethod, run_method
+from casadi_hybrid.paper.experiment.fitted import listing
+from casadi_hybrid.paper.experiment.generator import make_instance
+from casadi_hybrid.utils.output.plotting import PALETTE, plot_curves
 
 # %% [markdown]
 # ## What was fitted

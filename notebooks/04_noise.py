@@ -20,7 +20,7 @@ import numpy as np
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.control.feedback import HybridFeedback, design, measure, predict
-from casadi_hybrid.plotting import deviation, line_style, plot_curves
+from casadi_hybrid.utils.output.plotting import deviation, line_style, plot_curves
 
 # %% [markdown]
 # ## The plant

@@ -12,7 +12,7 @@ import numpy as np
 
 from casadi_hybrid import verify
 from casadi_hybrid.control import MPC, Free, Model, OptimalControl, Plant, refine, simulate
-from casadi_hybrid.plotting import figure, line_style
+from casadi_hybrid.utils.output.plotting import figure, line_style
 
 # %% [markdown]
 # ## The model

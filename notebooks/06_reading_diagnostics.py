@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid import Problem, Solver, verify
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below, line_style
 
 
 def told(result):

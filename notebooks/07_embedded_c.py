@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.plotting import figure, line_style
+from casadi_hybrid.utils.output.plotting import figure, line_style
 
 # %% [markdown]
 # ## The controller

@@ -14,11 +14,11 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid import Problem, Solver, verify
-from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.iterations.law import Correction
-from casadi_hybrid.iterations.stopping import DistanceTest
-from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.plotting import deviation, plot_curves
+from casadi_hybrid.paper.experiment.generator import make_instance
+from casadi_hybrid.paper.iterations import Hybrid
+from casadi_hybrid.paper.iterations.stopping import DistanceTest
+from casadi_hybrid.paper.law import Correction
+from casadi_hybrid.utils.output.plotting import deviation, plot_curves
 
 # %% [markdown]
 # ## The idea
@@ -206,7 +206,7 @@ plot_curves(
 # ## A name for it
 #
 # To be known by a name, as `"closed-form"` is, a rule gets one line in `ITERATIONS`
-# (`casadi_hybrid/iterations/methods.py`): the options that it knows, and what makes the iteration
+# (`casadi_hybrid/paper/iterations/methods.py`): the options that it knows, and what makes the iteration
 # from them.
 #
 # ```python

@@ -22,7 +22,7 @@ from reporting import parser
 from solving import FATROP, SQP, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
-from casadi_hybrid.plotting import PALETTE, figure
+from casadi_hybrid.utils.output.plotting import PALETTE, figure
 
 NAME = "cartpole"
 SUMMARY = "swing-up of a cart-pole with limits on force and track"

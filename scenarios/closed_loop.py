@@ -21,11 +21,11 @@ import numpy as np
 from reporting import TOL, Check, finish, progress
 from solving import FATROP, SQP_CLIPPED, STRICT, Peer, judge, make_solver, problem_of
 
-from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.control import MHE, MPC, OptimalControl, Plant, Run, Solution, simulate
-from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator
+from casadi_hybrid.problem.point.kkt import kkt_residuals
+from casadi_hybrid.utils.errors import EvaluationError
 from casadi_hybrid.verify import Report
 
 USABLE = 1e-3

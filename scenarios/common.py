@@ -20,11 +20,11 @@ from solving import IPOPT, SLEQP, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Solver
 from casadi_hybrid.control import OptimalControl, Solution
-from casadi_hybrid.iterations import Iteration
-from casadi_hybrid.iterations.law import Correction
-from casadi_hybrid.iterations.rules import ScheduleRule
-from casadi_hybrid.plotting import deviation
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.paper.iterations import Iteration
+from casadi_hybrid.paper.law import Correction
+from casadi_hybrid.paper.rules import ScheduleRule
+from casadi_hybrid.problem.graph.functions import Evaluation
+from casadi_hybrid.utils.output.plotting import deviation
 from casadi_hybrid.verify import run_ipopt, verify
 
 AUTO = "hybrid (auto)"

@@ -32,7 +32,7 @@ from reporting import TOL, Check, parser, progress, table
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import EKF, MPC, Model, OptimalControl, Plant, Soft, simulate
-from casadi_hybrid.plotting import PALETTE
+from casadi_hybrid.utils.output.plotting import PALETTE
 
 NAME = "crane"
 SUMMARY = "a crane with an unknown load in the wind: estimator and controller in one loop"

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from casadi_hybrid.control import Solution
-from casadi_hybrid.control.reading.drawing import LIMIT
-from casadi_hybrid.plotting import PALETTE, legend_below, line_style
+from casadi_hybrid.control.solution.drawing import LIMIT
+from casadi_hybrid.utils.output.plotting import PALETTE, legend_below, line_style
 
 SOLVERS = (PALETTE[0], PALETTE[7], PALETTE[2], PALETTE[3])
 """Colours of the hybrid solver, of IPOPT, FATROP and SQP; limits have the one in between."""

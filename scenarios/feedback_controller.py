@@ -39,8 +39,8 @@ from solving import IPOPT
 
 from casadi_hybrid import Problem
 from casadi_hybrid.control.feedback import FeedbackLaw, HybridFeedback, design, measure, predict
-from casadi_hybrid.plotting import DASHES, PALETTE, plot_curves
 from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.utils.output.plotting import DASHES, PALETTE, plot_curves
 
 NAME = "feedback_controller"
 SUMMARY = "the law as a controller of two plants with noisy sensors: three splits, three rivals"

@@ -23,11 +23,11 @@ from common import AUTO, Method, equations, references, row_space_rule, solve
 from reporting import Check, finish, no_worse_than, parser, table
 from scipy.optimize import minimize
 
-from casadi_hybrid.claims.spectra import local_jacobian, spectral_gap
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
-from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import plot_convergence
+from casadi_hybrid.paper.claims.spectra import local_jacobian, spectral_gap
+from casadi_hybrid.paper.iterations import Hybrid
 from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.utils.output.plotting import plot_convergence
 
 NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"

@@ -30,7 +30,7 @@ from reporting import Check, parser
 from solving import SLEQP, SQP, UNO, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Model, OptimalControl
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
 NAME = "lane_change"
 SUMMARY = "double lane change past a standing car, limits on steering and lateral acceleration"

@@ -30,7 +30,7 @@ from quadrotor import HOVER, TILT, avoid, gaps, scenery, vehicle
 from reporting import parser
 
 from casadi_hybrid.control import OptimalControl, Plant, Soft
-from casadi_hybrid.plotting import figure, legend_below
+from casadi_hybrid.utils.output.plotting import figure, legend_below
 
 NAME = "mpc_quadrotor"
 SUMMARY = "closed loop: laps of a quadrotor past obstacles, a gust, wrong model and noise"

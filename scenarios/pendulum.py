@@ -25,8 +25,8 @@ from drawing import compare
 from reporting import Check, finish, no_worse_than, parser
 
 from casadi_hybrid.control import Model, OptimalControl
-from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import plot_convergence
+from casadi_hybrid.paper.iterations import Hybrid
+from casadi_hybrid.utils.output.plotting import plot_convergence
 
 NAME = "pendulum"
 SUMMARY = "swing-up of a pendulum with a torque below gravity's: 92 variables, 64 constraints"

@@ -26,7 +26,7 @@ from reporting import parser
 from solving import FATROP, SQP, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Model, OptimalControl, Solution
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
 NAME = "quadrotor"
 SUMMARY = "planar quadrotor: transfer and slalom through obstacles, limits on thrust and tilt"

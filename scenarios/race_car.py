@@ -33,7 +33,7 @@ from reporting import parser
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Model, OptimalControl, Solution
-from casadi_hybrid.plotting import figure, legend
+from casadi_hybrid.utils.output.plotting import figure, legend
 
 NAME = "race_car"
 SUMMARY = "the fastest flying lap of a race car with sliding tyres on a closed circuit"

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.formats import add_figures
-from casadi_hybrid.basics.record.folder import writable
-from casadi_hybrid.plotting import save
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.output.formats import add_figures
+from casadi_hybrid.utils.output.plotting import save
+from casadi_hybrid.utils.record.folder import writable
 from casadi_hybrid.verify import Rejection, Report
 
 TOL = 1e-6

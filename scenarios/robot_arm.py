@@ -24,8 +24,8 @@ from reporting import Check, finish, no_worse_than, parser
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
 from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
 NAME = "robot_arm"
 SUMMARY = "a robot arm to a pose seen by redundant sensors: 12 equations for 6 joints"

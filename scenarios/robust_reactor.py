@@ -53,10 +53,10 @@ from casadi_hybrid.control import (
     Scenarios,
     Soft,
     simulate,
-    steady,
 )
-from casadi_hybrid.control.predictive.problem import Problem
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.control.mpc.problem import Problem
+from casadi_hybrid.control.solution import steady
+from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
 NAME = "robust_reactor"
 SUMMARY = "robust predictive control: a reactor kept below its limit whatever the reaction is like"

@@ -19,9 +19,9 @@ from hypothesis import settings
 from newer_casadi import left_out
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.engine.export.compare import STRICT
+from casadi_hybrid.core.export.compare import STRICT
 from casadi_hybrid.problem.building.compiler import PROGRAMS
+from casadi_hybrid.solver.nlpsol.runner import Runner
 
 # The default run is the same on every machine and every day; `--hypothesis-profile=explore` draws
 # new examples each time.

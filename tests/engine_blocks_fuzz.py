@@ -11,9 +11,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.engine.blocks import elements, library, partition
-from casadi_hybrid.engine.blocks.forms import Form, Lists
-from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
+from casadi_hybrid.core.evaluation import elements, library, partition
+from casadi_hybrid.core.evaluation.forms import Form, Lists
+from casadi_hybrid.core.evaluation.library import UntranslatedError, graph_of
 from casadi_hybrid.problem.elements.assembly import (
     Assemblies,
     composed,

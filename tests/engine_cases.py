@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine.core import OUTPUTS
-from casadi_hybrid.engine.export.core import core_sources
-from casadi_hybrid.engine.header import C, Headers
+from casadi_hybrid.core.binding.core import OUTPUTS
+from casadi_hybrid.core.export.core import core_sources
+from casadi_hybrid.core.header import C, Headers
 from casadi_hybrid.problem.building.build import Sources, load
 
 Numbers = dict[str, Any]

@@ -8,11 +8,11 @@ import numpy as np
 from engine_cases import CASES, NUMBER, POINTER, WHOLE, Arena, FormData, PointData, core_in_pieces
 
 from casadi_hybrid import Problem
-from casadi_hybrid.basics.casadi_internals import trigger
-from casadi_hybrid.engine.core import Core
-from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.core.binding.core import Core
+from casadi_hybrid.core.binding.plan import plan_of
+from casadi_hybrid.problem.arguments import Numbers
+from casadi_hybrid.problem.point.limits import Limits
+from casadi_hybrid.utils.casadi_internals import trigger
 
 
 class Form:

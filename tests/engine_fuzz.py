@@ -18,13 +18,13 @@ from engine_cases import CASES, problem_of
 from engine_ldl_kernel import Fixed, factored, random_problem, whole
 
 from casadi_hybrid import Derivatives, Problem
-from casadi_hybrid.engine import library
-from casadi_hybrid.engine.batch import Rows, solve_rows
-from casadi_hybrid.engine.core import Core, engine_of
-from casadi_hybrid.engine.header import C
-from casadi_hybrid.point.limits import Limits
-from casadi_hybrid.point.working_set import WorkingSet
-from casadi_hybrid.session.solve import STOPS
+from casadi_hybrid.core import library
+from casadi_hybrid.core.binding.batch import Rows, solve_rows
+from casadi_hybrid.core.binding.core import Core, engine_of
+from casadi_hybrid.core.header import C
+from casadi_hybrid.problem.point.limits import Limits
+from casadi_hybrid.problem.point.working_set import WorkingSet
+from casadi_hybrid.solver.solve import STOPS
 
 LIMITS = Limits(max_iter=400)
 Known = dict[str, np.ndarray]

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import address
-from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
-from casadi_hybrid.engine import ldl
-from casadi_hybrid.engine.header import C
+from casadi_hybrid.core.binding import ldl
+from casadi_hybrid.core.header import C
+from casadi_hybrid.utils.arrays import address
+from casadi_hybrid.utils.inputs import Matrix, Vector
+from casadi_hybrid.utils.linear_algebra.sparse import Layout, Pattern, Sparse
 
 REFINEMENTS = 3
 Operator = Sparse | Matrix

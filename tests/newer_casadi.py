@@ -1,6 +1,6 @@
 """Tests of what CasADi 3.7, the lowest release that serves, has not or does otherwise."""
 
-from casadi_hybrid.problem.directions import BEFORE_3_8
+from casadi_hybrid.problem.graph.directions import BEFORE_3_8
 
 _PEERS = ("fatrop", "piqp", "hpipm")
 """Solvers whose options the benchmark knows as of CasADi 3.8, whose wheel has all of them."""

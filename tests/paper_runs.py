@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from casadi_hybrid.claims import suite
-from casadi_hybrid.paper import make_instance
-from casadi_hybrid.paper.experiment import ALL_METHODS, Run
-from casadi_hybrid.paper.tables import Cell, Summary
+from casadi_hybrid.paper.claims import suite
+from casadi_hybrid.paper.experiment import make_instance
+from casadi_hybrid.paper.experiment.experiment import ALL_METHODS, Run
+from casadi_hybrid.paper.experiment.tables import Cell, Summary
 
 KEYS = [method.key for method in ALL_METHODS]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Matrix
-from casadi_hybrid.iterations.rules import LocalModel
-from casadi_hybrid.iterations.rules.cancellations import Cancelled
-from casadi_hybrid.point.residuals import Residuals
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.paper.rules import LocalModel
+from casadi_hybrid.paper.rules.cancellations import Cancelled
+from casadi_hybrid.problem.graph.functions import Evaluation
+from casadi_hybrid.problem.point.residuals import Residuals
+from casadi_hybrid.utils.inputs import Matrix
 
 
 def at(H: Matrix, B: Matrix) -> Evaluation:

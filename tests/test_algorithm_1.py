@@ -11,7 +11,8 @@ import paper_by_hand as by_hand
 import pytest
 
 from casadi_hybrid import InputError, Problem, Solver
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid.paper.experiment.generator import make_instance
+from casadi_hybrid.paper.rules import (
     DesignRule,
     FixedMetric,
     FullCancellation,
@@ -20,8 +21,7 @@ from casadi_hybrid.iterations.rules import (
     TargetCurvature,
     algorithm_1,
 )
-from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 
 # Of the design and of Algorithm 1: the same names.

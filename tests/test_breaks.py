@@ -36,7 +36,7 @@ def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "M_max",
         "is",
         "3,000",
-        "iterations/rules/design.py",
+        "paper/rules/design.py",
         "test_paper_constants.py",
     ]
     with pytest.raises(SystemExit):

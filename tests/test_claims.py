@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_runs import made
 
-from casadi_hybrid import claims
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.claims import design, noise, spectra, suite, trajectories
-from casadi_hybrid.claims.claim import deviation
 from casadi_hybrid.cli import main
-from casadi_hybrid.iterations import hybrid, law
+from casadi_hybrid.paper import claims, law
+from casadi_hybrid.paper.claims import design, noise, spectra, suite, trajectories
+from casadi_hybrid.paper.claims.claim import deviation
+from casadi_hybrid.paper.iterations import hybrid
+from casadi_hybrid.utils.errors import InputError
 
 SHAPES = suite.SHAPES
 

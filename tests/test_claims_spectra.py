@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from paper_runs import made
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.claims import design, spectra, suite
-from casadi_hybrid.claims.claim import follow
-from casadi_hybrid.claims.trajectories import rule_for
-from casadi_hybrid.iterations import Hybrid
+from casadi_hybrid.paper.claims import design, spectra, suite
+from casadi_hybrid.paper.claims.claim import follow
+from casadi_hybrid.paper.claims.trajectories import rule_for
+from casadi_hybrid.paper.iterations import Hybrid
+from casadi_hybrid.utils.errors import InputError
 
 SHAPES = suite.SHAPES
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import verify
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import (
     Collocation,
     Free,
@@ -22,7 +21,8 @@ from casadi_hybrid.control import (
     Solution,
     refine,
 )
-from casadi_hybrid.control.reading import checking
+from casadi_hybrid.control.solution import checking
+from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.verify import Rejection
 
 RADIUS = 0.4

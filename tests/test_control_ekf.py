@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import EKF, MHE, Model, Plant, RungeKutta, simulate
+from casadi_hybrid.utils.errors import InputError
 
 NOISE, PROCESS, PRIOR = 0.05, {"speed": 0.02}, {"angle": 0.2, "speed": 0.3}
 

@@ -22,7 +22,7 @@ from casadi_hybrid.control import (
     Scenarios,
     SingleShooting,
 )
-from casadi_hybrid.engine.export.compare import STRICT, compare
+from casadi_hybrid.core.export.compare import STRICT, compare
 from casadi_hybrid.problem.building.compiler import find_compiler
 
 INTERVAL = 0.1

@@ -8,7 +8,7 @@ import pytest
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import Free, Model, OptimalControl, Phases, Saved, Scenarios, branches
-from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.solution.solution import Solution
 
 
 def cart(name="cart", drag=0.2, **signals):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl, RungeKutta
+from casadi_hybrid.utils.errors import InputError
 
 DURATION = 1.5
 START = np.array([0.4, 1.2])

@@ -7,8 +7,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import EKF, MHE, MPC, Model, OptimalControl, Plant, RungeKutta, simulate
+from casadi_hybrid.utils.errors import InputError
 
 A = np.array([[1.0, 0.1], [-0.2, 0.95]])
 B = np.array([[0.0], [0.1]])

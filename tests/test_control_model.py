@@ -6,7 +6,6 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import (
     Collocation,
     Free,
@@ -17,10 +16,11 @@ from casadi_hybrid.control import (
     Plant,
     RungeKutta,
     SingleShooting,
-    steady,
 )
-from casadi_hybrid.control.signals import matrix
-from casadi_hybrid.control.terms import Soft
+from casadi_hybrid.control.model.signals import matrix
+from casadi_hybrid.control.solution import steady
+from casadi_hybrid.control.transcription.terms import Soft
+from casadi_hybrid.utils.errors import InputError
 
 
 def integrator(**control: Any) -> tuple[Model, Any, Any, Any]:

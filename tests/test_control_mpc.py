@@ -28,8 +28,8 @@ from casadi_hybrid.control import (
     SingleShooting,
     simulate,
 )
-from casadi_hybrid.control.predictive.search import Outcome
-from casadi_hybrid.result.answer import altered
+from casadi_hybrid.control.mpc.search import Outcome
+from casadi_hybrid.solver.record.answer import altered
 from casadi_hybrid.verify import verify
 
 DT = 0.1

@@ -8,7 +8,6 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import (
     Collocation,
     Free,
@@ -18,6 +17,7 @@ from casadi_hybrid.control import (
     Solution,
     refine,
 )
+from casadi_hybrid.utils.errors import InputError
 
 
 def bead(intervals: int = 6) -> OptimalControl:

@@ -8,7 +8,6 @@ import pytest
 import scipy.linalg
 
 from casadi_hybrid import InputError, solution_sensitivity
-from casadi_hybrid.casadi_api.sensitivity import SensitivityError, SensitivityWarning
 from casadi_hybrid.control import (
     MPC,
     Collocation,
@@ -19,6 +18,7 @@ from casadi_hybrid.control import (
     Scenarios,
     SingleShooting,
 )
+from casadi_hybrid.solver.sensitivity import SensitivityError, SensitivityWarning
 
 METHODS = [MultipleShooting(inner=1), SingleShooting(), Collocation(2)]
 

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from nlp_cases import PEER
 from scipy.integrate import solve_ivp
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import (
     Collocation,
     Integrator,
@@ -29,7 +28,8 @@ from casadi_hybrid.control import (
     Soft,
     Solution,
 )
-from casadi_hybrid.control.ocp import solved
+from casadi_hybrid.control.solution.ocp import solved
+from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.verify import verify
 
 METHODS = {

@@ -7,7 +7,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
 
 from casadi_hybrid import InputError
-from casadi_hybrid.control import Model, OptimalControl, Plant, simulate, steady
+from casadi_hybrid.control import Model, OptimalControl, Plant, simulate
+from casadi_hybrid.control.solution import steady
 
 
 def tank():

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl, Solution
-from casadi_hybrid.engine.export.compare import compare
+from casadi_hybrid.core.export.compare import compare
 from casadi_hybrid.problem.building.compiler import compiler_of
 
 GRID = np.linspace(-2, 2, 21)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, refine
-from casadi_hybrid.control.assembly import each
-from casadi_hybrid.control.methods import Method
+from casadi_hybrid.control.transcription.assembly import each
+from casadi_hybrid.control.transcription.methods import Method
 
 
 @dataclass(frozen=True)

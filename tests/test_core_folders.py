@@ -7,9 +7,9 @@ from pathlib import Path
 
 import casadi_hybrid
 
-ROOT = Path(casadi_hybrid.__file__).parent / "engine" / "c"
+ROOT = Path(casadi_hybrid.__file__).parent / "core" / "src"
 FOLDERS = (
-    "linear_algebra", "problem", "primal_dual", "globalization", "feasibility", "active_set",
+    "linear_algebra", "ldl", "problem", "primal_dual", "globalization", "feasibility", "active_set",
     "trust_region", "barrier", "driver",
 )  # fmt: skip
 HEADERS = {"hybrid.h", "ldl.h", "constants.h"}  # for all folders

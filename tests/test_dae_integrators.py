@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError, Problem, Solver, solution_sensitivity
-from casadi_hybrid.problem import directions
+from casadi_hybrid.problem.graph import directions
 
 STEPS = 10  # more directions at once than CasADi gets right here, which are 8
 

@@ -17,7 +17,7 @@ from casadi_hybrid import (
     solution_sensitivity,
     verify,
 )
-from casadi_hybrid.casadi_api.foreign import OptionWarning
+from casadi_hybrid.solver.options.foreign import OptionWarning
 
 X, P = ca.SX.sym("x", 2), ca.SX.sym("p")
 F = (1 - X[0]) ** 2 + 100 * (X[1] - X[0] ** 2) ** 2

@@ -13,11 +13,13 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import Derivatives, DesignError, InputError, Problem, Solver, claims
-from casadi_hybrid.claims import design, spectra, suite, trajectories
-from casadi_hybrid.claims.claim import attempted
-from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid import Derivatives, DesignError, InputError, Problem, Solver
+from casadi_hybrid.paper import claims
+from casadi_hybrid.paper.claims import design, spectra, suite, trajectories
+from casadi_hybrid.paper.claims.claim import attempted
+from casadi_hybrid.paper.experiment import make_instance
+from casadi_hybrid.paper.iterations import Hybrid
+from casadi_hybrid.paper.rules import (
     ClippedSplit,
     DesignRule,
     LocalModel,
@@ -25,7 +27,6 @@ from casadi_hybrid.iterations.rules import (
     StepRule,
     least_restriction,
 )
-from casadi_hybrid.paper import make_instance
 
 KAPPA = StepRule()
 

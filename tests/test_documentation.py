@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from test_rooms import ROOMS, imports, modules
 
-from casadi_hybrid.iterations.rules import GridSplit
-from casadi_hybrid.paper.experiment import BUDGET, LONG
-from casadi_hybrid.paper.fitted import SEEDS
+from casadi_hybrid.paper.experiment.experiment import BUDGET, LONG
+from casadi_hybrid.paper.experiment.fitted import SEEDS
+from casadi_hybrid.paper.rules import GridSplit
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "casadi_hybrid"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine.blocks.forms import Code, Lists
-from casadi_hybrid.problem import generate
-from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.core.evaluation.forms import Code, Lists
+from casadi_hybrid.problem.graph import generate
+from casadi_hybrid.problem.graph.functions import Functions
 
 N = 26
 Nlp = dict[str, Any]

@@ -13,14 +13,14 @@ import pytest
 from engine_cases import bits, core, warm
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.basics import casadi_internals
-from casadi_hybrid.basics.core_constants import CORE
-from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.engine import core as engine_core
-from casadi_hybrid.engine import library
-from casadi_hybrid.engine.export.core import core_sources
-from casadi_hybrid.engine.header import C, Headers
+from casadi_hybrid.core import library
+from casadi_hybrid.core.binding import core as engine_core
+from casadi_hybrid.core.export.core import core_sources
+from casadi_hybrid.core.header import C, Headers
 from casadi_hybrid.problem.building.build import Sources, load
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid.utils import casadi_internals
+from casadi_hybrid.utils.core_constants import CORE
 
 FOLDER = Path(library.__file__).parent
 OF_CORE = (
@@ -54,7 +54,7 @@ def test_each_of_many_solvers_keeps_its_own() -> None:
 
 
 def test_the_adapter_is_clean_c99() -> None:
-    folder = Path(library.__file__).with_name("adapter")
+    folder = FOLDER / "binding" / "adapter"
     files = {path.name: path.read_text("utf-8") for path in folder.glob("[ag]*.[ch]")}
     core = core_sources()
     headers = {name: core[name] for name in core if name.endswith(".h")}
@@ -167,12 +167,12 @@ def test_structures_are_those_of_the_compiler(of: str, compiler: str, tmp_path: 
     known = [f"hybrid_{name}" for name in OF_CORE] if of == "core" else list(C._structures)
     checks = layouts(core if of == "core" else C, known)
     checks += [f'_Static_assert({name} == {value}, "{name}");' for name, value in CORE.items()]
-    folder = FOLDER / ("c" if of == "core" else "adapter")
+    folder = FOLDER / ("src" if of == "core" else "binding/adapter")
     names = sorted(path.relative_to(folder) for path in folder.rglob("*.h"))
     names += ["constants.h", "driver/runs.h"]
     lines = ["#include <stddef.h>", *(f'#include "{name}"' for name in names), *checks]
     file = tmp_path / "layouts.c"
     file.write_text("\n".join(lines))
-    flags = "-std=c11", "-fsyntax-only", f"-I{folder}", f"-I{FOLDER / 'c'}"
+    flags = "-std=c11", "-fsyntax-only", f"-I{folder}", f"-I{FOLDER / 'src'}"
     subprocess.run([compiler, *flags, str(file)], check=True)
     assert len(lines) > 100

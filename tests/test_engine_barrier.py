@@ -19,7 +19,7 @@ from engine_cases import (
 from nlp_cases import hock_schittkowski, parts
 from problems.control import FAMILIES
 
-from casadi_hybrid.engine.header import C
+from casadi_hybrid.core.header import C
 
 INF = np.inf
 EPS = float(np.finfo(float).eps)

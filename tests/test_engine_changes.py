@@ -12,8 +12,8 @@ from engine_cases import assert_kkt
 from engine_form import Form
 
 from casadi_hybrid import Problem
-from casadi_hybrid.engine.header import C
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.core.header import C
+from casadi_hybrid.problem.point.limits import Limits
 
 LIMIT = C.HYBRID_LIMIT
 

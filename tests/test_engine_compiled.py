@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
-from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.engine.blocks import code, compiled, forms, library, partition
-from casadi_hybrid.engine.blocks import library as of_blocks
-from casadi_hybrid.engine.blocks.compiled import Compiled, forms_of
-from casadi_hybrid.engine.blocks.forms import Code, Form, Lists
-from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
-from casadi_hybrid.engine.blocks.operations import FORMULAS, NUMBER, cases, translated
-from casadi_hybrid.engine.core import Core
-from casadi_hybrid.engine.in_graph import Pool
-from casadi_hybrid.problem import generate
+from casadi_hybrid.core.binding.core import Core
+from casadi_hybrid.core.binding.in_graph import Pool
+from casadi_hybrid.core.evaluation import code, compiled, forms, library, partition
+from casadi_hybrid.core.evaluation import library as of_blocks
+from casadi_hybrid.core.evaluation.compiled import Compiled, forms_of
+from casadi_hybrid.core.evaluation.forms import Code, Form, Lists
+from casadi_hybrid.core.evaluation.library import UntranslatedError, graph_of
+from casadi_hybrid.core.evaluation.operations import FORMULAS, NUMBER, cases, translated
 from casadi_hybrid.problem.building import BuildError, build
+from casadi_hybrid.problem.graph import generate
+from casadi_hybrid.utils.errors import CompilerWarning
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
 
@@ -198,7 +198,7 @@ def test_solves_have_the_same_bits(name: str) -> None:
 
 def test_many_stages_are_evaluated_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     case = van_der_pol(40)
-    monkeypatch.setattr("casadi_hybrid.engine.core.LISTED_AFTER", 5)
+    monkeypatch.setattr("casadi_hybrid.core.binding.core.LISTED_AFTER", 5)
     plain, fast = (nlpsol("s", "hybrid", case.nlp) for _ in range(2))
     with monkeypatch.context() as patch:
         patch.setattr(compiled, "_lists", lambda _: None)

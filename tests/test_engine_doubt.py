@@ -20,13 +20,13 @@ from nlp_cases import parts
 from problems.control import FAMILIES
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.basics.casadi_internals import trigger
-from casadi_hybrid.engine import core, ldl
-from casadi_hybrid.engine.core import Core
-from casadi_hybrid.engine.export.core import core_sources
-from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.core.binding import core, ldl
+from casadi_hybrid.core.binding.core import Core
+from casadi_hybrid.core.binding.plan import plan_of
+from casadi_hybrid.core.export.core import core_sources
+from casadi_hybrid.core.header import C
+from casadi_hybrid.problem.point.limits import Limits
+from casadi_hybrid.utils.casadi_internals import trigger
 
 # Every K whose rows are not regularized is in doubt: of barrier steps, and with pinned entries.
 DOUBT = (

@@ -14,15 +14,15 @@ from engine_cases import corridor
 from watched import ended
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine.export.compare import STRICT, compare, spoken
-from casadi_hybrid.engine.export.compare import run as run_in
-from casadi_hybrid.engine.export.core import core_sources, words_of
-from casadi_hybrid.engine.export.needs import HEADERS
-from casadi_hybrid.engine.header import C
+from casadi_hybrid.core.export.compare import STRICT, compare, spoken
+from casadi_hybrid.core.export.compare import run as run_in
+from casadi_hybrid.core.export.core import core_sources, words_of
+from casadi_hybrid.core.export.needs import HEADERS
+from casadi_hybrid.core.header import C
 from casadi_hybrid.problem.building.compiler import compiler_of
-from casadi_hybrid.session.solve import POINTS, STOPS
+from casadi_hybrid.solver.solve import POINTS, STOPS
+from casadi_hybrid.utils.status import StopReason
 
 ROOT = Path(__file__).resolve().parent.parent
 CLOSE = 1e-12
@@ -341,7 +341,7 @@ def test_it_does_not_link_with_the_core_of_another_version(rows, compiler, tmp_p
     """Whose plan may have other places: two exports in one program share one core."""
     other = core_sources()
     other["sqp.c"] += "\n"
-    monkeypatch.setattr("casadi_hybrid.engine.export.core.core_sources", lambda: other)
+    monkeypatch.setattr("casadi_hybrid.core.export.core.core_sources", lambda: other)
     x = ca.SX.sym("x")
     newer = nlpsol("newer", "hybrid", {"x": x, "f": (x - 1) ** 2}).export(tmp_path, cold=False)
     own = [str(path) for path in tmp_path.glob("newer*.c")]

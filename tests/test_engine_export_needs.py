@@ -10,9 +10,9 @@ import pytest
 from watched import PythonFunction
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.engine.export.compare import STRICT, compare
-from casadi_hybrid.engine.export.functions import STRAIGHT, generate
-from casadi_hybrid.engine.export.needs import HEADERS
+from casadi_hybrid.core.export.compare import STRICT, compare
+from casadi_hybrid.core.export.functions import STRAIGHT, generate
+from casadi_hybrid.core.export.needs import HEADERS
 from casadi_hybrid.problem.problem import Problem
 
 X, P = ca.MX.sym("X", 3), ca.MX.sym("p")

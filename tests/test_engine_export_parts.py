@@ -13,12 +13,12 @@ from warm.loop import Loop
 from warm.stages import program
 
 from casadi_hybrid import InputError, Problem, nlpsol
-from casadi_hybrid.engine.blocks.forms import Form
-from casadi_hybrid.engine.export import functions as choosing
-from casadi_hybrid.engine.export.compare import STRICT, compare
-from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
-from casadi_hybrid.engine.export.parts import parts_text
-from casadi_hybrid.engine.export.tables import number
+from casadi_hybrid.core.evaluation.forms import Form
+from casadi_hybrid.core.export import functions as choosing
+from casadi_hybrid.core.export.compare import STRICT, compare
+from casadi_hybrid.core.export.functions import LOOPS, PARTS, STRAIGHT, generate
+from casadi_hybrid.core.export.parts import parts_text
+from casadi_hybrid.core.export.tables import number
 from casadi_hybrid.problem.building.compiler import compiler_of
 
 CLOSE = 1e-12

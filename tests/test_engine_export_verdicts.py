@@ -10,9 +10,9 @@ from nlp_cases import hock_schittkowski
 from watched import ended
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.engine.export import compare
-from casadi_hybrid.engine.export.compare import spoken
+from casadi_hybrid.core.export import compare
+from casadi_hybrid.core.export.compare import spoken
+from casadi_hybrid.utils.status import PointStatus, StopReason
 
 SAYS = 'printf("%d %d %.17g", out.status, out.steps, out.f);'
 SAYS_ALL = """printf("%s|%s|%s|%d %.17g %.17g", @NAME@_word(out.status), @NAME@_stop_word(out.stop),

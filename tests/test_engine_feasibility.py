@@ -14,8 +14,8 @@ from nlp_problems import PROBLEMS
 from scipy.optimize import linprog
 
 from casadi_hybrid import Problem
-from casadi_hybrid.engine.export.core import core_sources
-from casadi_hybrid.session.solve import CAUSES
+from casadi_hybrid.core.export.core import core_sources
+from casadi_hybrid.solver.solve import CAUSES
 
 INF = np.inf
 Made = tuple[dict[str, Any], dict[str, Any]]

@@ -12,8 +12,8 @@ from engine_cases import OUTPUTS, Case, bits, hs071, in_graph_of, with_rows
 from watched import ended
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.casadi_api.graphs.function import callback, make_function
-from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.solver.nlpsol.function import callback, make_function
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 
 
 def full(solver: NlpSolver, arguments: dict[str, Any]) -> dict[str, Any]:

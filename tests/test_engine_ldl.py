@@ -22,11 +22,11 @@ from engine_ldl_kernel import (
 )  # fmt: skip
 
 import casadi_hybrid
-from casadi_hybrid.basics.sparse import Layout
-from casadi_hybrid.engine import ldl
-from casadi_hybrid.engine.header import C
+from casadi_hybrid.core.binding import ldl
+from casadi_hybrid.core.header import C
+from casadi_hybrid.utils.linear_algebra.sparse import Layout
 
-SOURCES = Path(casadi_hybrid.__file__).parent / "engine" / "c"
+SOURCES = Path(casadi_hybrid.__file__).parent / "core" / "src"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")
 
 

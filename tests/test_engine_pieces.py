@@ -9,10 +9,10 @@ from engine_cases import CASES, NUMBER, BoundMultipliersData, FilterPairData, Tr
 from engine_form import Form, Formula, address, equal, numbers_of
 
 from casadi_hybrid import Problem
-from casadi_hybrid.basics.arrays import largest
-from casadi_hybrid.engine.header import C
-from casadi_hybrid.point.kkt import kkt_residuals
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.core.header import C
+from casadi_hybrid.problem.point.kkt import kkt_residuals
+from casadi_hybrid.problem.point.limits import Limits
+from casadi_hybrid.utils.arrays import largest
 
 TOLERANCE = Limits().tolerances.feasibility  # and of the other residuals
 S_MAX, DAMPING = 100.0, 1e-5  # Wächter and Biegler 2006, eq. 6 and section 3.7

@@ -13,7 +13,7 @@ from engine_form import Form, address, equal, view, whole
 from nlp_cases import hock_schittkowski
 
 from casadi_hybrid import Derivatives, Problem
-from casadi_hybrid.engine.header import C
+from casadi_hybrid.core.header import C
 from casadi_hybrid.problem.hessian import blocks
 
 LEARN = {"hessian_approximation": "limited-memory"}

@@ -12,8 +12,8 @@ from nlp_cases import parts
 from problems.control import FAMILIES
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.engine.core import engine_of
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.core.binding.core import engine_of
+from casadi_hybrid.problem.point.limits import Limits
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from watched import ended
 
-from casadi_hybrid.engine import blocks
-from casadi_hybrid.engine.blocks.operations import SAME_BITS, cases
-from casadi_hybrid.engine.export.core import core_sources
-from casadi_hybrid.engine.header import C
+from casadi_hybrid.core import evaluation as blocks
+from casadi_hybrid.core.evaluation.operations import SAME_BITS, cases
+from casadi_hybrid.core.export.core import core_sources
+from casadi_hybrid.core.header import C
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ import pytest
 from engine_cases import CASES, assert_kkt, solved, warm
 
 from casadi_hybrid import Problem, Solver, StopReason, nlpsol
-from casadi_hybrid.basics.errors import Interrupted, ScaleWarning
 from casadi_hybrid.control import Model, OptimalControl
-from casadi_hybrid.engine.core import engine_of
+from casadi_hybrid.core.binding.core import engine_of
+from casadi_hybrid.utils.errors import Interrupted, ScaleWarning
 
 CASE = CASES["hs071"]()
 Numbers = dict[str, Any]

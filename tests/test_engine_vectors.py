@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_cases import NUMBER, POINTER
 
-from casadi_hybrid.engine.export.core import core_sources
+from casadi_hybrid.core.export.core import core_sources
 from casadi_hybrid.problem.building.compiler import compiler_of
 
 INFINITE = (np.nan, np.inf, -np.inf)

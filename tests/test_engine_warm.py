@@ -9,8 +9,8 @@ import pytest
 from engine_cases import CASES, OUTPUTS, Case, assert_kkt, bits, solved, warm
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.basics.arrays import memory_of
-from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid.utils.arrays import memory_of
 
 INF = np.inf
 

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casadi_hybrid.basics import factorization
-from casadi_hybrid.basics.factorization import SymmetricFactor, inertia
+from casadi_hybrid.utils.linear_algebra import factorization
+from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor, inertia
 
 
 def saddle(rng, n, m, scales=None):

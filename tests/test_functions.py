@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from watched import PythonFunction
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
-from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
-from casadi_hybrid.problem import functions, generate
 from casadi_hybrid.problem.building import compiler
+from casadi_hybrid.problem.graph import functions, generate
 from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.utils.errors import CompilerWarning, EvaluationError
 
 KINDS = (ca.SX, ca.MX)
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from rule_parts import at
 from scipy.linalg import null_space, orth
 
-from casadi_hybrid.basics.errors import NotAugmentableError
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid.paper.rules import (
     Design,
     DesignRule,
     FixedMetric,
@@ -34,6 +33,7 @@ from casadi_hybrid.iterations.rules import (
     TargetCurvature,
     WhitenedRule,
 )
+from casadi_hybrid.utils.errors import NotAugmentableError
 
 Array = Any
 norm = np.linalg.norm

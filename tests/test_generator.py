@@ -11,8 +11,8 @@ import pytest
 from scipy.linalg import null_space
 
 from casadi_hybrid import InputError
-from casadi_hybrid.paper import CONDITIONS, Instance, make_instance
-from casadi_hybrid.paper.generator import FITTED
+from casadi_hybrid.paper.experiment import CONDITIONS, Instance, make_instance
+from casadi_hybrid.paper.experiment.generator import FITTED
 from casadi_hybrid.problem.oracle import Oracle
 
 SHAPES = [(3, 5), (3, 3), (3, 2), (1, 1), (1, 3), (2, 1), (2, 4), (4, 2), (5, 5), (7, 3), (6, 9)]

@@ -11,7 +11,7 @@ import casadi as ca
 import pytest
 
 import casadi_hybrid
-from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "clients.md"
 LIBRARY = """

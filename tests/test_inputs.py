@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casadi_hybrid import METHODS, InputError, Problem, Solver, nlpsol
-from casadi_hybrid.basics.inputs import as_matrix, as_vector
 from casadi_hybrid.control import Model, OptimalControl
-from casadi_hybrid.iterations.rules import FixedMetric, TargetCurvature
+from casadi_hybrid.paper.rules import FixedMetric, TargetCurvature
+from casadi_hybrid.utils.inputs import as_matrix, as_vector
 
 x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
 PLAIN = Problem(x=x, f=ca.sumsqr(x), h=ca.vertcat(x - 1, x[0] + x[1] - 2))

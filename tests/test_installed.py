@@ -19,17 +19,17 @@ import pytest
 from engine_ldl_kernel import LdlKernel
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.basics.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.cli import doctor, main
 from casadi_hybrid.cli.doctor import self_test
-from casadi_hybrid.engine import library
-from casadi_hybrid.engine.blocks.operations import SAME_BITS
-from casadi_hybrid.engine.export.core import core_sources
-from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import engine
+from casadi_hybrid.core import library
+from casadi_hybrid.core.evaluation.operations import SAME_BITS
+from casadi_hybrid.core.export.core import core_sources
+from casadi_hybrid.core.header import C
+from casadi_hybrid.core.library import engine
 from casadi_hybrid.problem.building import BuildError, cache, compiler, suffix
 from casadi_hybrid.problem.building.build import Sources, load
+from casadi_hybrid.utils.errors import CompilerWarning
+from casadi_hybrid.utils.linear_algebra.sparse import Layout, Pattern, Sparse
 
 ROOT = Path(__file__).parents[1]
 _spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
@@ -137,7 +137,7 @@ def test_the_core_is_clean_c99():
         if "no C compiler" not in str(error):
             raise
         pytest.skip(str(error))
-    stored = ROOT / "casadi_hybrid" / "casadi_api" / "stored" / "stored.c"
+    stored = ROOT / "casadi_hybrid" / "solver" / "nlpsol" / "stored" / "stored.c"
     load(Sources("stored", {"stored.c": stored.read_text("utf-8")}, strict))
 
 
@@ -158,7 +158,7 @@ def checkout(tmp_path, folder, monkeypatch):
 
 def change(package, text):
     """Another interface; as if it had been saved a while later."""
-    header = package / "engine" / "c" / "hybrid.h"
+    header = package / "core" / "src" / "hybrid.h"
     header.write_text(header.read_text("utf-8") + text, encoding="utf-8")
     os.utime(header, (time.time() + 9, time.time() + 9))
 

@@ -11,8 +11,8 @@ R → ∞ is the step without a drive, E = M⁻¹; R = 0 is the Newton–KKT ste
 import numpy as np
 import pytest
 
-from casadi_hybrid.iterations.law import Correction, State, advance
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.paper.law import Correction, State, advance
+from casadi_hybrid.problem.graph.functions import Evaluation
 
 N, M_ROWS = 7, 4
 

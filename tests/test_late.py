@@ -7,29 +7,29 @@ import sys
 import pytest
 from watched import ended
 
-from casadi_hybrid.basics.late import LateModule
+from casadi_hybrid.utils.late import LateModule
 
 HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "tqdm", "pyarrow", "distributed")
 SELDOM = tuple(
     f"casadi_hybrid.{name}"
     for name in (
-        "casadi_api.batch", "casadi_api.callbacks", "casadi_api.foreign",
-        "casadi_api.optistack", "casadi_api.sensitivity", "casadi_api.stored", "claims", "cli",
-        "control", "engine.batch", "engine.blocks.library", "engine.export", "engine.in_graph",
-        "iterations", "paper", "plotting", "problem.building.build", "result.answer", "result.call",
-        "result.explain", "result.history", "result.progress", "result.record", "result.report",
-        "result.result", "session.default", "session.methods", "solver", "study", "verify.judging",
+        "solver.nlpsol.batch", "solver.options.callbacks", "solver.options.foreign",
+        "solver.opti", "solver.sensitivity", "solver.nlpsol.stored", "paper.claims", "cli",
+        "control", "core.binding.batch", "core.evaluation.library", "core.export", "core.binding.in_graph",
+        "paper.iterations", "paper.experiment", "utils.output.plotting", "problem.building.build", "solver.record.answer", "solver.call",
+        "solver.explain", "solver.record.history", "solver.record.progress", "solver.record.record", "solver.report",
+        "solver.result", "solver.default", "solver.methods", "solver.solver", "paper.study", "verify.judging",
     )
 )  # fmt: skip
 MOST = 60
 """So many modules of the package are enough for a solve by the engine."""
-FOLDERS = "iterations", "iterations.rules", "verify"
+FOLDERS = "paper.iterations", "paper.rules", "verify"
 LATE = ("casadi_hybrid", *(f"casadi_hybrid.{folder}" for folder in FOLDERS))
 SOLVE = """
 import casadi as ca
 x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
 nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] * x[1]}
-solver = casadi_hybrid.nlpsol("solver", "hybrid", nlp, OPTIONS)
+solver = casadi_hybrid.nlpsol("solver.solver", "hybrid", nlp, OPTIONS)
 found = solver(x0=1, p=2, ubg=1)
 assert abs(float(found["g"]) - 1) < 1e-6
 """
@@ -40,7 +40,7 @@ WAYS = {
     "a log": """
 logged = casadi_hybrid.nlpsol("logged", "hybrid", nlp, {"print_time": True})
 logged(x0=1, p=2, ubg=1)
-assert logged.stats()["engine"] == "c"
+assert logged.stats()["core.binding"] == "c"
 """,
     "Opti": """
 opti = casadi_hybrid.Opti()
@@ -76,7 +76,7 @@ class Model(ca.Callback):
 model, x = Model(), ca.MX.sym("x")
 nlp = {"x": x, "f": model(x), "g": x}
 for solver in (
-    casadi_hybrid.nlpsol("solver", "hybrid", nlp, {"max_time": 60}),
+    casadi_hybrid.nlpsol("solver.solver", "hybrid", nlp, {"max_time": 60}),
     casadi_hybrid.Solver(nlp, max_time=60).solve,
 ):
     before = set(sys.modules)
@@ -102,7 +102,7 @@ def test_the_import_loads_nothing_heavy():
     loaded = loaded_after("")
     assert not loaded.intersection((*HEAVY, *SELDOM))
     assert len(ours(loaded)) <= MOST
-    assert "casadi_hybrid.engine.core" in loaded  # what the first solve needs is there
+    assert "casadi_hybrid.core.binding.core" in loaded  # what the first solve needs is there
 
 
 def test_a_small_solve_by_the_engine_loads_nothing_more():
@@ -120,7 +120,7 @@ def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
     "script",
     [
         "OPTIONS = None" + SOLVE + "solver.result.report({!r} + '.html')",
-        "from casadi_hybrid import plotting as p\np.save(p.figure()[0], {!r} + '.png')",
+        "from casadi_hybrid.utils.output import plotting as p\np.save(p.figure()[0], {!r} + '.png')",
     ],
     ids=["page", "figure"],
 )
@@ -136,7 +136,7 @@ def test_default_method_loads_nothing_of_the_paper(way):
     assert not {
         name
         for name in loaded_after("OPTIONS = None" + SOLVE + WAYS[way])
-        if name.startswith(("casadi_hybrid.iterations", "casadi_hybrid.paper"))
+        if name.startswith(("casadi_hybrid.paper.iterations", "casadi_hybrid.paper.experiment"))
     }
 
 
@@ -147,7 +147,7 @@ def test_no_solve_with_a_deadline_waits_for_an_import():
 
 def test_a_controller_has_all_loaded_before_its_first_deadline():
     loaded = loaded_after("import casadi_hybrid.control")
-    assert {"casadi_hybrid.session.solve", "scipy.linalg", "scipy.sparse"} <= loaded
+    assert {"casadi_hybrid.solver.solve", "scipy.linalg", "scipy.sparse"} <= loaded
 
 
 def test_the_help_of_the_command_loads_nothing_heavy():

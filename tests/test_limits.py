@@ -11,7 +11,7 @@ import paper_by_hand as by_hand
 import pytest
 
 from casadi_hybrid import History, Problem, Solver
-from casadi_hybrid.iterations.rules import FixedMetric
+from casadi_hybrid.paper.rules import FixedMetric
 from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any

@@ -8,9 +8,11 @@ import pytest
 from rule_parts import whole
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.iterations.law import Correction, State, advance
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid.paper.experiment import make_instance
+from casadi_hybrid.paper.experiment.generator import FITTED
+from casadi_hybrid.paper.iterations import Hybrid
+from casadi_hybrid.paper.law import Correction, State, advance
+from casadi_hybrid.paper.rules import (
     DesignRule,
     FullCancellation,
     MatrixRule,
@@ -18,9 +20,7 @@ from casadi_hybrid.iterations.rules import (
     ScheduleRule,
     WhitenedRule,
 )
-from casadi_hybrid.paper import make_instance
-from casadi_hybrid.paper.generator import FITTED
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any

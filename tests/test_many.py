@@ -12,12 +12,12 @@ import pytest
 import reporting
 
 from casadi_hybrid import InputError
-from casadi_hybrid.basics import parallel
-from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.cli import main
 from casadi_hybrid.control import monte_carlo, simulate
-from casadi_hybrid.paper.reproduce import reproduce
-from casadi_hybrid.study import Unfinished, population, sweep
+from casadi_hybrid.paper.experiment.reproduce import reproduce
+from casadi_hybrid.paper.study import Unfinished, population, sweep
+from casadi_hybrid.utils.record import parallel
+from casadi_hybrid.utils.record.parallel import in_parallel
 
 GRID = {"gain": [1, 2], "kind": ["a", "b"], "noise": [0, 0.5]}
 
@@ -135,7 +135,7 @@ def test_a_sweep_is_taken_up_again_and_grows(tmp_path, monkeypatch):
         calls.append(list(items))
         return in_parallel(work, items, **options)
 
-    monkeypatch.setattr("casadi_hybrid.basics.record.collect.in_parallel", count)
+    monkeypatch.setattr("casadi_hybrid.utils.record.collect.in_parallel", count)
     for kinds in (["b"], ["a", "b"], ["a", "b"]):
         found = sweep(cost, {**GRID, "kind": kinds}, ["cost", "rate"], workers=1,
                       folder=tmp_path, progress=False)  # fmt: skip
@@ -198,7 +198,7 @@ def test_monte_carlo_is_taken_up_again_with_the_same_numbers(tmp_path):
 def test_a_reproduction_is_taken_up_again_with_the_same_runs(tmp_path, monkeypatch):
     options = {"conditions": (1,), "workers": 1, "progress": False}
     first = reproduce(1, folder=tmp_path, **options)
-    monkeypatch.setattr("casadi_hybrid.paper.reproduce.run_instance", None)
+    monkeypatch.setattr("casadi_hybrid.paper.experiment.reproduce.run_instance", None)
     again = reproduce(1, folder=tmp_path, **options)
     assert str(again) == str(first)
     for a, b in zip(again.runs, first.runs, strict=True):
@@ -262,7 +262,7 @@ def test_ctrl_c_in_a_study_prints_what_there_is_and_goes_on(tmp_path, monkeypatc
     printed = capsys.readouterr()
     assert "(n=  2)" in printed.out
     assert "interrupted after 2 of 3" in printed.err
-    monkeypatch.setattr("casadi_hybrid.study.write", lambda found, folder, form: [])
+    monkeypatch.setattr("casadi_hybrid.paper.study.write", lambda found, folder, form: [])
     assert study(tmp_path) == 0
     assert len(ran) == 4
     assert "(n=  3)" in capsys.readouterr().out
@@ -272,7 +272,7 @@ def test_a_table_that_cannot_be_written_is_printed(tmp_path, monkeypatch, capsys
     def full(population, folder, form):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("casadi_hybrid.study.write", full)
+    monkeypatch.setattr("casadi_hybrid.paper.study.write", full)
     assert study(tmp_path) == 2
     printed = capsys.readouterr()
     assert "(n=  3)" in printed.out

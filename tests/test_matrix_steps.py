@@ -11,7 +11,7 @@ import pytest
 from rule_parts import whole
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.iterations.rules import FloorCancellation, NegativeCancellation
+from casadi_hybrid.paper.rules import FloorCancellation, NegativeCancellation
 from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any

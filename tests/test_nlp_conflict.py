@@ -11,9 +11,9 @@ from nlp_cases import solved
 from scipy.optimize import linprog
 
 from casadi_hybrid import Result
-from casadi_hybrid.result.explain import conflict as search
-from casadi_hybrid.result.explain.conflict import Conflict, Member, conflicting_set
-from casadi_hybrid.result.explain.diagnosis import runs
+from casadi_hybrid.solver.explain import conflict as search
+from casadi_hybrid.solver.explain.conflict import Conflict, Member, conflicting_set
+from casadi_hybrid.solver.explain.diagnosis import runs
 
 INF = np.inf
 Nlp = dict[str, Any]

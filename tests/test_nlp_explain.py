@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
-from casadi_hybrid.result.explain.diagnosis import (
+from casadi_hybrid.solver.explain.diagnosis import (
     bad_scales,
     fall,
     last_direction,
     worst_violations,
 )
-from casadi_hybrid.result.explain.findings import dependent_constraints
+from casadi_hybrid.solver.explain.findings import dependent_constraints
 
 X = ca.SX.sym("x", 3)
 ROWS = ["first", "second", "third"]

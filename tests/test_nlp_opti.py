@@ -4,8 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.optistack.opti import Opti
+from casadi_hybrid.solver.opti.opti import Opti
+from casadi_hybrid.utils.errors import InputError
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 

@@ -9,16 +9,16 @@ import pytest
 from derivative_cases import CASES
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.casadi_api.sensitivity import (
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver.sensitivity import (
     Sensitivities,
     SensitivityError,
     SensitivityWarning,
     Solution,
     solution_sensitivity,
 )
-from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.solver import Solver
+from casadi_hybrid.solver.solver import Solver
 
 
 def one():
@@ -83,7 +83,7 @@ def test_badly_scaled_is_not_singular():
 @pytest.mark.parametrize("limit", [1.0, 10.0], ids=["holds", "does not"])
 @pytest.mark.parametrize("of", range(3), ids=["f", "g", "x"])
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-@pytest.mark.filterwarnings("ignore::casadi_hybrid.basics.errors.ScaleWarning")
+@pytest.mark.filterwarnings("ignore::casadi_hybrid.utils.errors.ScaleWarning")
 def test_units_change_no_derivative(unit, of, limit):
     """min |x − p|² s.t. x_1 + x_2 ≤ limit at p = 3, with f, g or x in another unit."""
     f, g, u = (unit if i == of else 1.0 for i in range(3))

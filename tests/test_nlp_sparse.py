@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.basics.arrays import address, all_finite, anywhere, changed, distinct, largest
-from casadi_hybrid.basics.sparse import Pattern, Sparse, general
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.problem.point.limits import Limits
+from casadi_hybrid.utils.arrays import address, all_finite, anywhere, changed, distinct, largest
+from casadi_hybrid.utils.linear_algebra.sparse import Pattern, Sparse, general
 
 
 def random_sparse(rng: np.random.Generator, m: int, n: int, density: float = 0.3) -> Sparse:

@@ -13,7 +13,7 @@ from nlp_judge import INF, Judge, numbers, side
 from nlp_problems import PROBLEMS, SOLVABLE, Case, labelled
 
 from casadi_hybrid import nlpsol, verify
-from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.utils.status import PointStatus, StopReason
 
 TOLERANCE = 1e-6
 DEGENERATE = labelled(*SOLVABLE)

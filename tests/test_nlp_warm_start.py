@@ -11,7 +11,7 @@ from nlp_judge import Judge
 from problems.hs import HS, NLP
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
-from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 
 # Bounds of every kind, equations, many variables; each solved well within its tolerance.
 CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 112, 113, 118)]

@@ -14,8 +14,8 @@ from nlp_judge import Judge, numbers
 from problems.hs import HS
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.result.record import IterationRecord
+from casadi_hybrid.solver.options.options import NlpOptions
+from casadi_hybrid.solver.record.record import IterationRecord
 
 
 @pytest.mark.parametrize("label", CASES)

@@ -18,9 +18,9 @@ from engine_cases import CASES, OUTPUTS, bits, warm
 from watched import PythonFunction, interrupted_square
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.basics.threads import share_out
-from casadi_hybrid.casadi_api.runner import SolveError
-from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.solver.nlpsol.runner import SolveError
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid.utils.threads import share_out
 
 
 def prepared(name: str, count: int, **options: Any) -> tuple[NlpSolver, dict[str, Any], np.ndarray]:

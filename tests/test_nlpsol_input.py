@@ -12,7 +12,7 @@ from nlp_cases import OUTPUTS, PEER
 from nlp_judge import numbers
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol, verify
-from casadi_hybrid.result.record import IterationRecord
+from casadi_hybrid.solver.record.record import IterationRecord
 
 X, P = ca.SX.sym("x", 2), ca.SX.sym("p")
 GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}

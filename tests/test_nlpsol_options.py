@@ -14,8 +14,8 @@ import pytest
 from nlp_cases import hock_schittkowski, solved
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
-from casadi_hybrid.casadi_api import foreign
-from casadi_hybrid.casadi_api.foreign import OptionWarning
+from casadi_hybrid.solver.options import foreign
+from casadi_hybrid.solver.options.foreign import OptionWarning
 
 X = ca.SX.sym("x", 2)
 NLP = {"x": X, "f": ca.sumsqr(X - 1), "g": ca.sum1(X)}

@@ -15,7 +15,7 @@ import pytest
 from nlp_cases import CASES, OUTPUTS, PEER
 
 from casadi_hybrid import nlpsol, verify
-from casadi_hybrid.casadi_api.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT
+from casadi_hybrid.solver.options.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFFECT
 
 Make = Callable[..., Any]
 
@@ -99,7 +99,7 @@ def parametric(make: Make, plugin: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("script", [direct_multiple_shooting, parametric])
-@pytest.mark.filterwarnings("ignore::casadi_hybrid.casadi_api.foreign.OptionWarning")
+@pytest.mark.filterwarnings("ignore::casadi_hybrid.solver.options.foreign.OptionWarning")
 def test_a_script_switches_by_one_line(script, capfd):
     expected, _ = script(ca.nlpsol, "ipopt")
     capfd.readouterr()

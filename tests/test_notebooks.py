@@ -23,8 +23,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from casadi_hybrid.paper.fitted import listing
-from casadi_hybrid.plotting import PALETTE
+from casadi_hybrid.paper.experiment.fitted import listing
+from casadi_hybrid.utils.output.plotting import PALETTE
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 TWINS = {twin.stem[:2]: twin for twin in sorted(FOLDER.glob("[0-9]*.py"))}

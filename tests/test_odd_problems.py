@@ -63,7 +63,7 @@ def test_the_way_back_to_the_least_violation_is_a_step() -> None:
     assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
 
 
-@pytest.mark.filterwarnings("ignore::casadi_hybrid.basics.errors.ScaleWarning")  # rightly
+@pytest.mark.filterwarnings("ignore::casadi_hybrid.utils.errors.ScaleWarning")  # rightly
 @pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e-6, 1e-4])
 def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
     """Its iterates are within tolerance long before steps end."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError, Opti, Problem, SolveError
-from casadi_hybrid.casadi_api.foreign import OptionWarning
-from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
+from casadi_hybrid.solver.opti.solution import OptiSolution, OptiSolveError
+from casadi_hybrid.solver.options.foreign import OptionWarning
 
 QUIET = ({"print_time": False}, {"print_level": 0, "sb": "yes"})
 

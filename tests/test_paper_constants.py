@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import DesignError, Solver
-from casadi_hybrid.claims import Setup
-from casadi_hybrid.claims.noise import memory_noise, shared_noise
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid.paper.claims import Setup
+from casadi_hybrid.paper.claims.noise import memory_noise, shared_noise
+from casadi_hybrid.paper.experiment import CONDITIONS, make_instance, printed
+from casadi_hybrid.paper.experiment.experiment import (
+    BUDGET,
+    PAPER_METHODS,
+    THRESHOLDS,
+    PaperMethod,
+    run_method,
+)
+from casadi_hybrid.paper.experiment.tables import summarize
+from casadi_hybrid.paper.rules import (
     DesignRule,
     GridSplit,
     LocalModel,
@@ -20,16 +29,7 @@ from casadi_hybrid.iterations.rules import (
     PureOptimistic,
     StepRule,
 )
-from casadi_hybrid.paper import CONDITIONS, make_instance, printed
-from casadi_hybrid.paper.experiment import (
-    BUDGET,
-    PAPER_METHODS,
-    THRESHOLDS,
-    PaperMethod,
-    run_method,
-)
-from casadi_hybrid.paper.tables import summarize
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.graph.functions import Evaluation
 
 S1_WAYS = ("used", "printed")
 METHODS = {method.key: method for method in PAPER_METHODS}

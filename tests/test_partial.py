@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid.paper.experiment import make_instance
+from casadi_hybrid.paper.rules import (
     BalancedSplit,
     BoundedShare,
     ClosedFormSplit,
@@ -17,8 +18,7 @@ from casadi_hybrid.iterations.rules import (
     PartialCancellation,
     TargetCurvature,
 )
-from casadi_hybrid.iterations.rules.parts import Undivided
-from casadi_hybrid.paper import make_instance
+from casadi_hybrid.paper.rules.parts import Undivided
 from casadi_hybrid.problem.oracle import Oracle
 
 DELTA = 0.35

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from casadi_hybrid import InputError, Problem, Solver, plotting
+from casadi_hybrid import InputError, Problem, Solver
+from casadi_hybrid.utils.output import plotting
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
-from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.problem.arguments import Numbers
 
 KINDS = (ca.SX, ca.MX)
 

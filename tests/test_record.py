@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.basics.record.collect import Keeping, collect
-from casadi_hybrid.basics.record.folder import writable
-from casadi_hybrid.basics.record.record import Record, encoded, header, opened
+from casadi_hybrid.utils.record.collect import Keeping, collect
+from casadi_hybrid.utils.record.folder import writable
+from casadi_hybrid.utils.record.record import Record, encoded, header, opened
 
 ODD = [0.1, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, np.inf, np.nan]
 
@@ -79,7 +79,7 @@ def test_the_table_has_the_plans_order(tmp_path, form):
 def test_unknown_tables_are_refused_before_work(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="table"):
         run(tmp_path / "none", [0], "xlsx")
-    monkeypatch.setattr("casadi_hybrid.basics.record.collect.find_spec", lambda name: None)
+    monkeypatch.setattr("casadi_hybrid.utils.record.collect.find_spec", lambda name: None)
     with pytest.raises(InputError, match="pyarrow, which is not installed"):
         run(tmp_path / "none", [0], "parquet")
     assert not (tmp_path / "none").exists()

@@ -14,9 +14,9 @@ from nlp_cases import solved
 
 from casadi_hybrid import METHODS, InputError, Opti, Problem, Result, Solver, nlpsol
 from casadi_hybrid.control import Model, OptimalControl, Phases
-from casadi_hybrid.result.history import Course
-from casadi_hybrid.result.report.figures import ROWS, active_bounds
-from casadi_hybrid.result.report.page import SHOWN
+from casadi_hybrid.solver.record.history import Course
+from casadi_hybrid.solver.report.figures import ROWS, active_bounds
+from casadi_hybrid.solver.report.page import SHOWN
 
 X = ca.SX.sym("x", 3)
 GOAL = ca.DM([2, 1, 0])

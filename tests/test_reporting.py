@@ -11,11 +11,11 @@ import pytest
 from nlp_problems import read
 from paper_runs import KEYS, cells, every_run, run
 
-from casadi_hybrid.paper import CONDITIONS, files, printed
-from casadi_hybrid.paper import verdicts as judging
-from casadi_hybrid.paper.experiment import LABELS
-from casadi_hybrid.paper.norms import RATIO, ZEROS, norm_rows, norms_at_solutions, power
-from casadi_hybrid.paper.tables import (
+from casadi_hybrid.paper.experiment import CONDITIONS, files, printed
+from casadi_hybrid.paper.experiment import verdicts as judging
+from casadi_hybrid.paper.experiment.experiment import LABELS
+from casadi_hybrid.paper.experiment.norms import RATIO, ZEROS, norm_rows, norms_at_solutions, power
+from casadi_hybrid.paper.experiment.tables import (
     Cell,
     count_chance,
     distances,
@@ -23,7 +23,14 @@ from casadi_hybrid.paper.tables import (
     summarize,
     text_tables,
 )
-from casadi_hybrid.paper.verdicts import HOLDS, IN_PART, REFUTED, SILENT, contradictions, verdicts
+from casadi_hybrid.paper.experiment.verdicts import (
+    HOLDS,
+    IN_PART,
+    REFUTED,
+    SILENT,
+    contradictions,
+    verdicts,
+)
 
 FINE = {c: {RATIO: 1.0, ZEROS: 2.0} for c in CONDITIONS}
 BEYOND = {c: {RATIO: 1.0001, ZEROS: 2.0} for c in CONDITIONS}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.cli import main
-from casadi_hybrid.paper import CONDITIONS, experiment, make_instance, printed
-from casadi_hybrid.paper.experiment import ALL_METHODS, run_method
-from casadi_hybrid.paper.fitted import SEEDS
-from casadi_hybrid.paper.reproduce import reproduce
-from casadi_hybrid.paper.tables import summarize
-from casadi_hybrid.paper.verdicts import ended, hit_over
+from casadi_hybrid.paper.experiment import CONDITIONS, experiment, make_instance, printed
+from casadi_hybrid.paper.experiment.experiment import ALL_METHODS, run_method
+from casadi_hybrid.paper.experiment.fitted import SEEDS
+from casadi_hybrid.paper.experiment.reproduce import reproduce
+from casadi_hybrid.paper.experiment.tables import summarize
+from casadi_hybrid.paper.experiment.verdicts import ended, hit_over
 
 METHODS = {method.key: method for method in ALL_METHODS}
 WELL_CONDITIONED = (1, 2, 3, 5)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from rule_parts import GivenStrength, NoCancellation, at
 
 from casadi_hybrid import DesignError, PointStatus, Problem, Solver, StopReason
-from casadi_hybrid.basics.errors import NotAugmentableError
-from casadi_hybrid.iterations.rules import (
+from casadi_hybrid.paper.rules import (
     ClosedFormSplit,
     Design,
     DesignRule,
@@ -24,6 +23,7 @@ from casadi_hybrid.iterations.rules import (
     StepRule,
     TargetCurvature,
 )
+from casadi_hybrid.utils.errors import NotAugmentableError
 
 Array = Any
 norm = np.linalg.norm

@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 from watched import ended
 
 from casadi_hybrid import Solver
-from casadi_hybrid.plotting import figure
+from casadi_hybrid.utils.output.plotting import figure
 from casadi_hybrid.verify import verify
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"

@@ -7,13 +7,19 @@ import pytest
 from paper_runs import KEYS, every_run, run
 from scipy.stats import hypergeom
 
-from casadi_hybrid.paper import CONDITIONS, experiment, make_instance
-from casadi_hybrid.paper import reproduce as reproduction
-from casadi_hybrid.paper.experiment import ALL_METHODS, PaperMethod, Run, run_method
-from casadi_hybrid.paper.fitted import SEEDS, fitted_constants, printed_constants
-from casadi_hybrid.paper.tables import cell_of, count_chance, median_chance, summarize, text_tables
-from casadi_hybrid.paper.verdicts import verdicts
-from casadi_hybrid.solver import Solver
+from casadi_hybrid.paper.experiment import CONDITIONS, experiment, make_instance
+from casadi_hybrid.paper.experiment import reproduce as reproduction
+from casadi_hybrid.paper.experiment.experiment import ALL_METHODS, PaperMethod, Run, run_method
+from casadi_hybrid.paper.experiment.fitted import SEEDS, fitted_constants, printed_constants
+from casadi_hybrid.paper.experiment.tables import (
+    cell_of,
+    count_chance,
+    median_chance,
+    summarize,
+    text_tables,
+)
+from casadi_hybrid.paper.experiment.verdicts import verdicts
+from casadi_hybrid.solver.solver import Solver
 
 METHODS = {method.key: method for method in ALL_METHODS}
 

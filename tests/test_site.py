@@ -13,9 +13,9 @@ import pytest
 
 import casadi_hybrid
 from casadi_hybrid import control
-from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api import stats
 from casadi_hybrid.cli.parser import make_parser
+from casadi_hybrid.solver.nlpsol import stats
+from casadi_hybrid.utils.status import PointStatus, StopReason
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {

@@ -10,7 +10,7 @@ from derivative_cases import CASES
 from nlp_cases import OUTPUTS, PEER
 
 from casadi_hybrid import Opti, Problem, nlpsol
-from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 
 TIGHT = {"tol": 1e-12, "residual_tol": 1e-9}
 # min_lam: else CasADi takes all that an interior-point method leaves positive for active.

@@ -13,11 +13,11 @@ import paper_by_hand as by_hand
 import pytest
 
 from casadi_hybrid import METHODS, InputError, PointStatus, Problem, Progress, Solver, StopReason
-from casadi_hybrid.iterations import Hybrid, Iteration
-from casadi_hybrid.iterations.law import Correction, State
-from casadi_hybrid.iterations.methods import ITERATIONS
-from casadi_hybrid.iterations.rules import ScheduleRule
-from casadi_hybrid.iterations.stopping import DistanceTest
+from casadi_hybrid.paper.iterations import Hybrid, Iteration
+from casadi_hybrid.paper.iterations.methods import ITERATIONS
+from casadi_hybrid.paper.iterations.stopping import DistanceTest
+from casadi_hybrid.paper.law import Correction, State
+from casadi_hybrid.paper.rules import ScheduleRule
 
 x2 = ca.SX.sym("x", 2)
 # min ½‖x‖² s.t. x_0² = 1, defined for ‖x‖ < 10 only (the root is too small to be seen otherwise).

@@ -17,8 +17,8 @@ from nlp_cases import solved
 from watched import PythonFunction
 
 from casadi_hybrid import InputError, Problem, nlpsol
-from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.engine.library import load
+from casadi_hybrid.core.library import load
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 GIVEN = {"p": [1, 2], "ubg": [1, 0.5], "x0": [0.1, 0.2]}

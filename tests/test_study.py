@@ -12,15 +12,15 @@ from problems.rank_deficient import KINDS, make_rank_deficient
 
 from casadi_hybrid import InputError, Solver
 from casadi_hybrid.cli import main
-from casadi_hybrid.paper.fitted import SEEDS
-from casadi_hybrid.point.residuals import Residuals
+from casadi_hybrid.paper.experiment.fitted import SEEDS
+from casadi_hybrid.paper.study import Plan, Settings, Unfinished, Unit, run_study, run_unit, write
+from casadi_hybrid.paper.study import trial as module
+from casadi_hybrid.paper.study.figure import draw
+from casadi_hybrid.paper.study.tables import Block, summarize
+from casadi_hybrid.paper.study.trial import succeeded
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.session.methods import METHODS
-from casadi_hybrid.study import Plan, Settings, Unfinished, Unit, run_study, run_unit, write
-from casadi_hybrid.study import trial as module
-from casadi_hybrid.study.figure import draw
-from casadi_hybrid.study.tables import Block, summarize
-from casadi_hybrid.study.trial import succeeded
+from casadi_hybrid.problem.point.residuals import Residuals
+from casadi_hybrid.solver.methods import METHODS
 
 PLAN = Plan(shapes=((3, 5), (5, 3)), conditions=(1.0, 1e3), radii=(1.0,), seeds=2)
 SETTINGS = Settings(("auto", "closed-form"), budget=30)
@@ -223,7 +223,7 @@ def counting(monkeypatch):
         ran.append(unit)
         return run_unit(settings, unit)
 
-    monkeypatch.setattr("casadi_hybrid.study.population.run_unit", run)
+    monkeypatch.setattr("casadi_hybrid.paper.study.population.run_unit", run)
     return ran
 
 
@@ -247,7 +247,7 @@ def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
 def test_other_code_is_not_mixed_in(finished, tmp_path, monkeypatch):
     _, folder, _ = finished
     copy_record(folder, tmp_path)
-    monkeypatch.setattr("casadi_hybrid.basics.record.record.code_digest", lambda: "0" * 16)
+    monkeypatch.setattr("casadi_hybrid.utils.record.record.code_digest", lambda: "0" * 16)
     with pytest.raises(InputError, match="code"):
         run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
 
@@ -443,7 +443,7 @@ def test_the_command_line_has_the_defaults_of_the_plan_and_names_them(monkeypatc
         assert (plan, settings) == (Plan(), Settings())
         raise Unfinished(None, 0, 1)
 
-    monkeypatch.setattr("casadi_hybrid.study.run_study", run)
+    monkeypatch.setattr("casadi_hybrid.paper.study.run_study", run)
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["study"]) == 130
     capsys.readouterr()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nlp_problems import read, value_of
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.paper import make_instance
+from casadi_hybrid.paper.experiment import make_instance
 from casadi_hybrid.problem.rounding import beyond_rounding
 from casadi_hybrid.verify import Curvature, Rejection, Relation, fit_multipliers, run_ipopt, verify
 
@@ -307,7 +307,7 @@ def test_huge_points_overflow_into_a_rejection():
 def test_nothing_is_printed():
     # IPOPT prints its banner once a process, so this needs one of its own.
     script = (
-        "from casadi_hybrid.paper import make_instance as make\n"
+        "from casadi_hybrid.paper.experiment import make_instance as make\n"
         "from casadi_hybrid.verify import verify\n"
         "for m in (2, 5):\n"
         "    i = make(3, 0, m=m)\n"

@@ -17,8 +17,8 @@ import pytest
 from engine_cases import CASES, OUTPUTS, bits, in_graph_of, warm
 
 from casadi_hybrid import Opti, Solver, nlpsol
-from casadi_hybrid.basics.parallel import in_parallel
-from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid.utils.record.parallel import in_parallel
 
 Numbers = dict[str, Any]
 COUNT = 5

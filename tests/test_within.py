@@ -9,9 +9,9 @@ import pytest
 from watched import BufferedFunction, PythonFunction, Watched
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
-from casadi_hybrid.basics.errors import OutOfTimeError
-from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api.runner import SolveError
+from casadi_hybrid.solver.nlpsol.runner import SolveError
+from casadi_hybrid.utils.errors import OutOfTimeError
+from casadi_hybrid.utils.status import PointStatus, StopReason
 
 
 def program(function=None):

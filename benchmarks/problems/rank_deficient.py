@@ -35,10 +35,18 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, count, one_of
-from casadi_hybrid.paper.generator import FITTED, Instance, checked, lift_on, phi, start, value_at
+from casadi_hybrid.paper.experiment.generator import (
+    FITTED,
+    Instance,
+    checked,
+    lift_on,
+    phi,
+    start,
+    value_at,
+)
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import Matrix, Vector, count, one_of
 
 KINDS = ("dependent", "isolated", "crossing")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from casadi_hybrid.plotting import figure, legend_below, line_style
+from casadi_hybrid.utils.output.plotting import figure, legend_below, line_style
 from warm.measure import Call
 from warm.peers import OURS
 from warm.summary import Summary, best, exponent

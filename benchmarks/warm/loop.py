@@ -18,7 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.utils.errors import InputError
 from warm.judge import TOLERANCE, Judge
 from warm.stages import Program, Vector
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import CompilerWarning
+from casadi_hybrid.utils.errors import CompilerWarning
 from warm.judge import TOLERANCE, Judge
 from warm.loop import Loop, Step
 from warm.peers import Setting

@@ -17,8 +17,8 @@ from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
-from casadi_hybrid.casadi_api.interface import nlpsol
+from casadi_hybrid.solver.nlpsol.interface import nlpsol
+from casadi_hybrid.utils.errors import CompilerWarning, InputError, suggest
 from warm.judge import TOLERANCE
 from warm.stages import Program
 

@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.utils.errors import InputError
 
 Vector = NDArray[np.float64]
 SOFT = 50.0

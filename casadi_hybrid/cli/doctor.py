@@ -20,15 +20,15 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid import __version__
-from casadi_hybrid.basics.factorization import WITHOUT_FERAL, has_feral
-from casadi_hybrid.basics.text import aligned
-from casadi_hybrid.engine.header import C
-from casadi_hybrid.engine.library import engine
+from casadi_hybrid.core.header import C
+from casadi_hybrid.core.library import engine
 from casadi_hybrid.problem.building import BuildError, cache, suffix
 from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.problem.building.processor import processor
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.solver import Solver
+from casadi_hybrid.solver.solver import Solver
+from casadi_hybrid.utils.linear_algebra.factorization import WITHOUT_FERAL, has_feral
+from casadi_hybrid.utils.output.text import aligned
 
 _PACKAGES = ("casadi", "numpy", "scipy", "feral-solver")
 # Instructions that make a difference to sums of numbers; there are some hundred others.

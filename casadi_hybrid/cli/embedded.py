@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.record.folder import writable
-from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.cli.own import lacking_named, numbers_beside, stated_at
-from casadi_hybrid.engine.export.compare import compare
-from casadi_hybrid.engine.export.export import Export, check_name
-from casadi_hybrid.engine.export.layout import CLOSE
+from casadi_hybrid.core.export.compare import compare
+from casadi_hybrid.core.export.export import Export, check_name
+from casadi_hybrid.core.export.layout import CLOSE
 from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver.nlpsol.interface import nlpsol
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.record.folder import writable
 
 FIRST = "problem", "mpc", "ocp", "nlp"
 """Names that are tried in this order if none is given."""

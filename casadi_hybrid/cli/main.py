@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.cli.parser import make_parser
+from casadi_hybrid.utils.errors import InputError, suggest
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.cli.running import scenario_folder, scenario_summaries
+from casadi_hybrid.utils.errors import InputError, suggest
 
 _TEMPLATES = Path(__file__).with_name("templates")
 KINDS = {

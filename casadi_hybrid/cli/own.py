@@ -15,9 +15,9 @@ from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid.utils.errors import InputError, suggest
 
 NAMES = ("problem", "nlp", "opti", "ocp")
 """What is looked for in a file where nothing is named."""
@@ -102,7 +102,7 @@ def _controlled(name: str, ocp: Any, numbers: Mapping[str, Any], answer: Any) ->
 @contextmanager
 def lacking_named(own: str) -> Iterator[None]:
     """Say of a reference that was not given how the file of a problem gives it."""
-    from casadi_hybrid.control.signals import LackingError  # noqa: PLC0415 - only for this
+    from casadi_hybrid.control.model.signals import LackingError  # noqa: PLC0415 - only for this
 
     try:
         yield

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.text import aligned
+from casadi_hybrid.utils.errors import InputError, suggest
+from casadi_hybrid.utils.output.text import aligned
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

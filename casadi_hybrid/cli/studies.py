@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.formats import add_figures
-from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.basics.record.collect import Unfinished
-from casadi_hybrid.basics.record.folder import writable
+from casadi_hybrid.utils.inputs import count
+from casadi_hybrid.utils.output.formats import add_figures
+from casadi_hybrid.utils.record.collect import Unfinished
+from casadi_hybrid.utils.record.folder import writable
 
 _STOPPED = 130
 
@@ -125,7 +125,7 @@ def _how(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def study(arguments: argparse.Namespace) -> int:
     """Run a population study; 2 where something could not be written."""
-    from casadi_hybrid.study import Plan, Settings, run_study, write  # noqa: PLC0415
+    from casadi_hybrid.paper.study import Plan, Settings, run_study, write  # noqa: PLC0415
 
     given, how = _given(arguments, _STUDY), {"table": arguments.table, **_how(arguments)}
     settings = Settings(**{key: given.pop(key) for key in ("rules", "budget") if key in given})
@@ -135,8 +135,8 @@ def study(arguments: argparse.Namespace) -> int:
 
 def reproduce(arguments: argparse.Namespace) -> int:
     """Run the paper's experiment; 2 where something could not be written."""
-    from casadi_hybrid.paper.files import write  # noqa: PLC0415
-    from casadi_hybrid.paper.reproduce import reproduce as run_all  # noqa: PLC0415
+    from casadi_hybrid.paper.experiment.files import write  # noqa: PLC0415
+    from casadi_hybrid.paper.experiment.reproduce import reproduce as run_all  # noqa: PLC0415
 
     given, how = _given(arguments, _REPRODUCE), _how(arguments)
     for flag, numbers in given.items():
@@ -148,7 +148,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
 def claims(arguments: argparse.Namespace) -> int:
     """Run the claims; 1 where one does not hold."""
-    from casadi_hybrid.claims import check_all, table  # noqa: PLC0415 - only for this command
+    from casadi_hybrid.paper.claims import check_all, table  # noqa: PLC0415 - only for this command
 
     checked = check_all(**_given(arguments, _CLAIMS))
     print(json.dumps([claim.to_dict() for claim in checked]) if arguments.json else table(checked))

@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from casadi_hybrid.basics.status import PointStatus
-from casadi_hybrid.basics.text import aligned
 from casadi_hybrid.cli.own import ANSWER, NAMES, TOGETHER, Own, read
-from casadi_hybrid.result.result import Result
-from casadi_hybrid.solver import Solver
+from casadi_hybrid.solver.result import Result
+from casadi_hybrid.solver.solver import Solver
+from casadi_hybrid.utils.output.text import aligned
+from casadi_hybrid.utils.status import PointStatus
 from casadi_hybrid.verify import verify
 
 if TYPE_CHECKING:

@@ -1,6 +1,1 @@
-"""The paper's experiment: its problem class, its eight methods, its tables."""
-
-from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.generator import CONDITIONS, Instance, make_instance
-
-__all__ = ["CONDITIONS", "Instance", "make_instance", "printed"]
+"""The paper: its update law, rules, iterations, experiment, theorems and study."""

@@ -10,10 +10,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import all_finite, anywhere
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector, as_vector, real_array, sized
-from casadi_hybrid.basics.matrices import array_of
+from casadi_hybrid.utils.arrays import all_finite, anywhere
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import Vector, as_vector, real_array, sized
+from casadi_hybrid.utils.matrices import array_of
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.problem.expressions import check_expression, no_free_symbols
 from casadi_hybrid.problem.forms import is_nothing
+from casadi_hybrid.problem.graph.expressions import check_expression, no_free_symbols
+from casadi_hybrid.utils.matrices import array_of
 
 Shapes = dict[str, tuple[int, int]]
 

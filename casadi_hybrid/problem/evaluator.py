@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.sparse import Sparse
-from casadi_hybrid.problem.functions import Fused
+from casadi_hybrid.problem.graph.functions import Fused
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import Vector
+from casadi_hybrid.utils.linear_algebra.sparse import Sparse
 
 _until: ContextVar[float] = ContextVar("until", default=float("inf"))
 

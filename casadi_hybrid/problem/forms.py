@@ -15,7 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, last_line, suggest
+from casadi_hybrid.utils.errors import InputError, last_line, suggest
 
 _KEYS = ("x", "p", "f", "g")
 _LINE = 1000

@@ -10,10 +10,10 @@ from functools import cached_property
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.problem.functions import Evaluation, Functions, Fused
+from casadi_hybrid.problem.graph.derivatives import EXACT
+from casadi_hybrid.problem.graph.functions import Evaluation, Functions, Fused
 from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
+from casadi_hybrid.utils.inputs import Vector
 
 # Steps of first-order methods lie along few directions, where pairs that barely fit would teach
 # curvature without bound; a correction must cancel it all.

@@ -10,12 +10,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.problem.arguments import NUMBERS, Defaults, Numbers, Sizes
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import Shapes, as_columns
-from casadi_hybrid.problem.derivatives import Derivatives
-from casadi_hybrid.problem.expressions import (
+from casadi_hybrid.problem.forms import read_form
+from casadi_hybrid.problem.graph.derivatives import Derivatives
+from casadi_hybrid.problem.graph.expressions import (
     Blocks,
     Stack,
     Symbol,
@@ -30,11 +30,11 @@ from casadi_hybrid.problem.expressions import (
     stack_symbols,
     symbols_of,
 )
-from casadi_hybrid.problem.external import external_functions, external_parameter_gradient
-from casadi_hybrid.problem.forms import read_form
-from casadi_hybrid.problem.functions import Functions
-from casadi_hybrid.problem.generate import build_functions
-from casadi_hybrid.problem.numbers import NUMBERS, Defaults, Numbers, Sizes
+from casadi_hybrid.problem.graph.external import external_functions, external_parameter_gradient
+from casadi_hybrid.problem.graph.functions import Functions
+from casadi_hybrid.problem.graph.generate import build_functions
+from casadi_hybrid.utils.arrays import changed
+from casadi_hybrid.utils.errors import InputError
 
 _SYMBOLS = ("x", "p", "f", "h", "g")
 _BUILT = ("functions", "feasibility", "linear", "parameter_gradient")
@@ -63,7 +63,7 @@ class Problem:
         name: name of the problem, used in tables.
         compile: compile the generated functions with the system's C compiler; without one the
             interpreted functions are used and a
-            :class:`~casadi_hybrid.basics.errors.CompilerWarning` says so. Under the default method
+            :class:`~casadi_hybrid.utils.errors.CompilerWarning` says so. Under the default method
             what repeats in them, as the stages of a horizon do, is compiled once.
         lbx, ubx, lbg, ubg: default bounds: a number, n numbers (of x) or as many as g has rows,
             or a mapping from names of blocks to their numbers. Rows of h have none to give.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.basics.core_constants import CORE
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.utils.core_constants import CORE
+from casadi_hybrid.utils.inputs import Vector
 
 # The core judges by the same numbers.
 ROUNDING = CORE["HYBRID_RESIDUALS_ROUNDING"]

@@ -6,7 +6,7 @@ active set, looks at the curvature on its face and asks IPOPT for a second opini
 
 from typing import TYPE_CHECKING
 
-from casadi_hybrid.basics.late import late_names
+from casadi_hybrid.utils.late import late_names
 from casadi_hybrid.verify.check import verify
 
 if TYPE_CHECKING:

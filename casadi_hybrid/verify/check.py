@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import positive
 
 if TYPE_CHECKING:
     from casadi_hybrid.verify.report import Report

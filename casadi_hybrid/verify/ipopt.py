@@ -21,11 +21,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.evaluator import Evaluator
+from casadi_hybrid.problem.graph.derivatives import EXACT
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, first_order
 from casadi_hybrid.verify.first_order.rows import Indices

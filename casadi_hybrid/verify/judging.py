@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.verify.first_order.active import find_active, qualify
 from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.infeasible import violation_slope

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector, sized
+from casadi_hybrid.problem.arguments import refuse_stray_parameters
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column
-from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import Vector, sized
 
 
 def read_problem(

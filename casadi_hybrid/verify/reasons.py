@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.verify.first_order.face import Faces, Instance
 from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
 from casadi_hybrid.verify.first_order.rows import Measure

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.verify.first_order.active import ActiveSet
 from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
 from casadi_hybrid.verify.first_order.kkt import Given, PointResiduals

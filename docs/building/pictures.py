@@ -20,7 +20,7 @@ from matplotlib.patches import Rectangle
 from rooms import drawing
 
 from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, Plant, Solution, simulate
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, save
+from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below, save
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
 LIMIT = {"color": PALETTE[1], "linestyle": "--", "linewidth": 1.2}

@@ -21,10 +21,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.control.loop.plant import Sensors
-from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import nothing, plain_step, symbols_of
+from casadi_hybrid.control.model.model import Model
+from casadi_hybrid.control.model.plant import Sensors
+from casadi_hybrid.control.model.signals import Array
+from casadi_hybrid.control.model.steps import nothing, plain_step, symbols_of
 
 LEAST = 1e-6
 """The least deviation of a direction as a part of its entries' own, of their scales without any."""

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, warn
-from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.estimation.arrival import (
     Filter,
     Gaussian,
@@ -19,11 +17,21 @@ from casadi_hybrid.control.estimation.arrival import (
     linear_sensors,
     linear_step,
 )
-from casadi_hybrid.control.loop.plant import Sensors, first_guess
-from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.noise import covariance_of
-from casadi_hybrid.control.signals import Array, by_name, column, known, moment, number, places_of
-from casadi_hybrid.control.steps import Integrator, RungeKutta, step_of
+from casadi_hybrid.control.model.model import Model
+from casadi_hybrid.control.model.noise import covariance_of
+from casadi_hybrid.control.model.plant import Sensors, first_guess
+from casadi_hybrid.control.model.signals import (
+    Array,
+    by_name,
+    column,
+    known,
+    moment,
+    number,
+    places_of,
+)
+from casadi_hybrid.control.model.steps import Integrator, RungeKutta, step_of
+from casadi_hybrid.utils.errors import InputError, warn
+from casadi_hybrid.utils.inputs import positive
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.estimation.arrival import Gaussian
 from casadi_hybrid.control.estimation.estimator import Estimator, Record
 from casadi_hybrid.control.estimation.window import FACTOR, MEAN, Memory, window_problem
-from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.noise import factor
-from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.steps import Integrator, RungeKutta
+from casadi_hybrid.control.model.model import Model
+from casadi_hybrid.control.model.noise import factor
+from casadi_hybrid.control.model.signals import Array
+from casadi_hybrid.control.model.steps import Integrator, RungeKutta
+from casadi_hybrid.control.solution.solution import Solution
+from casadi_hybrid.control.transcription.program import Program
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import count, one_of
 
 ARRIVALS = ("kalman", "fixed", "none")
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from casadi_hybrid.control.estimation.arrival import Place
 from casadi_hybrid.control.estimation.estimator import Estimator
-from casadi_hybrid.control.methods import MultipleShooting
-from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import plain_step, symbols_of
+from casadi_hybrid.control.model.model import Model
+from casadi_hybrid.control.model.signals import Array
+from casadi_hybrid.control.model.steps import plain_step, symbols_of
+from casadi_hybrid.control.solution.ocp import OptimalControl
+from casadi_hybrid.control.transcription.methods import MultipleShooting
 
 DISTURBANCE = "unknown disturbance"
 ACTIVE = "interval is active"

@@ -18,8 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import (
+from casadi_hybrid.control.model.noise import covariance, root
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import (
     Matrix,
     Vector,
     as_matrix,
@@ -29,7 +30,6 @@ from casadi_hybrid.basics.inputs import (
     is_callable,
     real_array,
 )
-from casadi_hybrid.control.noise import covariance, root
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,10 +38,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.linalg import eigh
 
-from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
 from casadi_hybrid.control.feedback.geometry import Geometry, below_one, geometry
-from casadi_hybrid.control.noise import ROUNDING, covariance
-from casadi_hybrid.iterations.law import Correction
+from casadi_hybrid.control.model.noise import ROUNDING, covariance
+from casadi_hybrid.paper.law import Correction
+from casadi_hybrid.utils.inputs import Matrix, as_vector, one_of, positive
 
 SplitName = Literal["designed", "augmentation", "memory"]
 

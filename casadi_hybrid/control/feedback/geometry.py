@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import null_space
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, as_matrix, positive, real_array
-from casadi_hybrid.control.noise import ROUNDING, symmetric
+from casadi_hybrid.control.model.noise import ROUNDING, symmetric
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import Matrix, as_matrix, positive, real_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,12 +29,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector, is_callable, one_of
 from casadi_hybrid.control.feedback.closed_loop import ClosedLoop, as_columns
 from casadi_hybrid.control.feedback.design import FeedbackDesign
-from casadi_hybrid.iterations.law import State, advance, apply
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.paper.law import State, advance, apply
+from casadi_hybrid.problem.graph.functions import Evaluation
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import Matrix, Vector, as_vector, is_callable, one_of
 
 Reads = Literal["model", "sensors"]
 

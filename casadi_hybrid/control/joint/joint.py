@@ -10,14 +10,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.control.following import followed
-from casadi_hybrid.control.ocp import OptimalControl, TranscribedProblem, ended, solved, stated
-from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import storing
-from casadi_hybrid.control.signals import Array, by_name, column, known
-from casadi_hybrid.control.solution import Ended, Solution
-from casadi_hybrid.control.starting import refuse_guessed, start_values, state_of
+from casadi_hybrid.control.model.signals import Array, by_name, column, known
+from casadi_hybrid.control.solution import storing
+from casadi_hybrid.control.solution.ocp import (
+    OptimalControl,
+    TranscribedProblem,
+    ended,
+    solved,
+    stated,
+)
+from casadi_hybrid.control.solution.solution import Ended, Solution
+from casadi_hybrid.control.transcription.initial_guess import refuse_guessed, start_values, state_of
+from casadi_hybrid.control.transcription.parametric_bounds import followed
+from casadi_hybrid.control.transcription.program import Program
+from casadi_hybrid.utils.errors import InputError, suggest
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.assembly import Assembly, Horizon
 from casadi_hybrid.control.joint.joint import Joint
-from casadi_hybrid.control.laying import lay_phase
-from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.signals import Array, by_name, known, matrix
+from casadi_hybrid.control.model.signals import Array, by_name, known, matrix
+from casadi_hybrid.control.solution.ocp import OptimalControl
+from casadi_hybrid.control.transcription.assembly import Assembly, Horizon
+from casadi_hybrid.control.transcription.transcription import lay_phase
+from casadi_hybrid.utils.errors import InputError
 
 
 class Scenarios(Joint):

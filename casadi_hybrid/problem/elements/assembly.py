@@ -10,9 +10,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import without_repetition
-from casadi_hybrid.basics.sparse import Pattern
 from casadi_hybrid.problem.elements.element import Elements, Kind, Places
+from casadi_hybrid.utils.arrays import without_repetition
+from casadi_hybrid.utils.linear_algebra.sparse import Pattern
 
 LONGEST = 16
 """Terms of a sum at most; longer ones are sums of sums, wherever they are evaluated."""

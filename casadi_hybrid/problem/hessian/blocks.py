@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.basics.sparse import Index
+from casadi_hybrid.utils.late import LateModule
+from casadi_hybrid.utils.linear_algebra.sparse import Index
 
 sp = LateModule("scipy.sparse")
 csgraph = LateModule("scipy.sparse.csgraph")

@@ -16,7 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.utils.errors import InputError
 
 _POWERS = (ca.OP_POW, ca.OP_CONSTPOW)
 _AGREES = 1e-8

@@ -26,10 +26,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import largest
-from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.basics.sparse import Index
 from casadi_hybrid.problem.hessian.blocks import Blocks
+from casadi_hybrid.utils.arrays import largest
+from casadi_hybrid.utils.inputs import Matrix, Vector
+from casadi_hybrid.utils.linear_algebra.sparse import Index
 
 Stack = NDArray[np.float64]
 MEMORY = 20

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.fit import fit_signed
 from casadi_hybrid.verify.first_order.rows import Indices, Rows, Sides

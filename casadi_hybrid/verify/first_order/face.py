@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.factorization import SymmetricFactor
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.evaluator import Evaluator
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.graph.derivatives import EXACT
+from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Vector
+from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.fit import Fit, fit_multipliers, settled_rank
 from casadi_hybrid.verify.first_order.rows import Indices, Measure, Rows, largest_of
 

@@ -19,10 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.factorization import SymmetricFactor
-from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.graph.functions import Evaluation
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Matrix, Vector
+from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.rows import Flags, largest_of
 
 PROXIMAL = 1e-12

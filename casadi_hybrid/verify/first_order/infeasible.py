@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.verify.first_order.fit import fit_signed
 from casadi_hybrid.verify.first_order.rows import Measure, Rows, Sides, nearby_sides
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.factorization import SymmetricFactor
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.rounding import PULL, counted_distance, counted_slope
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Vector
+from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.active import find_active
 from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed

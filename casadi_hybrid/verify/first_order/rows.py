@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.rounding import counted_violation, violations
+from casadi_hybrid.utils.inputs import Vector
 
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]

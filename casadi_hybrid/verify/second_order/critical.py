@@ -14,8 +14,8 @@ from itertools import combinations
 import numpy as np
 from scipy.linalg import null_space
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Matrix, Vector
 from casadi_hybrid.verify.first_order.active import ActiveSet, qualify
 from casadi_hybrid.verify.first_order.face import Face, Faces
 from casadi_hybrid.verify.first_order.kkt import FirstOrder

@@ -17,10 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.basics.factorization import SymmetricFactor
-from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.graph.functions import Evaluation
+from casadi_hybrid.utils.errors import EvaluationError
+from casadi_hybrid.utils.inputs import Matrix, Vector
+from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.face import Face
 
 ROUNDING = 1e-12

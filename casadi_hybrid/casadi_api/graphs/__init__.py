@@ -1,1 +1,0 @@
-"""A solver in graphs: a Function of CasADi, with its derivatives."""

@@ -1,0 +1,1 @@
+"""Models by name: states, controls, parameters, outputs; their steps and plants."""

@@ -1,0 +1,179 @@
+"""From one grid point to the next: Runge–Kutta, CasADi's integrators, the step of a discrete model.
+
+A step is a function (x, z, u, v, p, t, dt) → (x at the end, ∫ integrand dt, z at the end), in which
+the control runs linearly from u to v over the interval; for one that is held v = u. The first
+entries of p are the model's parameters; those after them are for the integrand alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.control.model.model import Model
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import count, one_of
+
+
+@dataclass(frozen=True)
+class Free:
+    """A duration that the solver chooses.
+
+    Attributes:
+        guess: where it begins.
+        lower, upper: its limits, 0 < lower ≤ upper.
+        scale: its typical size; the guess by default.
+    """
+
+    guess: float
+    lower: float = 1e-3
+    upper: float = np.inf
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.lower <= self.guess <= self.upper or not np.isfinite(self.guess):
+            raise InputError(
+                "a free duration takes 0 < lower <= guess <= upper, got lower = "
+                f"{self.lower:g}, guess = {self.guess:g}, upper = {self.upper:g}"
+            )
+
+
+@dataclass(frozen=True)
+class RungeKutta:
+    """The classical method of order four, ``steps`` equal steps an interval.
+
+    Attributes:
+        steps: number of them.
+    """
+
+    steps: int = 1
+    graphs = ca.SX
+
+    def __post_init__(self) -> None:
+        count(self.steps, "steps", at_least=1)
+
+    def function(self, model: Model, integrand: ca.Function) -> ca.Function:
+        """Return the step of the model with an integrand (x, z, u, p, t), a column."""
+        if model.size("algebraic"):
+            raise InputError(
+                f"{model.name} has algebraic states; Runge-Kutta steps cannot find them. Take "
+                "Collocation(), or MultipleShooting(Integrator('idas'))"
+            )
+        x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
+        h = 1.0 / self.steps
+
+        def slope(at: Any, s: float) -> Any:
+            here = (at[:n], z, u + s * (v - u), p, t + s * dt)
+            return dt * ca.vertcat(_own(model, model.moves.rate, here), integrand(*here))
+
+        n = model.size("state")
+        y = ca.vertcat(x, ca.SX.zeros(integrand.numel_out(0)))
+        for i in range(self.steps):
+            s = i * h
+            a = slope(y, s)
+            b = slope(y + h / 2 * a, s + h / 2)
+            c = slope(y + h / 2 * b, s + h / 2)
+            d = slope(y + h * c, s + h)
+            y = y + h / 6 * (a + 2 * b + 2 * c + d)
+        return ca.Function("step", symbols, [y[:n], y[n:], z])
+
+
+@dataclass(frozen=True)
+class Integrator:
+    """CasADi's variable-order integrators, ``"cvodes"`` for ODEs and ``"idas"`` for DAEs.
+
+    Attributes:
+        plugin: either.
+        options: of ``ca.integrator``.
+    """
+
+    plugin: str = "cvodes"
+    options: Mapping[str, Any] = field(default_factory=lambda: {"abstol": 1e-10, "reltol": 1e-10})
+    graphs = ca.MX
+
+    def __post_init__(self) -> None:
+        one_of(self.plugin, "plugin", ("cvodes", "idas"))
+
+    def function(self, model: Model, integrand: ca.Function) -> ca.Function:
+        """Return the step of the model with an integrand (x, z, u, p, t), a column."""
+        if model.size("algebraic") and self.plugin == "cvodes":
+            raise InputError(f"{model.name} has algebraic states; take Integrator('idas')")
+        dae, of_x, of_z = dae_of(model, integrand)
+        solve = ca.integrator("integrate", self.plugin, dae, 0.0, 1.0, dict(self.options))
+        at = symbols_of(model, integrand, ca.MX)
+        found = solve(x0=at[0] / of_x, z0=at[1] / of_z, p=ca.vertcat(*at[2:]))
+        return ca.Function("step", at, [found["xf"] * of_x, found["qf"], found["zf"] * of_z])
+
+
+def dae_of(model: Model, integrand: ca.Function) -> tuple[dict[str, Any], ca.DM, ca.DM]:
+    """Return an interval from 0 to 1 as CasADi's integrators take it, and the scales of x and of z.
+
+    Both are divided by these, for tolerances are absolute too; its parameters are (u, v, p, t, dt).
+    """
+    x, z, u, v, p, t, dt = symbols_of(model, integrand)
+    of_x, of_z = (ca.DM(model.limits(kind, "scale")) for kind in ("state", "algebraic"))
+    s = ca.SX.sym("s")
+    here = (x * of_x, z * of_z, u + s * (v - u), p, t + s * dt)
+    dae = {
+        "x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt),
+        "ode": dt * _own(model, model.moves.rate, here) / of_x, "quad": dt * integrand(*here),
+    }  # fmt: skip
+    if model.size("algebraic"):
+        dae |= {"z": z, "alg": _own(model, model.moves.equations, here)}
+    return dae, of_x, of_z
+
+
+class DiscreteMap:
+    """The next state, as a discrete model says it."""
+
+    graphs = ca.SX
+
+    def function(self, model: Model, integrand: ca.Function) -> ca.Function:
+        """Return the step of the model; a discrete one has no integral."""
+        if model.size("algebraic"):
+            raise InputError(f"{model.name} is discrete and has algebraic states; solve for them")
+        if integrand.numel_out(0):
+            raise InputError(f"{model.name} is discrete; a cost of it is a sum, not an integral")
+        x, z, u, _, p, t, _ = symbols = symbols_of(model, integrand)
+        after = _own(model, model.moves.rate, (x, z, u, p, t))
+        return ca.Function("step", symbols, [after, ca.SX(0, 1), z])
+
+
+def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator | None = None) -> Any:
+    """Return the step of a model: a discrete one's own, the one given, IDAS of a DAE, another."""
+    if step is None:
+        step = Integrator("idas") if model.size("algebraic") else otherwise
+    check_step(step)
+    return DiscreteMap() if model.discrete else step
+
+
+def check_step(step: Any) -> None:
+    """Refuse what is no step of a model."""
+    if isinstance(step, type) or not callable(getattr(step, "function", None)):
+        raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {step!r}")
+
+
+def plain_step(step: Any, model: Model) -> ca.Function:
+    """Return the step of a model without an integrand."""
+    return step.function(model, nothing(model))
+
+
+def nothing(model: Model) -> ca.Function:
+    """Return the integrand of no cost at all."""
+    return ca.Function("nothing", model.arguments, [ca.SX(0, 1)])
+
+
+def symbols_of(model: Model, integrand: ca.Function, kind: Any = ca.SX) -> list[Any]:
+    """Return the arguments of a step."""
+    sizes = [model.size(part) for part in ("state", "algebraic", "control", "control")]
+    sizes += [integrand.numel_in(3), 1, 1]
+    return [kind.sym(name, size) for name, size in zip("xzuvpth", sizes, strict=True)]
+
+
+def _own(model: Model, function: ca.Function, here: tuple[Any, ...]) -> Any:
+    x, z, u, p, t = here
+    return function(x, z, u, p[: model.size("parameter")], t)

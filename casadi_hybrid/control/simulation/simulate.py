@@ -1,0 +1,194 @@
+"""A closed loop, step by step."""
+
+from __future__ import annotations
+
+import time as clock
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from casadi_hybrid.control.model.noise import covariance_of, draw, factor
+from casadi_hybrid.control.model.plant import Plant
+from casadi_hybrid.control.model.signals import Array, by_name
+from casadi_hybrid.control.simulation.record import (
+    OfFunction,
+    OfPlant,
+    Recorder,
+    Wiring,
+    check_links,
+)
+from casadi_hybrid.control.simulation.run import Run
+from casadi_hybrid.utils.errors import InputError, warn
+from casadi_hybrid.utils.inputs import count, is_callable, share
+
+
+def simulate(
+    plant: Any, controller: Any, estimator: Any = None, *, steps: int, x0: Any, time: float = 0.0,
+    period: float | None = None, noise: Any = None, process_noise: Any = None, delay: int = 0,
+    measurement_delay: int = 0, dropout: float = 0.0,
+    push: Mapping[int, Any] | Callable[[int, float, Array], Any] | None = None,
+    parameters: Mapping[str, Any] | Callable[[float], Mapping[str, Any]] | None = None,
+    u0: Any = None, seed: int = 0, cost: Any = None, limits: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> Run:  # fmt: skip
+    """Simulate a plant under feedback and return the record.
+
+    At step k, at the time t_k = time + k·period:
+
+    1. the state is pushed, then measured under the control that held until now; noise is added,
+       the measurement may be lost, and what arrives is that of ``measurement_delay`` steps ago;
+    2. the estimator gets what arrived (None where nothing did) and the control that was applied
+       over the period before (None at k = 0), and returns the state. Without an estimator the
+       controller gets the last measurement that arrived; until the first arrives it is not asked;
+    3. the controller computes a control, which is applied ``delay`` steps later, for one period;
+    4. the plant moves: x_{k+1} = step(x_k, u_k) + process noise, the control held over the period.
+
+    Controller, estimator and plant are reset first where they have ``reset()``, so that a run
+    depends on its arguments alone. Noise, process noise and losses have their own random numbers:
+    another dropout leaves the noise as it was.
+
+    Args:
+        plant: a :class:`Plant`, or a function (x, u) → next x, whose state is called ``x`` and its
+            control ``u``.
+        controller: has ``step(x, time=, **parameters)`` that returns a control or something with
+            ``.control``; or is a function (time, x, **parameters) → control. A control is a column
+            or a dictionary by name.
+        estimator: has ``step(y, u, time=) → x``.
+        steps: number K of them.
+        x0: the state at the start, a column or by name.
+        time: at the start.
+        period: of a plant that is a function.
+        noise: of what is measured: a standard deviation, one an entry, by name, or a covariance.
+        process_noise: the same of the states, added in each step.
+        delay: whole periods from a computation to its effect.
+        measurement_delay: whole periods from a measurement to its arrival.
+        dropout: probability that a measurement is lost.
+        push: what is added to the state at a step, by the number of the step, as a column or by
+            name; or a function (k, time, x) → column, or None for nothing.
+        parameters: numbers by name that the controller gets, references among them, and an
+            :class:`MHE` those of its model that it does not estimate; or a function of time that
+            returns those of the controller alone. It is called after the estimator's step, so that
+            ``lambda time: mhe.parameters`` hands on what an estimator finds.
+        u0: the control before any was computed, which an :class:`MPC` is told; by default the
+            guesses of the model, and zeros where the plant is a function.
+        seed: of the random numbers.
+        cost: of a step, an expression of the plant's model or a function (x, u, time) → number;
+            or a dictionary of them by name. The costs are sums over the steps.
+        limits: (lower, upper) by name of a state, control or output, for :attr:`Run.violations`,
+            in place of the model's, and of those that an :class:`MPC` has changed at a step.
+        progress: show a progress bar on a terminal.
+
+    Raises:
+        InputError: for arguments that do not fit, by name, before the first step; for a control of
+            the wrong size or with a NaN, at its step. What plant, controller or estimator raise
+            is passed on.
+
+    Example:
+        >>> run = simulate(lambda x, u: 0.5 * x + u, lambda time, x: -0.4 * x,
+        ...                steps=4, x0=[1.0], period=1.0)
+        >>> print(run["x"].round(3))
+        [1.    0.1   0.01  0.001 0.   ]
+    """
+    steps = count(steps, "steps", at_least=1)
+    wiring = (OfPlant if isinstance(plant, Plant) else OfFunction)(plant, period, x0, u0)
+    deadline, model = getattr(controller, "deadline", None), wiring.model
+    if deadline and deadline > wiring.period and (model is None or model.time_unit == "s"):
+        warn(
+            f"the controller's deadline is {deadline:g} s, the period of the loop "
+            f"{wiring.period:g} s: a step may take longer than a period. It is in seconds"
+        )
+    check_links(wiring, controller, estimator)
+    seeds = np.random.SeedSequence(count(seed, "seed")).spawn(3)
+    of_noise, of_process, of_losses = map(np.random.default_rng, seeds)
+    seen_root = factor(covariance_of(noise, wiring.measured, "noise"))
+    root = factor(covariance_of(process_noise, wiring.states, "process_noise"))
+    dropout = share(dropout, "dropout")
+    late: deque[Array | None] = deque([None] * count(measurement_delay, "measurement_delay"))
+    pushed = _pusher(push, wiring, steps)
+    numbers = {} if callable(parameters) else by_name(parameters, "parameters")
+    ask = _asker(controller, parameters, numbers)
+    known = {name: v for name, v in numbers.items() if name in getattr(estimator, "takes", ())}
+    record = Recorder(plant, wiring, limits, cost, estimator)
+    waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
+    for part in (plant, controller, estimator):
+        if hasattr(part, "reset"):
+            part.reset()
+    if u0 is not None and hasattr(controller, "applied"):
+        controller.applied = wiring.u0
+    x, before, applied, heard = wiring.x0, wiring.u0, None, None
+    for k in tqdm(range(steps), "closed loop", disable=None if progress else True):
+        t = time + k * wiring.period
+        x = pushed(k, t, x)
+        shown = wiring.measure(x, np.zeros(0) if before is None else before, t)
+        # Both are drawn at every step: a loss does not move the noise of later steps.
+        shown, lost = shown + draw(of_noise, seen_root), of_losses.random() < dropout
+        late.append(None if lost else shown)
+        arrived = late.popleft()
+        began = clock.perf_counter()
+        if estimator is None:
+            heard = heard if arrived is None else arrived
+        else:
+            heard = np.ravel(estimator.step(arrived, applied, time=t, **known)).astype(float)
+        answer, command = None, None
+        if heard is not None:
+            answer = ask(heard, t)
+            command = wiring.control(getattr(answer, "control", answer), f"the control of step {k}")
+        waiting.append(command)
+        applied = _applied(waiting.popleft(), before, command)
+        record.step(
+            t, x, applied, applied if before is None else before, heard, command=command,
+            arrived=arrived, answer=answer, seconds=clock.perf_counter() - began,
+        )  # fmt: skip
+        after = wiring.move(x, applied, t) + draw(of_process, root)
+        before = applied
+        if not np.isfinite(after).all():
+            record.stopped = f"the state was no longer finite after step {k}, at time {t:g}"
+            break
+        x = after
+    return replace(record.run(x, time), deadline=deadline)
+
+
+def _asker(
+    controller: Any, parameters: Any, numbers: Mapping[str, Any]
+) -> Callable[[Array, float], Any]:
+    """One call (x, time) for both kinds of controllers, with all that they are given by name."""
+
+    def given(t: float) -> Mapping[str, Any]:
+        by_name = parameters(t) if callable(parameters) else numbers
+        if not isinstance(by_name, Mapping):
+            raise InputError(
+                "parameters must be a function (time) → dictionary by name; "
+                f"at {t:g} it returned {by_name!r}"
+            )
+        return by_name
+
+    if hasattr(controller, "step"):
+        return lambda x, t: controller.step(x, time=t, **given(t))
+    form = "a function (time, x, **parameters) → control, or have step(x, time=, **parameters)"
+    is_callable(controller, "controller", form)
+    return lambda x, t: controller(t, x, **given(t))
+
+
+def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
+    for control in (due, before, None if command is None else np.zeros(command.size)):
+        if control is not None:
+            return control
+    raise InputError("u0 is needed: nothing was measured yet and the plant is a plain function")
+
+
+def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
+    table: dict[int, Array] = {}
+    for k, value in ({} if callable(push) else by_name(push, "push")).items():
+        if not isinstance(k, int | np.integer) or not 0 <= k < steps:
+            raise InputError(f"push has the step {k!r}; steps count from 0 to {steps - 1}")
+        table[int(k)] = wiring.state(value, f"push[{k}]")
+
+    def pushed(k: int, t: float, x: Array) -> Array:
+        value = push(k, t, x) if callable(push) else table.get(k)
+        return x if value is None else x + wiring.state(value, f"push at step {k}")
+
+    return pushed

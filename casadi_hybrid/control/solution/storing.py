@@ -1,0 +1,182 @@
+"""Files of trajectories: NumPy's archive without pickled objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from casadi_hybrid.control.model.signals import Array, ByName
+from casadi_hybrid.control.transcription.naming import labels
+from casadi_hybrid.control.transcription.parametric_bounds import followed
+from casadi_hybrid.control.transcription.program import BOUNDS, Program
+from casadi_hybrid.utils.errors import InputError, in_a_sentence
+from casadi_hybrid.utils.output.files import npz_path
+
+VERSION = 3
+"""Version of the layout of the file."""
+_ARRAY = "array of this file"
+"""Key of an array among the texts of a file."""
+SAME = 1e-6
+"""Difference of numbers of a program, in its scales, that rounding and integrators may make."""
+
+
+@dataclass(frozen=True)
+class Saved(ByName):
+    """Content of a solution's file without the problem: for figures and tables later on.
+
+    Attributes:
+        name: of the problem.
+        times: of the grid points.
+        rows: trajectories by name, as matrices.
+        multipliers: by name, as matrices, per physical unit.
+        units: by name.
+        costs: by name.
+        stats: what the solver said, as far as it is numbers and texts.
+        point: ``x``, ``lam_x``, ``lam_g``, ``f``, ``g`` and the numbers of the program, stacked and
+            scaled.
+        limits: of the program, that are not as declared: lower and upper, in physical units.
+        identity: the names of its unknowns and rows.
+    """
+
+    name: str
+    times: Array
+    rows: Mapping[str, Array] = field(repr=False)
+    multipliers: Mapping[str, Array] = field(repr=False)
+    units: Mapping[str, str] = field(repr=False)
+    costs: Mapping[str, float]
+    stats: Mapping[str, Any] = field(repr=False)
+    point: Mapping[str, Array] = field(repr=False)
+    limits: Mapping[str, Array] = field(repr=False)
+    identity: Mapping[str, Any] = field(repr=False)
+    explanation: str = ""
+
+    @classmethod
+    def of(cls, solution: Any, name: str, rows: Any, multipliers: Any, **shown: Any) -> Saved:
+        """Return what a file says of a solution of one horizon or of several."""
+        program, stacked = solution.program, {k: np.atleast_2d(v) for k, v in multipliers.items()}
+        point = {key: getattr(solution, key) for key in ("x", "lam_x", "lam_g")} | program.arguments
+        point |= dict(zip("fg", map(np.asarray, program.at(solution.x)), strict=True))
+        limits = {limited: np.array(pair) for limited, pair in program.limits.items()}
+        shown |= {"stats": solution.stats, "explanation": solution.explanation}
+        shown |= {"point": point, "limits": limits, "identity": identity(program)}
+        return cls(name, solution.times, rows, stacked, **shown)
+
+    def write(self, path: str | Path) -> Path:
+        """Write one file; the suffix ``.npz`` is added where it is missing."""
+        stats = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.stats.items()}
+        said = {k: v for k, v in stats.items() if isinstance(v, int | float | str | None)}
+        return packed(path, "text", {**vars(self), "stats": said, "version": VERSION})
+
+    @classmethod
+    def read(cls, path: str | Path) -> Saved:
+        """Read what :meth:`write` wrote.
+
+        Raises:
+            InputError: where the file is none of these, or of a later version.
+        """
+        held = unpacked(path, "text", "saved solution")
+        if not isinstance(held, dict) or held.pop("version", 0) != VERSION:
+            raise InputError(f"{path} was saved by another version; its layout is not known here")
+        try:
+            return cls(**held)
+        except TypeError as problem:
+            raise InputError(f"{path} holds no saved solution: {problem}") from None
+
+    def program(self, ocp: Any) -> Program:
+        """Return the program of a problem, which must be the one that was solved, with its numbers.
+
+        Raises:
+            InputError: where it is laid out otherwise, or has other costs, rows or limits.
+        """
+        program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
+        program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
+        for prefix, part in ocp.prefixed.items():
+            for name in part.limitable:
+                pair: Any = self.limits.get(f"{prefix}{name}", ())
+                now = program.limits.get(f"{prefix}{name}", ())
+                if len(pair) and not np.array_equal(now, pair):  # it follows no parameter
+                    program = program.with_limits(
+                        name, part.limitable[name], pair[0], pair[1], prefix
+                    )
+        if said := "; ".join(self._other(program, labels(program, ocp.prefixed))):
+            raise InputError(f"the file of {self.name!r} does not solve this problem: {said}")
+        return program
+
+    def _other(self, program: Program, names: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the largest difference of each kind between program and file at the point."""
+        f, g = program.at(self.point["x"])
+        of = {"f": ["the objective"], "g": names["constraint_names"], "x": names["variable_names"]}
+        values: dict[str, Any] = {"f": f, "g": g} | {key: getattr(program, key) for key in BOUNDS}
+        for key, value in values.items():
+            now, had = np.atleast_1d(value), np.atleast_1d(self.point[key])
+            least = SAME**2 if key == "f" else SAME  # costs may be small
+            apart = np.flatnonzero(~np.isclose(now, had, SAME, least, equal_nan=True))
+            if apart.size:
+                at = apart[np.argmax(np.abs(now[apart] - had[apart]))]
+                side = {"l": "the lower limit of ", "u": "the upper limit of "}.get(key[0], "")
+                was = f"{now[at]:.6g}, it was {had[at]:.6g}"
+                said = f"off by {now[at] - had[at]:.3g}" if key == "g" else was
+                yield f"{side}{of[key[-1]][at]} is {said}"
+
+
+def packed(path: str | Path, key: str, held: Any) -> Path:
+    """Write dictionaries and lists, under a key, with the arrays in them to one file.
+
+    The suffix is added where it is missing.
+    """
+    arrays: dict[str, Any] = {}
+
+    def named(array: Any) -> dict[str, str]:
+        name = str(len(arrays))
+        arrays[name] = array
+        return {_ARRAY: name}
+
+    arrays[key], target = np.array(json.dumps(held, default=named)), npz_path(path)
+    np.savez_compressed(target, **arrays)
+    return target
+
+
+def unpacked(path: str | Path, key: str, what: str) -> Any:
+    """Return what :func:`packed` wrote."""
+    try:
+        # NumPy leaves a file open that it cannot read.
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            if damaged := file.zip.testzip():  # NumPy may stop before the end, where that is told
+                raise BadZipFile(f"{damaged} in it is damaged")
+            text = str(file[key])
+            return json.loads(text, object_hook=lambda d: file[d[_ARRAY]] if _ARRAY in d else d)
+    except FileNotFoundError:
+        raise
+    except Exception as problem:  # noqa: BLE001, a damaged file raises whatever reads it
+        raise InputError(f"{path} holds no {what}: {in_a_sentence(problem)}") from None
+
+
+def identity(program: Program) -> dict[str, Any]:
+    """Return what tells a program from another: names, shapes and scales of its blocks."""
+    return {
+        kind: [[name, list(block.shape), float(np.sum(block.scale))]
+               for name, block in getattr(program, kind).items()]
+        for kind in ("variables", "parameters", "constraints")
+    }  # fmt: skip
+
+
+def alike(program: Program, solved: Mapping[str, Any], said: str) -> Program:
+    """Return a program, refusing one whose identity is not that of the one that was solved."""
+    if identity(program) != solved:
+        raise InputError(
+            f"{said}, which is not laid out as {program.name!r}: other quantities, constraints, "
+            "mesh, scales or another method. Give the problem as it was when it was solved"
+        )
+    return program
+
+
+def renumbered(program: Program, solved: Program) -> Program:
+    """Return a program with the numbers of one that is laid out alike."""
+    program = alike(program, identity(solved), f"the solution is of {solved.name!r}")
+    return replace(program, **solved.arguments, limits=solved.limits)

@@ -1,0 +1,1 @@
+"""Transcription: from an optimal control problem to a nonlinear program and back."""

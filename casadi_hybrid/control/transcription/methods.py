@@ -1,0 +1,341 @@
+"""Transcriptions of a horizon: multiple shooting, single shooting, collocation.
+
+A transcription is an immutable :class:`Method`. ``inner`` of any method is a number of equally
+spaced points inside of each interval at which limits and path constraints hold too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.control.model.model import Model
+from casadi_hybrid.control.model.signals import Array, between
+from casadi_hybrid.control.model.steps import (
+    Integrator,
+    RungeKutta,
+    check_step,
+    plain_step,
+    step_of,
+)
+from casadi_hybrid.control.transcription.assembly import Horizon, each
+from casadi_hybrid.control.transcription.interpolants import (
+    Flow,
+    Held,
+    Interpolant,
+    Polynomials,
+    interpolated,
+)
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import count, one_of
+
+
+class Method(ABC):
+    """Transcription of a horizon. A subclass has to have :meth:`connect`.
+
+    Attributes:
+        step: from one grid point to the next; None for a method without.
+        inner: number of points inside of an interval where limits hold too.
+        order: power of the length of an interval in its error.
+        nodes: fractions of an interval at which states or algebraic states are unknowns too.
+        unrolled: most intervals whose graph is unrolled by default.
+        all_states: whether the states of all grid points are unknowns, or those of the first alone.
+        all_algebraic: whether algebraic states at the grid points are unknowns, or only if a cost
+            or constraint needs them there.
+    """
+
+    step: Any = None
+    inner: int = 0
+    order: int = 2
+    nodes: Array = np.zeros(0)
+    unrolled: ClassVar[float] = np.inf
+    all_states: ClassVar[bool] = True
+    all_algebraic: ClassVar[bool] = True
+
+    @abstractmethod
+    def connect(self, horizon: Horizon) -> Any:
+        """Add the rows of the dynamics; return the integrals of the integrand."""
+
+    def graphs(self, model: Model) -> Any:
+        """Return ``ca.SX``, or ``ca.MX`` if the method needs it."""
+        return ca.SX
+
+    @property
+    def inner_points(self) -> Array:
+        """Fractions of the equally spaced inner points."""
+        return np.arange(1, self.inner + 1) / (self.inner + 1)
+
+    def interpolant(self, of: Any) -> Interpolant:
+        """Return the states between the grid points of a trajectory."""
+        return Held(of) if of.ocp.model.discrete else Interpolant(of)
+
+    def halved(self, of: Any) -> tuple[Array, str]:
+        """Return the ends of all intervals by half the step, and the remedy if they differ."""
+        return of.X[:, 1:], ""
+
+    def finer(self) -> str:
+        """Return the call of the method with more inner points; empty if it takes none."""
+        return ""
+
+
+@dataclass(frozen=True)
+class _Shooting(Method):
+    """Common part of multiple and single shooting."""
+
+    step: RungeKutta | Integrator = field(default_factory=RungeKutta)
+    inner: int = 0
+    order = 5
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+        count(self.inner, "inner")
+
+    def graphs(self, model: Model) -> Any:
+        """See :class:`Method`."""
+        return step_of(model, self.step).graphs
+
+    def interpolant(self, of: Any) -> Interpolant:
+        """See :class:`Method`."""
+        return Held(of) if of.ocp.model.discrete else Flow(of, self.step)
+
+    def halved(self, of: Any) -> tuple[Array, str]:
+        """See :class:`Method`."""
+        if of.ocp.model.discrete or not isinstance(self.step, RungeKutta):
+            return super().halved(of)
+        steps = self.step.steps
+        remedy = f"RungeKutta({4 * steps}), or Collocation() where the model is stiff"
+        return Flow(of, RungeKutta(2 * steps)).ends(), remedy
+
+    def finer(self) -> str:
+        """See :class:`Method`."""
+        if not isinstance(self.step, RungeKutta | Integrator):  # of the window of an estimator
+            return ""
+        step = "" if self.step == RungeKutta() else f"step={self.step!r}, "
+        return f"{type(self).__name__}({step}inner={2 * self.inner or 4})"
+
+    def _hold_between(self, horizon: Horizon) -> None:
+        """Let limits and constraints hold at the inner points, to which the step leads."""
+        model = horizon.model
+        if not self.inner:
+            return
+        if model.discrete:
+            raise InputError(
+                f"{model.name} is discrete; there are no inner points between its steps"
+            )
+        taus, function = self.inner_points, plain_step(self.step, model)
+        z, u, v, p, t, dt = _columns(horizon)
+        x, own = horizon.X[:, :-1], p[: model.size("parameter"), :]
+        found = [
+            each(function, horizon.assembly.kind, [x, z, u, u + s * (v - u), own, t, s * dt])
+            for s in taus.tolist()
+        ]
+        X, _, Z = (ca.vertcat(*parts) for parts in zip(*found, strict=True))
+        _hold(horizon, taus, X, Z)
+
+
+@dataclass(frozen=True)
+class MultipleShooting(_Shooting):
+    """x_{k+1} = step(x_k, u_k), with the states of all grid points as unknowns.
+
+    Attributes:
+        step: :class:`RungeKutta` or :class:`Integrator`; a discrete model has its own.
+        inner: number of points inside of an interval where limits hold too.
+
+    Source: H. G. Bock, K. J. Plitt, "A multiple shooting algorithm for direct solution of optimal
+    control problems", IFAC World Congress 1984.
+    """
+
+    def connect(self, horizon: Horizon) -> Any:
+        """See :class:`Method`."""
+        step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
+        columns = [horizon.X[:, :-1], *_columns(horizon)]
+        ends, integrals = each(step, horizon.assembly.kind, columns)[:2]
+        horizon.close("dynamics", horizon.X[:, 1:] - ends)
+        self._hold_between(horizon)
+        return ca.sum2(integrals)
+
+
+@dataclass(frozen=True)
+class SingleShooting(_Shooting):
+    """Shooting with the first state alone as an unknown; limits of states become rows.
+
+    All derivatives are dense, so a solve grows with the cube of the intervals; for more than some
+    fifty :class:`MultipleShooting` is the better choice.
+
+    Attributes:
+        step, inner: see :class:`MultipleShooting`.
+        unrolled: number of intervals up to which the graph is unrolled by default: the Hessian of
+            steps within steps grows faster than that of the step as a function.
+    """
+
+    unrolled: ClassVar[float] = 30
+    all_states: ClassVar[bool] = False
+
+    def connect(self, horizon: Horizon) -> Any:
+        """See :class:`Method`."""
+        step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
+        shoot = step.mapaccum(horizon.N, {"base": -1})  # all in one graph: derivatives are faster
+        ends, integrals = shoot.call([horizon.X, *_columns(horizon)], True)[:2]
+        horizon.X = ca.horzcat(horizon.X, ends)
+        horizon.limit("state", horizon.X[:, 1:], "", horizon.stages(points=True)[1:])
+        self._hold_between(horizon)
+        return ca.sum2(integrals)
+
+
+@dataclass(frozen=True)
+class Collocation(Method):
+    """A polynomial of each interval that satisfies the model's equations at the points.
+
+    With D the derivatives of the Lagrange polynomials on the points and the beginning,
+    D x = dt f(x, z, u, p, t) at each of ``degree`` points; the end of the interval is the
+    polynomial's value there.
+
+    Attributes:
+        degree: number of points an interval.
+        points: ``"radau"``, of order 2·degree − 1, the last point being the end of the interval,
+            or ``"legendre"``, of order 2·degree.
+        inner: number of points inside of an interval, besides those, where limits hold too.
+
+    Source: L. T. Biegler, "Nonlinear Programming", SIAM 2010, chapter 10.
+    """
+
+    degree: int = 3
+    points: str = "radau"
+    inner: int = 0
+    all_algebraic: ClassVar[bool] = False
+    order: int = field(init=False, repr=False)
+    nodes: Array = field(init=False, repr=False, compare=False)
+    coefficients: tuple[Array, Array, Array, Array] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.degree, int) or not 1 <= self.degree <= 9:
+            raise InputError(f"degree must be an integer from 1 to 9, got {self.degree!r}")
+        one_of(self.points, "points", ("radau", "legendre"))
+        count(self.inner, "inner")
+        object.__setattr__(self, "coefficients", _coefficients(self.degree, self.points))
+        object.__setattr__(self, "nodes", self.coefficients[0])
+        object.__setattr__(self, "order", self.degree + 1)
+
+    def interpolant(self, of: Any) -> Interpolant:
+        """See :class:`Method`."""
+        return Polynomials(of, self.nodes)
+
+    def finer(self) -> str:
+        """See :class:`Method`."""
+        return repr(replace(self, inner=2 * self.inner or 4))
+
+    def graphs(self, model: Model) -> Any:
+        """See :class:`Method`."""
+        if model.discrete:
+            raise InputError(f"{model.name} is discrete; collocation is for rates. Take "
+                             "MultipleShooting()")  # fmt: skip
+        return ca.SX
+
+    def connect(self, horizon: Horizon) -> Any:
+        """See :class:`Method`."""
+        model, N, degree = horizon.model, horizon.N, self.degree
+        inner = degree - 1 if self.points == "radau" else degree
+        at = between(horizon.fractions, self.coefficients[0])
+        X = _points(horizon, "state", at.reshape(N, degree)[:, :inner].ravel(), inner)
+        Z = _points(horizon, "algebraic", at, degree)
+        nx, nz = model.size("state"), model.size("algebraic")
+        inside, at_points = ca.reshape(X, nx * inner, N), ca.reshape(Z, nz * degree, N)
+        interval = self._interval(model, horizon.integrand, inner)
+        columns = [horizon.X[:, :-1], inside, at_points, horizon.X[:, 1:], *_columns(horizon)[1:]]
+        defects, gaps, equations, integrals = each(interval, horizon.assembly.kind, columns)
+        if self.points == "legendre":
+            horizon.close("continuity", gaps)
+        horizon.close("dynamics", ca.reshape(defects, nx, N * degree), degree)
+        if nz:
+            stages = np.repeat(horizon.stages(), degree).tolist()
+            equations = ca.reshape(equations, nz, N * degree)
+            horizon.constrain("equations", equations, stages, stride=degree,
+                              scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
+        if inner or nz:
+            horizon.inside = X, Z
+        if inner + self.inner:
+            self._hold_between(horizon, inside, at_points, inner)
+        return ca.sum2(integrals)
+
+    def _hold_between(self, horizon: Horizon, inside: Any, Z: Any, inner: int) -> None:
+        """Let constraints hold at the points and at the inner ones, and limits at these too."""
+        taus = self.coefficients[0]
+        at = np.append(taus[:inner], self.inner_points)
+        ends = [horizon.X[:, 1:]] if inner < self.degree else []
+        X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
+        nodes = np.append(0.0, taus)
+        if horizon.Z.shape[0]:
+            taus, Z = nodes, ca.vertcat(horizon.Z[:, :-1], Z)
+        _hold(horizon, at, interpolated(nodes, at, X), interpolated(taus, at, Z), inner)
+
+    def _interval(self, model: Model, integrand: ca.Function, inner: int) -> ca.Function:
+        taus, slopes, weights, ends = self.coefficients
+        nx, nz, nu = (model.size(kind) for kind in ("state", "algebraic", "control"))
+        x, y = ca.SX.sym("x", nx), ca.SX.sym("y", nx)
+        X, Z = ca.SX.sym("X", nx, inner), ca.SX.sym("Z", nz, self.degree)
+        u, v, p = ca.SX.sym("u", nu), ca.SX.sym("v", nu), ca.SX.sym("p", integrand.numel_in(3))
+        t, dt = ca.SX.sym("t"), ca.SX.sym("dt")
+        own = p[: model.size("parameter")]
+        points = ca.horzcat(x, X, y) if inner < self.degree else ca.horzcat(x, X)
+        rates, equations, total = [], [], ca.SX.zeros(integrand.numel_out(0))
+        for j, tau in enumerate(taus):
+            w, s = u + tau * (v - u), t + tau * dt
+            at, z = points[:, j + 1], Z[:, j]
+            rates.append(dt * model.moves.rate(at, z, w, own, s))
+            equations.append(model.moves.equations(at, z, w, own, s))
+            total += weights[j] * dt * integrand(at, z, w, p, s)
+        defects = ca.mtimes(points, ca.DM(slopes)) - ca.horzcat(*rates)
+        gap = y - ca.mtimes(points, ca.DM(ends))
+        arguments = [x, ca.vec(X), ca.vec(Z), y, u, v, p, t, dt]
+        rows = [ca.vec(defects), gap, ca.vec(ca.horzcat(*equations)), total]
+        return ca.Function("interval", arguments, rows)
+
+
+def _columns(horizon: Horizon) -> list[Any]:
+    N = horizon.N
+    return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
+
+
+def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, own: int = 0) -> None:
+    """Say where constraints hold, and add rows of the declared limits there.
+
+    Of states and algebraic states a column an interval has them at all fractions; at the first
+    ``own`` of these they are unknowns, which have their limits.
+    """
+    several = taus.size - own
+    stages = np.repeat(horizon.stages(), several).tolist()
+    found = []
+    for kind, stacked in (("state", X), ("algebraic", Z)):
+        size = horizon.model.size(kind)
+        if several:
+            rows = ca.reshape(stacked[own * size :, :], size, len(stages))
+            horizon.limit(kind, rows, "between", stages, several)
+        found.append(ca.reshape(stacked, size, horizon.N * taus.size))
+    horizon.between = (taus, *found)
+
+
+def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:
+    """Add the unknowns of a kind at points between the grid points, and return them."""
+    rows = [horizon.assembly.kind(0, horizon.N * each_interval)]
+    if not each_interval:
+        return rows[0]
+    stages = np.repeat(horizon.stages(), each_interval).tolist()
+    for name, signal in horizon.model.signals[kind].items():
+        start = np.stack([np.interp(at, horizon.fractions, row) for row in horizon.guess[name]])
+        rows.append(horizon.unknown(name, signal, stages, start, each_interval, "inside"))
+    return ca.vertcat(*rows)
+
+
+def _coefficients(degree: int, points: str) -> tuple[Array, Array, Array, Array]:
+    """Points in (0, 1], slopes of the polynomials there, weights of the integral, values at 1."""
+    taus: Array = np.array(ca.collocation_points(degree, points))
+    slopes, ends, _ = (
+        np.array(ca.DM(part), dtype=float) for part in ca.collocation_coeff(taus.tolist())
+    )
+    # Exact for powers below the degree. CasADi's own weights add up to 1/2 where the degree is 1.
+    weights = np.linalg.solve(np.vander(taus, increasing=True).T, 1.0 / np.arange(1, degree + 1))
+    return taus, slopes, np.asarray(weights, dtype=float), ends

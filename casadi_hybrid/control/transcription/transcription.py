@@ -1,0 +1,259 @@
+"""From an optimal control problem to a program, and back to trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.control.model.signals import Signal, matrix, places, spread
+from casadi_hybrid.control.transcription.assembly import (
+    LAST,
+    Assembly,
+    Horizon,
+    each,
+    placed,
+    where,
+)
+from casadi_hybrid.control.transcription.interpolants import interpolated
+from casadi_hybrid.control.transcription.program import Program, Role
+from casadi_hybrid.control.transcription.statement import Statement
+from casadi_hybrid.control.transcription.terms import Constraint
+
+
+@dataclass(frozen=True)
+class Transcription:
+    """A program with the numbers of the declarations, and the functions (x, p) that read it.
+
+    Attributes:
+        trajectories: states, algebraic states, controls at the beginning and at the end of each
+            interval, parameters, times, the costs one below the other, outputs.
+        points: states and algebraic states between the grid points, where there are any.
+    """
+
+    program: Program
+    trajectories: ca.Function
+    points: ca.Function
+
+
+def read(
+    ocp: Statement, assembly: Assembly, program: Program, horizon: Horizon, costs: Any
+) -> Transcription:
+    """Return the built program with the functions that read a horizon from it.
+
+    Where algebraic states are unknowns at the points of a collocation alone, those at a grid point
+    are the values of the polynomial of the interval that begins there, at the last one of the
+    interval that ends.
+    """
+    h, kind, model = horizon, assembly.kind, horizon.model
+    Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
+    if (nz := model.size("algebraic")) and not Z.shape[0]:
+        taus = ocp.method.nodes
+        ends = interpolated(taus, np.array([0.0, 1.0]), ca.reshape(inside[1], nz * taus.size, h.N))
+        Z = ca.horzcat(ends[:nz, :], ends[nz:, -1])
+    own = h.P[: model.size("parameter"), :]
+    shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
+    outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *shown]
+    trajectories = assembly.reader("trajectories", program, outputs)
+    return Transcription(program, trajectories, assembly.reader("points", program, inside))
+
+
+def lay_phase(
+    ocp: Statement, assembly: Assembly, *, prefix: str = "", before: Horizon | None = None,
+    weight: float = 1.0,
+) -> tuple[Horizon, Any]:  # fmt: skip
+    """Add one phase to a program; return its horizon and its costs, one below the other.
+
+    The last one is the price of soft limits, where there are any.
+
+    Args:
+        prefix: of the names of its blocks.
+        before: the phase at whose end it begins; without one that time is a parameter.
+        weight: of its costs in the program's.
+    """
+    others, assembly.cost = assembly.cost, assembly.kind(0)
+    integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
+    guesses = {name: ocp.guessed(name, ocp.guesses.get(name, signal.guess))
+               for name, signal in ocp.model.unknowns.items()}  # fmt: skip
+    function = ocp.expression_function([ca.vertcat(ca.SX(0, 1), *integrals)], "integrand")
+    model = ocp.model.unlimited(ocp.softened)
+    first = 0 if before is None else before.first + before.N + 1
+    horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
+    _time(ocp, horizon, before)
+    _parameters(ocp, horizon, before)
+    horizon.X = horizon.unknowns("state", horizon.N + 1 if ocp.method.all_states else 1)
+    _algebraic(ocp, horizon)
+    _controls(horizon)
+    _previous(ocp, horizon)
+    integrals = ocp.method.connect(horizon)
+    _equations(horizon)
+    _initial(ocp, horizon)
+    for constraint in ocp.constraints:
+        _constrain(ocp, horizon, constraint)
+    costs, price = _costs(ocp, horizon, integrals), assembly.cost
+    assembly.cost = others + weight * (price + ca.sum1(costs))
+    return horizon, ca.vertcat(costs, price) if any(c.soft for c in ocp.constraints) else costs
+
+
+def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
+    assembly, free = horizon.assembly, ocp.free_duration
+    kind = assembly.kind
+    if before is None:
+        start, begin = assembly.parameter("time", 0.0, 1, 1, part=horizon.prefix), 0.0
+    else:
+        start, begin = before.T[-1], before.times[-1]
+    horizon.times = begin + ocp.length * ocp.fractions
+    if free is None:
+        horizon.duration = kind(ocp.length)
+    else:
+        signal = Signal.of("duration", 1, free.lower, free.upper, free.scale or free.guess)
+        guess = ocp.guesses.get("duration", free.guess)
+        horizon.duration = horizon.unknown("duration", signal, [LAST], float(guess), 0)
+    horizon.T = start + horizon.duration * kind(ca.DM(ocp.fractions).T)
+    horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
+
+
+def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
+    assembly, points = horizon.assembly, horizon.N + 1
+    rows = []
+    values = ocp.declared
+    controls = {} if before is None else before.model.places("control")
+    last = {name: before.V[at, -1] for name, at in controls.items()} if before else {}
+    for name, signal in ocp.given.items():
+        if name in ocp.freed:
+            free = ocp.freed[name]
+            guess = spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name)
+            part = horizon.unknown(name, free, [LAST], guess, 0)
+        elif signal.varying:
+            value = spread(values[name], signal.size, horizon.times, f"value of {name!r}")
+            part = assembly.parameter(name, value, signal.size, points, 1, part=horizon.prefix)
+        elif (part := last.get(ocp.lagged.get(name, ""), ca.SX())).numel() != signal.size:
+            part = assembly.parameter(name, values[name], signal.size, 1, part=horizon.prefix)
+        rows.append(part if signal.varying else ca.repmat(part, 1, points))
+    horizon.P = ca.vertcat(*rows, ca.repmat(horizon.duration, 1, points))
+
+
+def _algebraic(ocp: Statement, horizon: Horizon) -> None:
+    """Add algebraic states at the grid points where a term asks for them there, or a step does."""
+    model = horizon.model
+    z = model.arguments[1]
+    asks = [c.expression for c in ocp.constraints if c.at != "unknowns"]
+    asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
+    used = bool(model.size("algebraic")) and (
+        ocp.method.all_algebraic or any(ca.depends_on(expression, z) for expression in asks)
+    )
+    points = horizon.N + 1
+    horizon.Z = horizon.unknowns("algebraic", points) if used else horizon.assembly.kind(0, points)
+
+
+def _controls(horizon: Horizon) -> None:
+    ends, points = [], []
+    for name, signal in horizon.model.signals["control"].items():
+        guess = horizon.guess[name][:, : horizon.N + signal.linear]
+        U = horizon.unknown(name, signal, horizon.stages(points=signal.linear), guess)
+        ends.append(U[:, 1:] if signal.linear else U)
+        points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
+    none = horizon.assembly.kind
+    horizon.V = ca.vertcat(none(0, horizon.N), *ends)
+    horizon.W = ca.vertcat(none(0, horizon.N + 1), *points)
+    horizon.U = horizon.W[:, :-1]
+
+
+def _previous(ocp: Statement, horizon: Horizon) -> None:
+    """From the second grid point on a previous control is that of the interval before."""
+    controls, P = ocp.model.places("control"), horizon.P
+    for name, control in ocp.lagged.items():
+        at, before = places(ocp.given)[name], horizon.U[controls[control], :]
+        P = ca.vertcat(P[: at.start, :], ca.horzcat(P[at, 0], before), P[at.stop :, :])
+    horizon.P = P
+
+
+def _equations(horizon: Horizon) -> None:
+    """The equations of a DAE at the grid points, where its algebraic states are unknowns."""
+    if not horizon.Z.shape[0]:
+        return
+    model = horizon.model
+    own = horizon.P[: model.size("parameter"), :]
+    columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
+    (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
+    horizon.constrain("equations at grid points", rows, horizon.stages(points=True),
+                      scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
+
+
+def _initial(ocp: Statement, horizon: Horizon) -> None:
+    rows = ocp.model.places("state")
+    for name, value in ocp.fixed.items():
+        signal = ocp.model.signals["state"][name]
+        default = horizon.guess[name][:, 0] if value is None else value
+        numbers = matrix(default, signal.size, 1, f"initial {name!r}")
+        label = f"initial {name}"
+        role = Role(name, "initial")
+        parameter = horizon.assembly.parameter(
+            label, numbers, signal.size, 1, role=role, part=horizon.prefix
+        )
+        difference = horizon.X[rows[name], 0] - parameter
+        horizon.constrain(label, difference, [horizon.first], scale=signal.scale, role=role)
+    for name in ocp.cycles:
+        difference = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
+        scale = ocp.model.signals["state"][name].scale
+        horizon.constrain(f"periodic {name}", difference, [horizon.first + horizon.N], scale=scale)
+
+
+def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
+    function = ocp.expression_function([constraint.expression], "constraint")
+    for place, columns, stages in where(horizon, constraint):
+        stride = stages.count(stages[0]) if constraint.place == "path" else 1
+        (rows,) = each(function, horizon.assembly.kind, columns)
+        name, role = placed(constraint.name, place), Role(constraint.quantity, place=place)
+        if constraint.soft is None:
+            horizon.constrain(name, rows, stages, constraint.lower, constraint.upper,
+                              scale=constraint.scale, stride=stride, role=role)  # fmt: skip
+        else:
+            _soften(horizon, constraint, name, rows, stages, stride, role)
+
+
+def _soften(
+    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int,
+    role: Role,
+) -> None:  # fmt: skip
+    soft = constraint.soft
+    assert soft is not None
+    size = constraint.scale if soft.scaled else np.ones(constraint.scale.size)
+    violation = horizon.assembly.variable(
+        f"violation of {name}", int(rows.shape[0]), stages, lower=0.0, upper=soft.most * size,
+        scale=constraint.scale, stride=stride, role=replace(role, kind="violation"),
+        part=horizon.prefix,
+    )  # fmt: skip
+    for side, limit, shifted in (
+        ("lower", constraint.lower, rows + violation),
+        ("upper", constraint.upper, rows - violation),
+    ):
+        if finite := np.flatnonzero(np.isfinite(limit)).tolist():
+            bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
+            horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
+                              scale=constraint.scale[finite], stride=stride,
+                              role=replace(role, side=side, entries=tuple(finite)))  # fmt: skip
+    linear, quadratic = ca.DM(soft.linear / size), ca.DM(soft.quadratic / size**2)
+    price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
+    horizon.assembly.cost = horizon.assembly.cost + price
+
+
+def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
+    h, kind = horizon, horizon.assembly.kind
+    rows, found = [], iter(ca.vertsplit(integrals))
+    for cost in ocp.costs:
+        value = kind(0)
+        if not cost.integral.is_zero():
+            value = value + next(found)
+        if not cost.sum.is_zero():
+            function = ocp.expression_function([cost.sum], "cost")
+            (parts,) = each(function, kind, h.at(slice(h.N)))
+            value = value + ca.sum2(parts)
+        for k, part in ((0, cost.start), (h.N, cost.end)):
+            if not part.is_zero():
+                function = ocp.expression_function([part], "cost")
+                value = value + function.call(h.at(k), True, False)[0]
+        rows.append(value)
+    return ca.vertcat(kind(0, 1), *rows)

@@ -1,0 +1,157 @@
+"""Functions of a problem that run Python, or may raise, as the core calls them.
+
+What they raise does not pass through C: it is kept, and the solve ends with its best point.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+import gc
+import threading
+import time
+from collections.abc import Callable
+from ctypes import c_double, c_int, c_void_p
+from functools import partial
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.problem.evaluator import evaluating_until, evaluating_until_when
+from casadi_hybrid.problem.graph.functions import Functions, Fused
+from casadi_hybrid.utils.errors import BrokenFunctionError, EvaluationError, OutOfTimeError
+from casadi_hybrid.utils.inputs import Vector
+
+_RAISES = 10  # evaluations in a row that raise before it is asked whether all do
+
+First = ct.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+Second = ct.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
+
+
+class PythonFunctions:
+    """The functions of one problem for one thread.
+
+    Args:
+        functions: of the problem.
+        keep: called with what ends a solve; then nothing more is evaluated.
+
+    Attributes:
+        entries: those that C calls.
+        undefined: where a function was not defined last, None where all were.
+    """
+
+    def __init__(self, functions: Functions, keep: Callable[[BaseException], None]) -> None:
+        self._first, self._keep = Fused(functions.first, functions), keep
+        self._functions, self._timed = functions, False
+        self.begin(np.inf)
+        n, p = map(functions.first.nnz_in, range(2))
+        first, second = First(partial(self._answer, self._first, (n, p))), Second()
+        if functions.curvature is not None:
+            curvature, m = Fused(functions.curvature, functions), functions.curvature.nnz_in(1)
+            second = Second(partial(self._answer, curvature, (n, m, p)))
+        values = First()
+        if functions.values is not None:
+            values = First(partial(self._answer, Fused(functions.values, functions), (n, p)))
+        self.entries = first, second, values
+
+    def begin(self, seconds: float) -> None:
+        """Before a solve that may take so many seconds."""
+        self.undefined: EvaluationError | None = None
+        self._defined: Vector | None = None
+        self._raises, self._ended = 0, False
+        self._until = min(evaluating_until_when(), time.perf_counter() + seconds)
+        if self._until < np.inf and not self._timed:
+            self._timed = True
+            time_callbacks(self._functions)
+
+    def _is_late(self) -> bool:
+        return time.perf_counter() >= self._until
+
+    def _answer(self, function: Fused, sizes: tuple[int, ...], _self: Any, *places: int) -> int:
+        """Evaluate into the last place; 0, or 1 where that is not defined or not to be."""
+        if self._ended:
+            return 1
+        arguments, out = list(map(copied, places, sizes)), places[-1]
+        try:
+            if self._is_late():
+                raise OutOfTimeError
+            _callbacks.skipped = False
+            with evaluating_until(self._until):
+                data = function(*arguments)
+            if _callbacks.skipped:
+                raise OutOfTimeError
+        except EvaluationError as error:
+            if self._is_late():
+                self._end(OutOfTimeError())
+                return 1
+            self.undefined = error
+            if error.raised:
+                self._ask_again(error, arguments)
+            return 1
+        except BaseException as error:  # noqa: BLE001 - who called the solver gets it
+            self._end(error)
+            return 1
+        if function is self._first:
+            self._defined, self._raises = arguments[0].copy(), 0
+        ct.memmove(out, data.ctypes.data, data.nbytes)
+        return 0
+
+    def _end(self, error: BaseException) -> None:
+        self._ended = True
+        self._keep(error)
+
+    def _ask_again(self, error: EvaluationError, arguments: list[Vector]) -> None:
+        """Where nothing but exceptions has come for some time: ask where a number has come before.
+
+        A model that raises outside its domain does not raise there, and a shorter step is the
+        answer. One that is broken raises anywhere, and every further try is in vain.
+        """
+        self._raises += 1
+        if self._raises % _RAISES or self._defined is None:
+            return
+        try:
+            self._first(self._defined, arguments[-1])
+        except EvaluationError as again:
+            if again.raised and not self._is_late():
+                which = error.function, error.entry, error.value, error.place, error.x, error.raised
+                broken = BrokenFunctionError(*which)
+                broken.__cause__ = error.__cause__
+                self._end(broken)
+
+
+_callbacks = threading.local()
+"""Whether one was not evaluated, in this thread."""
+
+
+def time_callbacks(functions: Functions) -> None:
+    """Let callbacks in Python return NaN, unevaluated, when the time of a solve is over.
+
+    CasADi takes all differences of a gradient in one call, in which nothing else reads a clock.
+    """
+    made = functions.first, functions.curvature
+    inside = [one for each in made if each is not None for one in each.find_functions()]
+    nodes = {hash(one) for one in inside if one.class_name() == "CallbackInternal"}
+    for one in gc.get_objects() if nodes else ():  # CasADi does not tell the object of a callback
+        if not issubclass(type(one), ca.Callback) or "this" not in vars(one):
+            continue
+        if ca.Function.__hash__(one) in nodes:
+            for name in ("eval", "eval_buffer"):
+                vars(one).setdefault(name, partial(_in_time, one, name))
+
+
+def _in_time(callback: ca.Callback, name: str, *arguments: Any) -> Any:
+    if time.perf_counter() < evaluating_until_when():
+        return getattr(type(callback), name)(callback, *arguments)
+    _callbacks.skipped = True
+    if name == "eval":
+        return [ca.DM(callback.sparsity_out(i), np.nan) for i in range(callback.n_out())]
+    for view in arguments[1]:
+        np.frombuffer(view)[:] = np.nan
+    return 0
+
+
+def copied(place: int | None, size: int) -> Vector:
+    """A copy of numbers of C's, which are zeros where there is no place."""
+    if not (size and place):
+        return np.zeros(size)
+    return np.ctypeslib.as_array((c_double * size).from_address(place)).copy()

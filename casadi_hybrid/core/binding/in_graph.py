@@ -1,0 +1,144 @@
+"""Solvers in CasADi's graphs: a Function that any thread may call, without Python's lock."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from ctypes import c_int, c_void_p
+from functools import partial
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.core.binding.core import INPUTS, STARTS, Engine
+from casadi_hybrid.core.binding.externals import adapter, function_of, shapes_of
+from casadi_hybrid.core.binding.functions import copied
+from casadi_hybrid.core.header import C
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.point.limits import Limits
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.arrays import address
+from casadi_hybrid.utils.inputs import Vector
+
+SLOTS = 256
+"""So many threads may be within one solver at once; more wait."""
+_RECORDS = 32  # so many threads have a last solve that is known
+_Prepare = ct.CFUNCTYPE(c_int, c_int, ct.POINTER(c_void_p))
+
+
+class Pool:
+    """The memory of one solver's solves in graphs: a slot for each that runs at a time.
+
+    It is kept until the process ends: graphs name it by a number, and CasADi says of none that it
+    is gone.
+
+    Args:
+        problem, limits: the solver's.
+        columns: sizes of the inputs and of the outputs.
+        warm_starts: whether multipliers count.
+        no_numbers: says that an argument has no number where one has none, and returns whether; it
+            raises for arguments that are bad otherwise.
+
+    Attributes:
+        handle: the number by which graphs name it.
+        data: the ``hybrid_pool`` that C reads; its ``calls`` count the solves.
+    """
+
+    name = "hybrid_in_graph"
+    """Name of the function that all solvers share."""
+    widths = (1, 2, 4, 8, 16, 32, 64)
+    """Directions for which CasADi looks for derivatives; it puts others together of these."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        columns: tuple[Sequence[int], Sequence[int]],
+        *,
+        warm_starts: bool,
+        no_numbers: Callable[[list[Vector]], bool],
+    ) -> None:
+        self._limits = limits
+        self._sizes, self._shapes = columns[0], shapes_of(*columns)
+        self._warm_starts, self._no_numbers = warm_starts, no_numbers
+        self._slots = (C.hybrid_slot * SLOTS)()
+        self._engines = defaultdict[int, Engine](lambda: Engine(problem))  # by slots
+        self._rows = np.empty((_RECORDS, sum(self._sizes)))
+        self._records = (C.hybrid_record * _RECORDS)(
+            *(C.hybrid_record(row=address(row)) for row in self._rows)
+        )
+        self._prepare = _Prepare(self._prepared)
+        self.handle = float(int.from_bytes(os.urandom(6), "little"))
+        self.data = C.hybrid_pool(
+            handle=self.handle, shapes=ct.addressof(self._shapes),
+            slots=SLOTS, slot=ct.addressof(self._slots),
+            prepare=ct.cast(self._prepare, c_void_p),
+            interrupt=ct.cast(ct.pythonapi.PyErr_SetInterrupt, c_void_p),
+            records=_RECORDS, record=ct.addressof(self._records),
+        )  # fmt: skip
+        if hasattr(os, "register_at_fork"):
+            # Another thread may have had the records where a child was forked off.
+            os.register_at_fork(after_in_child=partial(setattr, self.data, "locked", 0))
+
+    def function(self, derivatives: Iterable[ca.Function]) -> ca.Function:
+        """The Function of all solvers in graphs, with the shapes and derivatives of this one.
+
+        These have CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
+        """
+        options = {
+            "is_diff_in": [False, *(name not in STARTS for name in INPUTS)],
+            "cache": {each.name(): each for each in derivatives},
+        }
+        adapter().hybrid_attach_pool(ct.byref(self.data))
+        _kept.append((self, options))
+        return function_of(self.name, self._shapes, options)
+
+    def last(self, after: int, thread: int = 0) -> tuple[int, list[Vector]] | None:
+        """The number and the inputs of the last solve after that number of ``calls``.
+
+        Of a thread, by :func:`threading.get_ident`, or 0 for any; None where it is not known.
+        """
+        row = np.empty(sum(self._sizes))
+        number = adapter().hybrid_last_in_graph(
+            ct.addressof(self.data), after, thread, address(row)
+        )
+        return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
+
+    def _prepared(self, k: int, arguments: Any) -> int:
+        """Prepare a slot; C calls this, and no exception may pass through it."""
+        try:
+            row = [copied(arguments[i], size) for i, size in enumerate(self._sizes)]
+            if self._no_numbers(row):
+                return int(C.HYBRID_NO_NUMBERS)
+            self._fill(k, Bounds(*row[2:6]))
+        except KeyboardInterrupt:  # C raises it anew
+            return int(C.HYBRID_INTERRUPTED)
+        except BaseException as error:  # noqa: BLE001 - C cannot pass it on
+            _report(error)
+            return int(C.HYBRID_FAILED)
+        return int(C.HYBRID_READY)
+
+    def _fill(self, k: int, bounds: Bounds) -> None:
+        """Have a slot point to what solves under bounds of these kinds."""
+        found = self._engines[k].core(bounds, self._limits, repeated=True)
+        found.unobserved(_report)
+        found.differentiate()
+        found.limit(self._limits)
+        if not self._warm_starts:
+            found.data.given = len(INPUTS) - 2  # multipliers are zero
+        slot, awaited = self._slots[k], found.awaited
+        slot.adapter = ct.addressof(found.data)
+        slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
+
+
+def _report(error: BaseException) -> None:
+    """Say what was raised, as far as C does not raise it anew."""
+    if not isinstance(error, KeyboardInterrupt):
+        print(f"casadi_hybrid: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+_kept: list[Any] = []

@@ -1,0 +1,23 @@
+"""One iterate of the default method, as the core shows it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from casadi_hybrid.utils.inputs import Vector
+
+
+class View(NamedTuple):
+    """One iterate, in the user's units. The arrays are copies.
+
+    Attributes:
+        row: values of :data:`~casadi_hybrid.solver.record.record.LISTED`, and the seconds.
+        restoring: whether the violation alone is being reduced.
+    """
+
+    row: list[float]
+    x: Vector
+    g: Vector
+    lam_x: Vector
+    lam_g: Vector
+    restoring: bool

@@ -1,0 +1,51 @@
+"""The abstract class of an iteration: how x and μ move."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from casadi_hybrid.paper.iterations.residuals import residuals_at
+from casadi_hybrid.paper.law import Correction, State
+from casadi_hybrid.problem.graph.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.point.residuals import Residuals
+from casadi_hybrid.utils.inputs import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start of a solve: x_0, λ_0, and x_{−1} for methods with memory (None: x_{−1} = x_0)."""
+
+    x0: Vector
+    multipliers: Vector
+    x_prev: Vector | None = None
+
+
+class Iteration(ABC):
+    """A method for min f s.t. h = 0: immutable configuration with pure functions of the state.
+
+    A subclass is a method of :class:`~casadi_hybrid.Solver`. The loop, the stopping tests, the log
+    and the result read nothing but these members, all of a
+    :class:`~casadi_hybrid.paper.law.State` but ``memory`` and ``carry``, and of an evaluation
+    ``x``, ``f``, ``gradient``, ``h`` and ``B``, unscaled.
+    """
+
+    label: str = "iteration"
+    """Name for tables."""
+
+    @abstractmethod
+    def init(self, oracle: Oracle, start: Start) -> State:
+        """Return the first state."""
+
+    @abstractmethod
+    def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
+        """Evaluate all that a step from this state needs."""
+
+    @abstractmethod
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction | None]:
+        """Return the next state and, where there is one, the correction that was used."""
+
+    def residuals(self, state: State, at: Evaluation) -> Residuals:
+        """KKT residuals in the user's units: ‖h‖_∞ and ‖∇f + J_hᵀπ‖_∞."""
+        return residuals_at(at, state.multipliers)

@@ -1,0 +1,118 @@
+"""The study's table: success rates, median iterations, and the ends of failed runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from casadi_hybrid.paper.experiment.tables import titled
+from casadi_hybrid.paper.study.trial import HIT, TOL, Trial, Unit
+
+
+class Block(NamedTuple):
+    """The units that share a part of the table."""
+
+    n: int
+    m: int
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One rule at one condition level of a block.
+
+    Attributes:
+        runs, successes: numbers of runs.
+        median_iterations: of the successes; None without any.
+        failures: numbers of the other runs by "stop reason/point status".
+    """
+
+    runs: int
+    successes: int
+    median_iterations: float | None
+    failures: Mapping[str, int]
+
+    @property
+    def percent(self) -> float:
+        """Successes in percent of the runs."""
+        return 100.0 * self.successes / self.runs
+
+
+Summary = dict[Block, dict[float, dict[str, Rate]]]
+
+
+def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
+    """Summarize by block, condition level and rule, in the order of the units."""
+    groups: dict[tuple[Block, float, str], list[Trial]] = {}
+    for unit, trial in ((unit, trial) for unit, trials in units.items() for trial in trials):
+        groups.setdefault((Block(*unit[:3]), unit.condition, trial.rule), []).append(trial)
+    summary: Summary = {}
+    for (block, condition, rule), group in groups.items():
+        hits = [trial.iterations for trial in group if trial.success]
+        ends = Counter(f"{t.stop}/{t.point}" for t in group if not t.success)
+        median = float(np.median(hits)) if hits else None
+        rate = Rate(len(group), len(hits), median, dict(ends.most_common()))
+        summary.setdefault(block, {}).setdefault(condition, {})[rule] = rate
+    return summary
+
+
+def caption(summary: Summary, budget: int) -> str:
+    """Return the definitions of the table's numbers, for the kinds of blocks at hand."""
+    lines = [
+        "Per rule: successes in % of the runs, and median iterations (n = successes behind it).",
+        f"Budget: {budget} iterations. A rule that does not apply to a problem fails on it.",
+    ]
+    by_distance = (
+        f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the "
+        "first such t."
+    )
+    by_residuals = (
+        f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
+        "unscaled, evaluated anew; iterations of the run."
+    )
+    lines += [by_distance] * any(block.m >= block.n for block in summary)
+    lines += [by_residuals] * any(block.m < block.n for block in summary)
+    return "\n".join(lines)
+
+
+def text_table(summary: Summary) -> str:
+    """Return a table for each block (condition levels down, rules across) and the failures."""
+    lines: list[str] = []
+    for block, levels in summary.items():
+        rules = list(next(iter(levels.values())))
+        title = f"n = {block.n}, m = {block.m}, start radius {block.radius:g}"
+        count = span(rate.runs for rates in levels.values() for rate in rates.values())
+        rows = [["cond", *rules]]
+        rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]
+        lines += titled(f"{title}: {count} runs a cell", rows)[:-1]
+        for rule in rules:
+            if ends := sum((Counter(rates[rule].failures) for rates in levels.values()), Counter()):
+                counts = ", ".join(f"{end} {number}" for end, number in ends.most_common())
+                lines.append(f"  failures of {rule}: {counts}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def span(counts: Iterable[int]) -> str:
+    """Return least and largest count in words: "50", or "49 to 50"."""
+    different = sorted(set(counts))
+    return " to ".join(dict.fromkeys((f"{different[0]}", f"{different[-1]}")))
+
+
+def _text(rate: Rate) -> str:
+    median = "–" if rate.median_iterations is None else f"{rate.median_iterations:g}"
+    return f"{rate.percent:.3g}% {median:>5} (n={rate.successes:>3})"
+
+
+def as_cells(summary: Summary) -> list[dict[str, Any]]:
+    """Return one flat record for each cell of the table, ready for JSON."""
+    return [
+        {**block._asdict(), "condition": condition, "rule": rule, **asdict(rate)}
+        for block, levels in summary.items()
+        for condition, rates in levels.items()
+        for rule, rate in rates.items()
+    ]

@@ -1,0 +1,1 @@
+"""Symbols and expressions of a problem, and the functions generated from them."""

@@ -1,0 +1,254 @@
+"""Where the derivatives of a problem come from: CasADi, the user, or, for the Hessian, neither."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from casadi_hybrid.problem.graph.directions import jacobian as jacobian_of
+from casadi_hybrid.problem.graph.expressions import full
+from casadi_hybrid.utils.errors import InputError, last_line, suggest
+
+EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
+MEANING = {
+    EXACT: "CasADi's, exact",
+    GIVEN: "the one that was given",
+    GAUSS_NEWTON: "that of Gauss and Newton, without the curvature of residuals and constraints",
+    LIMITED_MEMORY: "learned from first derivatives (limited memory)",
+}
+APPROXIMATIONS = (EXACT, GAUSS_NEWTON, LIMITED_MEMORY)
+
+_DIFFERENCED = (
+    "first derivatives are finite differences (hessian_approximation = 'exact' takes differences "
+    "of them, as IPOPT does)"
+)
+_DIFFERENCES = ("CentralDiff", "ForwardDiff", "BackwardDiff", "Smoothing")
+_REMEDY = (
+    "give a ca.Callback has_jacobian and get_jacobian, make it with {'enable_fd': True} for finite "
+    "differences, or pass grad_f and jac_g"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """What takes the place of derivatives that CasADi generates.
+
+    The Functions have the signatures that ``ca.nlpsol`` takes; p has no entries where the problem
+    has no parameters, and g are all rows of the constraints, equations first.
+
+    Args:
+        hessian: ``"exact"``; ``"gauss-newton"``, Σ 2w ∇F∇Fᵀ where f is a sum of squares Σ wF² and
+            of terms of at most second order in x; or ``"limited-memory"``, which learns the
+            curvature from first derivatives. None is ``hess_lag`` where that is given, else the
+            exact one, else, where second derivatives do not exist, limited memory. Where first
+            ones are finite differences it is limited memory too; ``"exact"`` takes differences of
+            these, as IPOPT does.
+        hess_lag: (x, p, lam_f, lam_g) → ∇²ₓₓ(lam_f·f + lam_gᵀg), n×n, in full or its upper
+            triangle alone.
+        jac_g: (x, p) → g, J_g.
+        grad_f: (x, p) → f, ∇f, a column.
+        residuals: (x, p) → F, where f = ½‖F‖² or ‖F‖², for a Gauss–Newton Hessian.
+
+    Raises:
+        InputError: for an unknown word, no Function, or Functions that do not go together.
+    """
+
+    hessian: str | None = None
+    hess_lag: ca.Function | None = None
+    jac_g: ca.Function | None = None
+    grad_f: ca.Function | None = None
+    residuals: ca.Function | None = None
+
+    def __post_init__(self) -> None:
+        if self.hessian is not None and self.hessian not in APPROXIMATIONS:
+            hint = suggest(str(self.hessian), APPROXIMATIONS)
+            raise InputError(
+                f"hessian_approximation must be one of {', '.join(map(repr, APPROXIMATIONS))}, got "
+                f"{self.hessian!r}{hint}"
+            )
+        for name in ("hess_lag", "jac_g", "grad_f", "residuals"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, ca.Function):
+                takes = "x, p, lam_f, lam_g" if name == "hess_lag" else "x, p"
+                raise InputError(
+                    f"{name} must be a CasADi Function, got {type(value).__name__}; make one by "
+                    f"ca.Function({name!r}, [{takes}], …)"
+                )
+        if self.hess_lag is not None and self.hessian in (GAUSS_NEWTON, LIMITED_MEMORY):
+            raise InputError(
+                f"hess_lag is given and hessian_approximation is {self.hessian!r}: leave one out"
+            )
+        if self.residuals is not None and self.hessian != GAUSS_NEWTON:
+            raise InputError("residuals are for hessian_approximation = 'gauss-newton'; set that")
+
+    @property
+    def functions(self) -> list[ca.Function]:
+        """Those given."""
+        given = (self.hess_lag, self.jac_g, self.grad_f, self.residuals)
+        return [one for one in given if one is not None]
+
+    @property
+    def plain(self) -> bool:
+        """Whether everything is left to CasADi."""
+        return self.hessian is None and not self.functions
+
+    def check(self, n: int, n_p: int, m: int) -> None:
+        """Hold the given Functions against the sizes of a problem.
+
+        Raises:
+            InputError: naming the Function, and what it takes or returns.
+        """
+        x, p, lam = ("x", n), ("p", n_p), [("lam_f", 1), ("lam_g", m)]
+        for name, inputs, outputs in (
+            ("hess_lag", [x, p, *lam], [("hess_lag", (n, n))]),
+            ("jac_g", [x, p], [("g", (m, 1)), ("jac_g", (m, n))]),
+            ("grad_f", [x, p], [("f", (1, 1)), ("grad_f", (n, 1))]),
+            ("residuals", [x, p], []),
+        ):
+            _signature(name, getattr(self, name), inputs, outputs)
+        if self.hess_lag is not None:
+            pattern = self.hess_lag.sparsity_out(0)
+            if not (pattern.is_symmetric() or pattern.is_triu()):
+                raise InputError(
+                    "hess_lag is neither symmetric nor upper triangular: its nonzeros lie on both "
+                    "sides of the diagonal, but not at mirrored places; return ca.triu(H) or all "
+                    "of H"
+                )
+
+    def first(self, f: Any, g: Any, x: Any, p: Any, graph: ca.Function) -> tuple[Any, Any]:
+        """∇f, a full column, and J_g as expressions; ``graph`` is (x, p) → (f, g), their source.
+
+        Raises:
+            InputError: where one does not exist.
+        """
+
+        def taken(of: str, given: ca.Function | None, make: Callable[[], Any]) -> Any:
+            if given is not None:
+                return _called(given, x, p)[1]
+            try:
+                return make()
+            except RuntimeError as error:
+                said = f"{of} has no first derivatives: {last_line(error)}; {_REMEDY}"
+                raise InputError(said) from error
+
+        gradient = taken("f", self.grad_f, lambda: ca.gradient(f, x))
+        return full(gradient), taken("g", self.jac_g, lambda: jacobian_of(g, x, graph))
+
+    def attached(self, graph: ca.Function) -> ca.Function:
+        """(x, p) → (f, g) whose derivatives by x are those given; the graph itself without any."""
+        if self.grad_f is None and self.jac_g is None:
+            return graph
+        x, p = (ca.MX.sym(name, graph.size1_in(i)) for i, name in enumerate("xp"))
+        f, g = graph.call([x, p], True, False)
+        gradient, jacobian = self.first(f, g, x, p, graph)
+        names = ["x", "p", "out_f", "out_g"]
+        slots = [x, p, ca.MX(1, 1), ca.MX(g.numel(), 1)]
+        blocks = [gradient.T, ca.MX(1, p.numel()), jacobian, ca.MX(g.numel(), p.numel())]
+        labels = ["jac_f_x", "jac_f_p", "jac_g_x", "jac_g_p"]
+        J = ca.Function("jac_graph", slots, blocks, names, labels)
+        options = {"custom_jacobian": J, "jac_penalty": 0, "never_inline": True}
+        return ca.Function("graph", [x, p], [f, g], ["x", "p"], ["f", "g"], options)
+
+    def second(
+        self,
+        f: Any,
+        g: Any,
+        x: Any,
+        p: Any,
+        lam: Any,
+        slope: Callable[[], Any],
+        *,
+        differenced: bool = False,
+    ) -> tuple[Any | None, str, str]:
+        """∇²ₓₓ(f + λᵀg) or what stands for it, which of them it is, and why, where that is no wish.
+
+        Args:
+            slope: ∇ₓ(f + λᵀg) by the first derivatives, which may be given.
+            differenced: whether those are finite differences, whose differences take some n times
+                as many calls: not used unless asked for.
+
+        Raises:
+            InputError: where the exact Hessian or that of Gauss–Newton is asked for and not there.
+        """
+        if self.hess_lag is not None:
+            H = _called(self.hess_lag, x, p, 1.0, lam)[0]
+            return (H if H.sparsity().is_symmetric() else ca.triu2symm(H)), GIVEN, ""
+        if self.hessian == LIMITED_MEMORY:
+            return None, LIMITED_MEMORY, ""
+        if self.hessian == GAUSS_NEWTON:
+            of = None if self.residuals is None else _called(self.residuals, x, p)[0]
+            # For those alone who ask for it.
+            from casadi_hybrid.problem.hessian.gauss_newton import gauss_newton  # noqa: PLC0415
+
+            return gauss_newton(f, x, p, of), GAUSS_NEWTON, ""
+        if differenced and self.hessian is None:
+            return None, LIMITED_MEMORY, _DIFFERENCED
+        try:
+            return ca.hessian(f + ca.dot(lam, g), x)[0], EXACT, ""
+        except RuntimeError as error:
+            lacking = last_line(error)
+        if self.grad_f is not None or self.jac_g is not None:
+            try:
+                return ca.jacobian(slope(), x, {"symmetric": True}), EXACT, ""
+            except RuntimeError as error:
+                lacking = last_line(error)
+        if self.hessian == EXACT:
+            raise InputError(
+                f"hessian_approximation is 'exact', but there are no second derivatives: {lacking};"
+                " leave it out, or use 'limited-memory'"
+            )
+        return None, LIMITED_MEMORY, lacking
+
+
+def uses_differences(function: ca.Function, *, itself: bool = False) -> bool:
+    """Whether a Function calls finite differences, those of ``enable_fd``; or is of them itself."""
+    kinds = {one.class_name() for one in function.find_functions()}
+    if itself:
+        kinds.add(function.class_name())
+    return not kinds.isdisjoint(_DIFFERENCES)
+
+
+def _called(function: ca.Function, *values: Any) -> list[Any]:
+    """What a given Function returns for columns, which it may take as rows or matrices.
+
+    An argument that it has no use for it may take as empty.
+    """
+    sizes = map(function.size_in, range(function.n_in()))
+    shaped = [
+        ca.reshape(ca.MX(value), size) if math.prod(size) else ca.MX(*size)
+        for value, size in zip(values, sizes, strict=True)
+    ]
+    outputs: list[Any] = function.call(shaped, True, False)
+    return outputs
+
+
+def _signature(
+    name: str, function: ca.Function | None, inputs: list[tuple[str, int]],
+    outputs: list[tuple[str, tuple[int, int]]],
+) -> None:  # fmt: skip
+    """Refuse other inputs and outputs than these; an input without use may be empty."""
+    if function is None:
+        return
+    wanted = ", ".join(label for label, _ in inputs)
+    if function.n_in() != len(inputs):
+        raise InputError(
+            f"{name} must take {len(inputs)} arguments ({wanted}), got {function.n_in()}"
+        )
+    for i, (label, size) in enumerate(inputs):
+        if function.numel_in(i) not in (0, size):
+            raise InputError(
+                f"{name}: its argument {i} is {label} with {size} entries here, got shape "
+                f"{function.size_in(i)}"
+            )
+    if function.n_out() < max(1, len(outputs)):
+        made = " and ".join(label for label, _ in outputs)
+        raise InputError(f"{name} must return {made}, got {function.n_out()} outputs")
+    for i, (label, shape) in enumerate(outputs):
+        if function.size_out(i) != shape and not (0 in shape and function.numel_out(i) == 0):
+            raise InputError(
+                f"{name}: its output {i} is {label} of shape {shape}, got {function.size_out(i)}"
+            )

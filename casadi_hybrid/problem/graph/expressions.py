@@ -1,0 +1,269 @@
+"""Checks of symbols and expressions, their names, and how blocks of them are stacked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import casadi as ca
+
+from casadi_hybrid.utils.errors import InputError
+
+Symbol: TypeAlias = Any  # ca.SX or ca.MX; which of the two is checked where it comes in
+Blocks: TypeAlias = dict[str, slice]
+_LOGIC = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A column made of one expression or of named blocks.
+
+    ``names`` are None and ``blocks`` empty where no mapping gave them; ``limits`` are the (lower,
+    upper) of the blocks that came with their bounds.
+    """
+
+    column: Symbol
+    names: list[str] | None = None
+    blocks: Blocks = field(default_factory=dict)
+    limits: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
+    """Return a dense column of symbols, or refuse it by name."""
+    if not isinstance(value, ca.SX | ca.MX):
+        join = f"; join them with ca.vertcat(*{name})" if isinstance(value, list | tuple) else ""
+        raise InputError(
+            f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}{join}"
+        )
+    if kind is not None and not isinstance(value, kind):
+        raise InputError(f"{name} is {type(value).__name__} but x is {kind.__name__}; use one kind")
+    if value.numel() == 0 and not empty and not value.is_column():
+        raise InputError(
+            f"{name} is empty, of shape {value.shape}; a problem without variables has a column of "
+            f"none, {type(value).__name__}.sym({name!r}, 0)"
+        )
+    if value.numel() and not value.is_valid_input():
+        raise InputError(
+            f"{name} must be made of symbols, not of expressions: got {value}. Make a symbol of "
+            "each part, join them with ca.vertcat, and use the parts of that in f and g"
+        )
+    if not value.is_column() or not value.is_dense():
+        raise InputError(
+            f"{name} has shape {value.shape}; a dense vector is needed, in one column. Make a "
+            f"column symbol with {value.numel()} entries and give it its shape by ca.reshape"
+        )
+    return value
+
+
+def check_expression(value: Any, name: str, kind: Any, *, logic: bool = False) -> Symbol:
+    """Return a dense column of the kind, or refuse it by name; a comparison but for ``logic``."""
+    if isinstance(value, Stack):
+        return value.column
+    if isinstance(value, int | float | ca.DM):
+        value = kind(value)
+    if isinstance(value, list | tuple):
+        parts = [check_expression(part, f"{name}[{i}]", kind) for i, part in enumerate(value)]
+        value = kind(ca.vertcat(*parts))
+    if not isinstance(value, kind):
+        raise InputError(
+            f"{name} must be a {kind.__name__} expression like x, got {type(value).__name__}"
+        )
+    if value.numel() and not value.is_column():
+        raise InputError(
+            f"{name} has shape {value.shape}; a dense vector is needed, such as ca.vec({name})"
+        )
+    return full(value if logic else no_comparison(value, name))
+
+
+def no_comparison(value: Symbol, name: str) -> Symbol:
+    """Return an expression; refuse one of which an entry is a comparison or logic."""
+    stacked = isinstance(value, ca.MX) and value.is_op(ca.OP_VERTCAT)
+    for part in value.nonzeros() if isinstance(value, ca.SX) else [value]:
+        for i in range(value.n_dep() if stacked else 0):
+            no_comparison(value.dep(i), name)
+        if part.op() in _LOGIC:
+            raise InputError(
+                f"{name} is the comparison {part}, 0 or 1; give a - b for a == b, for a limit one "
+                "side and the limit beside it, ca.if_else(…, 1, 0) where 0 or 1 is meant"
+            )
+    return value
+
+
+def full(value: Symbol) -> Symbol:
+    """Return the expression with zeros filled in: ``ca.densify``, which takes its time over any."""
+    return value if value.is_dense() else ca.densify(value)
+
+
+def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
+    """Refuse an expression that depends on symbols other than x and p."""
+    free = ", ".join(make_graph(x, p, [expression]).get_free())
+    if free:
+        raise InputError(
+            f"{name} depends on {free}, which is neither in x nor in p ([{free}] are free); add it "
+            "to one of them or replace it by its value"
+        )
+
+
+def make_graph(x: Symbol, p: Symbol, expressions: Sequence[Symbol]) -> ca.Function:
+    """Return (x, p) → expressions, which may have free symbols.
+
+    Raises:
+        InputError: where a symbol is twice in (x, p).
+    """
+    try:
+        return ca.Function("graph", [x, p], list(expressions), {"allow_free": True})
+    except RuntimeError:
+        raise InputError("x and p share a symbol, or x or p has one twice") from None
+
+
+def stack_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Stack:
+    """Stack symbols, or a mapping of names to symbols, to a dense column."""
+    if not isinstance(value, Mapping):
+        return Stack(check_symbols(value, name, kind=kind, empty=empty))
+    parts: dict[str, Symbol] = {}
+    for key, part in value.items():
+        parts[_key(key, name)] = check_symbols(part, f"{name}[{key!r}]", kind=kind, empty=True)
+        kind = kind or type(part)
+    if not parts:
+        if kind is None or not empty:
+            raise InputError(f"{name} is empty; at least one symbol is needed")
+        return Stack(kind.sym(name, 0))
+    column = check_symbols(ca.vertcat(*parts.values()), name, kind=kind, empty=empty)
+    return Stack(column, *_named(parts))
+
+
+def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False) -> Stack:
+    """Stack rows h or g: nothing, an expression, a sequence, or a mapping of names to either.
+
+    In a mapping of ``bounded`` rows a tuple of three is (lower, expression, upper).
+    """
+    if value is None:
+        return Stack(kind(0, 1))
+    if not isinstance(value, Mapping):
+        column = check_expression(value, name, kind)
+        return Stack(column if column.numel() else kind(0, 1))
+    parts: dict[str, Symbol] = {}
+    limits: dict[str, tuple[Any, Any]] = {}
+    for key, given in value.items():
+        label, part = f"{name}[{_key(key, name)!r}]", given
+        pair = bounded and isinstance(part, tuple) and len(part) == 2
+        if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in part):
+            raise InputError(f"{label} is a pair; write (lower, expression, upper), None for none")
+        if isinstance(part, tuple) and len(part) == 3:
+            ends_are_numbers = not any(isinstance(end, ca.SX | ca.MX) for end in part[::2])
+            if bounded and not ends_are_numbers:
+                raise InputError(
+                    f"{label} is a tuple of three, (lower, expression, upper), and its bounds must "
+                    "be numbers; give rows as a list, and take what moves a bound into the row"
+                )
+            if bounded:
+                limits[key] = part[0], part[2]
+                part = part[1]
+            elif ends_are_numbers and isinstance(part[1], ca.SX | ca.MX):
+                raise InputError(f"{label} has bounds, but {name} is for equations; give it in g")
+        parts[key] = check_expression(part, label, kind)
+    rows = [part for part in parts.values() if part.numel()]
+    column = kind(ca.vertcat(*rows)) if rows else kind(0, 1)
+    return Stack(full(column), *_named(parts), limits)
+
+
+def _key(key: Any, name: str) -> str:
+    if not isinstance(key, str):
+        raise InputError(f"{name} has a block by the name {key!r}; a name must be a text")
+    return key
+
+
+def _named(parts: Mapping[str, Symbol]) -> tuple[list[str], Blocks]:
+    """Names of the entries, and where each block lies."""
+    names: list[str] = []
+    blocks: Blocks = {}
+    for key, part in parts.items():
+        start = len(names)
+        names += labels(key, part.numel())
+        blocks[key] = slice(start, len(names))
+    return names, blocks
+
+
+def labels(name: str, size: int) -> list[str]:
+    """``name`` for one entry, ``name[i]`` for several."""
+    return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
+
+
+class Label(str):
+    """A name with the unit of its values, printed as ``place (in 10 m from 7)``.
+
+    A value v is scale·v + origin in the unit, which messages give beside the bare name.
+    """
+
+    def __new__(cls, bare: str, scale: float = 1.0, unit: str = "", origin: float = 0.0) -> Label:
+        """Return the label, its parts as attributes."""
+        begin = f"from {origin:g}" if origin else ""
+        size = f"{scale:g}" if scale != 1.0 or (begin and not unit) else ""
+        shown = " ".join(filter(None, (size, unit, begin)))
+        return super().__new__(cls, f"{bare} (in {shown})" if shown else bare)
+
+    def __init__(self, bare: str, scale: float = 1.0, unit: str = "", origin: float = 0.0) -> None:
+        self.bare, self.scale, self.unit, self.origin = bare, scale, unit, origin
+
+
+def symbol_names(x: Symbol) -> list[str]:
+    """The names of the symbols, entry by entry."""
+    if isinstance(x, ca.SX):
+        return [str(entry) for entry in ca.vertsplit(x)]
+    return [label for part in ca.symvar(x) for label in labels(part.name(), part.numel())]
+
+
+def check_names(
+    names: Sequence[str] | None, size: int, argument: str, owner: str
+) -> tuple[str, ...]:
+    """Return ``size`` names; ``owner[i]`` by default."""
+    if names is None:
+        return tuple(labels(owner, size))
+    if isinstance(names, str) or not hasattr(names, "__len__"):
+        raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
+    if len(names) != size:
+        raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
+    said = tuple(name if isinstance(name, str) else str(name) for name in names)
+    if twice := [one for one, times in Counter(said).items() if times > 1]:
+        raise InputError(f"{argument} has {twice[0]!r} twice; give each entry its own name")
+    return said
+
+
+def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
+    """Fresh symbols x and p, with the f, h and g that (x, p) → (f, c) has in them."""
+    kind = ca.SX if graph.is_a("SXFunction") else ca.MX
+    x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
+    f, c = graph.call([x, p], True, False)
+    if 0 < m_h < c.numel():
+        h, g = c[:m_h], c[m_h:]
+    else:
+        h, g = (c, kind(0, 1)) if m_h else (kind(0, 1), c)
+    return {"x": x, "p": p, "f": f, "h": h, "g": g}
+
+
+def joined(h: Stack, g: Stack, given: Sequence[str] | None) -> Stack:
+    """The rows c = (h; g), with names as given, of the blocks, or ``h[i]`` and ``g[i]``."""
+    m_h, m_g = h.column.numel(), g.column.numel()
+    for label, stack in (("h", h), ("g", g)):
+        if given is not None and stack.names is not None:
+            raise InputError(f"constraint_names and a mapping {label} both name the constraints")
+    for key in g.blocks:
+        if key in h.blocks:
+            raise InputError(f"h and g both have a block {key!r}; give them different names")
+    if given is None:
+        given = [*(h.names or labels("h", m_h)), *(g.names or labels("g", m_g))]
+    owner = "(h; g)" if m_h and m_g else "g" if m_g else "h"
+    names = check_names(given, m_h + m_g, "constraint_names", owner)
+    later = {key: slice(s.start + m_h, s.stop + m_h) for key, s in g.blocks.items()}
+    column = ca.vertcat(h.column, g.column) if m_h and m_g else g.column if m_g else h.column
+    return Stack(column, list(names), {**h.blocks, **later})
+
+
+def entry_names(given: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
+    """Names of the variables: as given, of the blocks, or of the symbols."""
+    if given is not None and x.names is not None:
+        raise InputError("variable_names and a mapping x both name the variables")
+    names = given if given is not None else x.names or symbol_names(x.column)
+    return check_names(names, x.column.numel(), "variable_names", "x")

@@ -1,0 +1,61 @@
+"""Which bounds are active at a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.utils.inputs import Vector
+
+Sides = NDArray[np.int8]
+LOWER, INACTIVE, UPPER, EQUAL = -1, 0, 1, 2
+_HUGE = 1e100
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WorkingSet:
+    """The active bounds by side: −1 at the lower bound, 1 at the upper, 2 where both are equal.
+
+    Zero stands for an inactive or missing bound.
+
+    Attributes:
+        x: n numbers, the bounds of the variables.
+        g: m numbers, the bounds of the constraints.
+    """
+
+    x: Sides
+    g: Sides
+
+    def __post_init__(self) -> None:
+        for sides in (self.x, self.g):
+            sides.setflags(write=False)
+
+    def __str__(self) -> str:
+        counts = [
+            f"{label}: {np.sum(s == LOWER)} lower, {np.sum(s == UPPER)} upper, "
+            f"{np.sum(s == EQUAL)} equal of {s.size}"
+            for label, s in (("x", self.x), ("g", self.g))
+        ]
+        return "; ".join(counts)
+
+
+def active_sides(
+    value: Vector, lower: Vector, upper: Vector, lam: Vector, near: float = 0.0
+) -> Sides:
+    """The sides at which bounds are active, by complementarity.
+
+    A bound is active where its multiplier exceeds the distance to it (at a solution one of the
+    two is zero up to the solver's tolerance), or where the distance is at most ``near`` relative
+    to max(1, |bound|).
+    """
+    below, above = value - lower, upper - value
+    # An infinite bound is never near, also where near·size would be infinite or not a number.
+    size_l = np.minimum(np.maximum(1.0, np.abs(lower)), _HUGE)
+    size_u = np.minimum(np.maximum(1.0, np.abs(upper)), _HUGE)
+    at_lower = (-lam > below) | ((below <= near * size_l) & (lam <= 0.0))
+    at_upper = ((lam > above) | ((above <= near * size_u) & (lam >= 0.0))) & ~at_lower
+    sides = at_upper.astype(np.int8) - at_lower.astype(np.int8)
+    sides += (lower == upper) * (EQUAL - sides)
+    return sides

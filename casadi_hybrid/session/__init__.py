@@ -1,1 +1,0 @@
-"""Solves by the core in C: numbers in, iterates shown, results out."""

@@ -1,0 +1,176 @@
+"""A baked Opti problem, made into a problem of this package and solved as often as is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import casadi as ca
+
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver.nlpsol.interface import nlpsol
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid.solver.opti.names import constraint_names, variable_names
+from casadi_hybrid.solver.options.options import NlpOptions
+from casadi_hybrid.solver.record.record import IterationRecord
+from casadi_hybrid.solver.run import Run
+from casadi_hybrid.utils.errors import InputError
+
+
+class Scales(NamedTuple):
+    """CasADi's linear scales: the solver sees (x − offset)/x_scale, g/g_scale and f/f_scale."""
+
+    x: tuple[float, ...]
+    offset: tuple[float, ...]
+    g: tuple[float, ...]
+    f: tuple[float, ...]
+
+    @classmethod
+    def of(cls, node: Any) -> Scales:
+        """The scales of a baked node."""
+        of_x = node.x_linear_scale, node.x_linear_scale_offset
+        scales = *of_x, node.g_linear_scale, node.f_linear_scale
+        return cls(*(tuple(ca.DM(scale).nonzeros()) for scale in scales))
+
+    @property
+    def unit(self) -> bool:
+        """True where the scales change nothing."""
+        return not any(self.offset) and {*self.x, *self.g, *self.f} <= {1.0}
+
+    def multipliers(self, lam_g: Any) -> Any:
+        """Multipliers of the scaled problem. Opti scales all numbers of a start but these."""
+        return lam_g if self.unit else lam_g * ca.DM(self.g) / ca.DM(self.f)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The problem of one bake, with its solver.
+
+    Attributes:
+        problem: what the solver sees; variables are the entries of ``opti.x``, constraints those
+            of ``opti.g``, scaled by the linear scales where there are any.
+        options: those of ``opti.solver``.
+        solver: solves it; it has no listener.
+    """
+
+    problem: Problem
+    options: NlpOptions
+    solver: NlpSolver
+    scales: Scales
+    _baked: tuple[Any, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, node: Any, options: NlpOptions, known: Program | None) -> Program:
+        """Make it of a baked ``ca.OptiAdvanced``; the known one where nothing has changed.
+
+        What is made has passed every check of the problem.
+        """
+        baked, scales = (node.f, node.g, node.x, node.p, node.lam_g), Scales.of(node)
+        given = options.variable_names, options.constraint_names
+        # Opti makes new expressions where anything changes, other than numbers.
+        if known and all(map(ca.is_equal, baked, known._baked)) and scales == known.scales:
+            if options is known.options:
+                return known
+            if given == (known.options.variable_names, known.options.constraint_names):
+                return replace(known, options=options, solver=_solver(known.problem, options))
+        names = variable_names(node), constraint_names(node)
+        x, p = ca.MX.sym("x", node.nx), ca.MX.sym("p", node.np)
+        # Through one Function: opti.x is a vertcat of symbols of any shape.
+        graph = ca.Function("opti", [node.x, node.p], [node.f, node.g])
+        inside = x * ca.DM(scales.x) + ca.DM(scales.offset)  # CasADi leaves out 1 and 0
+        f, g = graph.call([inside, p], True, False)
+        problem = Problem.from_nlp(
+            {"x": x, "p": p, "f": f / ca.DM(scales.f), "g": g / ca.DM(scales.g)},
+            name="opti",
+            variable_names=given[0] or names[0],
+            constraint_names=given[1] or names[1],
+        )
+        return cls(problem, options, _solver(problem, options), scales, baked)
+
+    def solve(
+        self, node: Any, arguments: Mapping[str, ca.DM], listener: Callable[[int], Any] | None
+    ) -> tuple[dict[str, ca.DM], Run]:
+        """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them.
+
+        The listener takes the place of the option ``iteration_callback``: it is called at every
+        iteration, when the node holds the iterate.
+        """
+        solver = self.solver
+        if listener is not None:
+
+            def show(record: IterationRecord) -> None:
+                node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
+                listener(int(record.iter))
+
+            watched = replace(self.options, iteration_callback=show, iteration_callback_step=1)
+            solver = _solver(self.problem, watched)
+        lam_g0 = self.scales.multipliers(arguments["lam_g0"])
+        found = solver(**{**arguments, "lam_g0": lam_g0})
+        return found, solver._runner.last()
+
+
+def _solver(problem: Problem, options: NlpOptions, error_on_fail: bool = False) -> NlpSolver:
+    """With the names, and failures where nothing else is said, left to the Opti."""
+    left = replace(options, error_on_fail=error_on_fail, variable_names=None, constraint_names=None)
+    return nlpsol("opti", "hybrid", problem, left)
+
+
+def filled(assignments: Any) -> Any:
+    """A list without the entries of empty symbols, which CasADi makes and does not take back."""
+    if not isinstance(assignments, list | tuple):
+        return assignments
+    return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]
+
+
+def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
+    """Make the Function of ``opti.to_function(name, *arguments)`` from a baked node.
+
+    The values of the node stand for what is no input.
+    """
+    inputs, results, names, options = _read(arguments)
+    given = set()
+    for i, argument in enumerate(inputs):
+        if not isinstance(argument, ca.MX) or not argument.is_valid_input():
+            raise InputError(f"Argument {i} is not purely symbolic.")
+        for symbol in argument.primitives():
+            node.get_meta(symbol)  # raises where it is none of this Opti
+            given.add(symbol.__hash__())
+    stacked, starts = [], []
+    for kind in (ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G):
+        symbols = node.active_symvar(kind)
+        pairs = zip(symbols, node.active_values(kind), strict=True)
+        stacked.append(ca.veccat(*symbols))
+        starts.append(ca.MX(ca.veccat(*(s if s.__hash__() in given else v for s, v in pairs))))
+    x0, p, lam_g0 = starts
+    bounds = ca.Function("bounds", [node.p], [node.lbg, node.ubg])
+    lbg, ubg = bounds.call([p], True, False)
+    # In a graph it fails as its options say.
+    solver = _solver(program.problem, program.options, program.options.error_on_fail)
+    scales = program.scales
+    unit, offset, rows = ca.DM(scales.x), ca.DM(scales.offset), ca.DM(scales.g)
+    start = {"x0": (x0 - offset) / unit, "lam_g0": scales.multipliers(lam_g0)}
+    best = solver(p=p, lbg=lbg / rows, ubg=ubg / rows, **start)
+    x, lam_g = best["x"] * unit + offset, best["lam_g"] / rows * ca.DM(scales.f)
+    helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
+    values = helper.call([x, p, lam_g])
+    return ca.Function(name, inputs, values, *names, options)
+
+
+def _read(arguments: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:
+    """Inputs, results, the lists of their names if there are any, and options."""
+    rest = list(arguments)
+    options = dict(rest.pop()) if len(rest) > 2 and isinstance(rest[-1], Mapping) else {}
+    if len(rest) == 3 and isinstance(rest[0], Mapping):
+        parts, *names = rest
+        for label in (*names[0], *names[1]):
+            if label not in parts:
+                raise InputError(f"to_function has no expression for the name {label!r}")
+        rest = [*([parts[label] for label in labels] for labels in names), *names]
+    if len(rest) not in (2, 4):
+        raise InputError(
+            "to_function takes a name, inputs, results and the names of both, or a name, a "
+            "dictionary and the names of inputs and results; options may follow"
+        )
+    inputs, results, *names = map(list, rest)
+    return inputs, results, names, options

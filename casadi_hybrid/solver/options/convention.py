@@ -1,0 +1,101 @@
+"""CasADi's calling convention of a solver, also of many solves at once, and callbacks in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.core.binding import core
+from casadi_hybrid.problem.forms import expression_of
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.utils.errors import InputError, suggest
+
+INPUTS, OUTPUTS, STARTS = core.INPUTS, core.OUTPUTS, core.STARTS
+Solve = Callable[[list[ca.DM]], list[ca.DM]]
+"""A solve in numbers: from the eight inputs to the six outputs, in columns."""
+
+
+def check_names(arguments: Iterable[str], others: tuple[str, ...] = ()) -> None:
+    """Refuse an argument that is none of :data:`INPUTS` or of the others."""
+    for word in arguments:
+        if word not in INPUTS:
+            raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, *others))}")
+
+
+def symbols_of(value: Any) -> Any:
+    """The expression that a structure or an array of symbols stands for; all else as it is."""
+    array = isinstance(value, np.ndarray) and value.dtype.kind == "O"
+    stands = array or hasattr(value, "__SX__") or hasattr(value, "__MX__")
+    found = expression_of(value) if stands else value
+    return found if isinstance(found, ca.SX | ca.MX) else value
+
+
+def solves_in(value: Any, wanted: tuple[int, int]) -> int:
+    """How many solves an argument has numbers for: one, or as many as it repeats its shape.
+
+    What fits no solve counts as one, for the checks of a solve to refuse.
+    """
+    if type(value) is list and value and isinstance(value[0], list | tuple):
+        with suppress(ValueError):  # rows of different lengths
+            value = np.asarray(value)
+    if type(value) not in (ca.DM, np.ndarray) or len(value.shape) != 2:
+        return 1
+    rows, columns = value.shape
+    fits = rows and rows == wanted[0] and (columns, rows) != wanted
+    return max(1, columns // wanted[1]) if fits and columns % wanted[1] == 0 else 1
+
+
+def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
+    n, m, n_p = problem.n, problem.m, problem.n_p
+    return (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
+
+
+_dense = lru_cache(256)(ca.Sparsity.dense)
+
+
+class Columns(ca.Callback):  # type: ignore[misc]
+    """A callback from columns to columns with directional derivatives, which a subclass gives.
+
+    The outputs, and the seeds, which are further inputs, have a column for each direction.
+    """
+
+    def __init__(
+        self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...],
+        seeds: tuple[int, ...] = (), directions: int = 1, **options: Any,
+    ) -> None:  # fmt: skip
+        ca.Callback.__init__(self)
+        self._in = [(rows, 1) for rows in rows_in] + [(rows, directions) for rows in seeds]
+        self._out = [(rows, directions) for rows in rows_out]
+        self.construct(name, options)
+
+    def get_n_in(self) -> int:
+        """Number of inputs."""
+        return len(self._in)
+
+    def get_n_out(self) -> int:
+        """Number of outputs."""
+        return len(self._out)
+
+    def get_name_in(self, i: int) -> str:
+        """CasADi's own default, which takes longer."""
+        return f"i{i}"
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        """A dense one."""
+        return _dense(*self._in[i])
+
+    def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        """A dense one."""
+        return _dense(*self._out[i])
+
+    def has_forward(self, _directions: int) -> bool:
+        """There is one."""
+        return True
+
+    has_reverse = has_forward

@@ -1,0 +1,101 @@
+"""The course of a solve, iteration by iteration, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.solver.record.progress import Progress
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Course:
+    """Objective and residuals of every iterate: what a plot of convergence shows.
+
+    Attributes:
+        t: iteration numbers.
+        f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
+        elapsed: seconds since the start.
+        complementarity: the third residual, under the default method; None under the others, as
+            are ``nu`` and ``shift``.
+        nu: the barrier parameter ν (of the scaled problem); 0 of a solution that SQP has found.
+        shift: the last shift of the Hessian that was needed, 0 if none ever was.
+    """
+
+    t: NDArray[np.intp]
+    f: Array
+    feasibility: Array
+    stationarity: Array
+    elapsed: Array
+    complementarity: Array | None = None
+    nu: Array | None = None
+    shift: Array | None = None
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    def further(self) -> Mapping[str, Array]:
+        """Further curves over the steps by their labels; none under the default method."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class History(Course):
+    """The iterates themselves, one row an iterate.
+
+    The default method may take several steps from one row to the next, and may restart elsewhere.
+
+    Attributes:
+        x: (T+1)×n.
+        multipliers: (T+1)×m, the multipliers of all rows.
+        h: (T+1)×m, the constraint values.
+        lam_x: (T+1)×n, the multipliers of the bounds on x; None for methods for equations.
+    """
+
+    x: Array
+    multipliers: Array
+    h: Array
+    lam_x: Array | None = None
+
+
+class Recorder:
+    """Collects the rows of a :class:`History`: no Jacobian, no Hessian."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def take(self, progress: Progress, **of_method: Any) -> None:
+        """Take one row, with what a method has besides."""
+        residuals = progress.residuals
+        row = {
+            "t": progress.t,
+            "x": progress.x,
+            "multipliers": progress.multipliers,
+            "h": progress.g,
+            "f": progress.f,
+            "feasibility": residuals.feasibility,
+            "stationarity": residuals.stationarity,
+            "elapsed": progress.elapsed,
+        }
+        self.rows.append(row | of_method)
+
+    def hold(self, until: int) -> None:
+        """Repeat the last row for the steps since then, up to step ``until``."""
+        while self.rows and self.rows[-1]["t"] < until:
+            self.rows.append({**self.rows[-1], "t": self.rows[-1]["t"] + 1})
+
+    def columns(self) -> dict[str, Any]:
+        """The rows as one array for each field."""
+        return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
+
+    def history(self) -> History:
+        """Return the collected rows."""
+        return History(**self.columns())

@@ -1,0 +1,207 @@
+"""The solver: a problem and a method, ready for any start, parameters and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.core.binding.serving import for_machine_code, machine_code
+from casadi_hybrid.problem.arguments import refuse_stray_parameters
+from casadi_hybrid.problem.point.limits import METHOD_NAMES
+from casadi_hybrid.problem.point.residuals import Tolerances
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver.call import Call
+from casadi_hybrid.solver.default import Automatic, solve_call
+from casadi_hybrid.solver.methods import make_method
+from casadi_hybrid.solver.record.progress import Progress, StoppingTest
+from casadi_hybrid.solver.result import Result
+from casadi_hybrid.solver.run import Session
+from casadi_hybrid.solver.start import read_start
+from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.inputs import as_vector, count, is_callable, positive
+
+
+class Solver:
+    """Solves min f(x, p) s.t. h(x, p) = 0, lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
+
+    Args:
+        problem: the problem, or CasADi's dictionary of one.
+        method: ``"hybrid"``, alias ``"auto"``, the default method for every problem: an
+            interior-point method, with remedies where it fails. Or a name of
+            :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family, matrix steps
+            and baselines, for equations in free variables.
+            ``"algorithm-1"`` is the paper's Algorithm 1 as printed: H at μ_t, λ_0 is μ_0, h_{−1} =
+            h(x_{−1}) (x_0 where none is given), C_opt,−1 = C_opt,0. ``"closed-form"`` is its better
+            reading: H at π_t, λ_0 is π_0 with an empty memory, so that the split changes no iterate
+            but by the steps.
+        tol: tolerance on the unscaled residuals, ‖h‖_∞ and violations, ‖∇f + J_gᵀλ_g + λ_x‖_∞
+            and complementarity. By default 1e-6, for the others 1e-8.
+        tol_feasibility, tol_stationarity, tol_complementarity: each on its own.
+        scaled_tol: the scaled optimality error that the default method has to reach as well
+            (1e-8; IPOPT's ``tol``).
+        max_iter, max_time, divergence: see :class:`~casadi_hybrid.problem.point.limits.Limits`; by default
+            3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
+        mu_init, bound_push, constr_mult_init_max, max_soc, threads: settings of the default method,
+            see :class:`~casadi_hybrid.problem.point.limits.Limits`.
+        stopping: further stopping tests, asked after those for convergence and divergence, before
+            those for steps and seconds.
+        **options: options of the method.
+
+    Raises:
+        InputError: for an unknown method or option, a value out of range, or a problem that the
+            method cannot take.
+
+    Example:
+        >>> import casadi as ca
+        >>> x = ca.SX.sym("x", 2)
+        >>> problem = Problem(x=x, f=x[0] * x[1], h=ca.vertcat(x[0] - 1, x[1] - 2, x[0] + x[1] - 3))
+        >>> result = Solver(problem, "closed-form").solve(x0=[0.9, 2.2])
+        >>> result.success, result.x.round(6).tolist()
+        (True, [1.0, 2.0])
+    """
+
+    def __init__(
+        self,
+        problem: Problem | Mapping[str, Any],
+        method: str | object = "hybrid",
+        *,
+        tol: float | None = None,
+        tol_feasibility: float | None = None,
+        tol_stationarity: float | None = None,
+        tol_complementarity: float | None = None,
+        scaled_tol: float | None = None,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        divergence: float | None = None,
+        mu_init: float | None = None,
+        bound_push: float | None = None,
+        constr_mult_init_max: float | None = None,
+        max_soc: int | None = None,
+        threads: int | None = None,
+        stopping: Sequence[StoppingTest] = (),
+        **options: Any,
+    ) -> None:
+        if isinstance(problem, Mapping):
+            problem = Problem.from_nlp(problem)
+        if not isinstance(problem, Problem):
+            raise InputError(f"problem must be a Problem, got {type(problem).__name__}")
+        if tol is not None:
+            positive(tol, "tol")
+        of_default = {
+            "mu_init": mu_init,
+            "bound_push": bound_push,
+            "constr_mult_init_max": constr_mult_init_max,
+            "max_soc": max_soc,
+            "threads": threads,
+        }
+        of_all = {
+            "scaled_tol": scaled_tol,
+            "max_iter": max_iter,
+            "max_time": max_time,
+            "divergence": divergence,
+        }
+        settings = {name: value for name, value in of_default.items() if value is not None}
+        self.method = make_method(method, options | settings)
+        by_core = isinstance(self.method, Automatic)
+        if problem.compile and by_core:
+            problem = for_machine_code(problem)
+            machine_code(problem, True)
+        self.problem = problem
+        known = self.method.limits
+        kinds = (tol_feasibility, tol_stationarity, tol_complementarity)
+        common = known.tolerances.feasibility if tol is None else tol
+        changes: dict[str, Any] = {name: v for name, v in of_all.items() if v is not None}
+        changes |= settings if by_core else {}
+        self.limits = replace(
+            known,
+            tolerances=Tolerances(*(common if each is None else each for each in kinds)),
+            **changes,
+        )
+        self._session = Session(problem, self.limits) if by_core else None
+        # Parameters are given where there are some, and may be left out where they have a default.
+        self._p_missing = (not problem.n_p, not problem.n_p or problem.p0 is not None)
+        self.stopping = tuple(stopping)
+        for i, test in enumerate(self.stopping):
+            is_callable(test, f"stopping[{i}]")
+        plain = self.method.label in METHOD_NAMES and not self.stopping
+        self._quick = self._session if plain else None
+        b = problem.bounds
+        if (np.isfinite(b.lbg) | np.isfinite(b.ubg)).all():  # else rows get theirs at the solve
+            self._refuse(b)
+
+    def solve(
+        self,
+        x0: Any = None,
+        p: Any = None,
+        lam_g0: Any = None,
+        *,
+        lbx: Any = None,
+        ubx: Any = None,
+        lbg: Any = None,
+        ubg: Any = None,
+        lam_x0: Any = None,
+        warm_start: Result | None = None,
+        x_prev: Any = None,
+        callback: Callable[[Progress], bool | None] | None = None,
+        history: bool = False,
+        log: bool | int = False,
+    ) -> Result:
+        """Solve from a start. What is left out has the problem's default.
+
+        Args:
+            x0: start, n numbers (one number is repeated); by default the problem's, else zero.
+            p: parameter values; needed when the problem has parameters and no default for them.
+            lam_g0: start of the multipliers, one number a row (equations first), zero by default.
+            lbx, ubx: bounds on x.
+            lbg, ubg: bounds on g, not on the equations h.
+            lam_x0: multipliers of the bounds on x. Under the default method multipliers that are
+                not zero make a warm start: the active set they name is tried first.
+            warm_start: the result of a solve nearby: it gives x0, lam_x0 and lam_g0 where they are
+                not given, and the working set to try first.
+            x_prev: x_{−1}, for methods with memory; x0 by default.
+            callback: called with the :class:`~casadi_hybrid.Progress` of every
+                iterate; return True to stop.
+            history: record every iterate and decision (the m×m corrections too: for long runs of
+                large problems collect what you need in a callback instead).
+            log: print an iteration log; a number prints every so many iterations.
+
+        Returns:
+            A :class:`~casadi_hybrid.Result`, also when the solve does not converge.
+
+        Raises:
+            InputError: for a wrong shape, non-finite input or bounds that the method does not
+                take, before any evaluation.
+        """
+        problem, quick = self.problem, self._quick
+        shown = history or log or callback is not None or x_prev is not None
+        if quick is not None and not shown and (p is None) in self._p_missing:
+            values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
+            run = quick.quick(values, warm_start, matrices=False)
+            if run is not None:
+                if run.raised is not None:
+                    raise run.raised
+                return run.result
+        refuse_stray_parameters(p, problem.n_p)
+        numbers, warm = read_start(
+            problem, warm_start, x0, lam_x0, lam_g0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
+        )
+        if callback is not None:
+            is_callable(callback, "callback")
+        every = int(log) if isinstance(log, bool) else count(log, "log")
+        before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
+        call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, every)
+        self._refuse(numbers.bounds)
+        if self._session is not None:
+            return solve_call(self._session, call, self.method.label)
+        return self.method.run(problem, call)
+
+    def _refuse(self, bounds: Any) -> None:
+        reason = self.method.refusal(self.problem, bounds)
+        if reason:
+            raise InputError(reason)
+
+    def __repr__(self) -> str:
+        return f"Solver({self.problem!r}, {self.method.label!r})"

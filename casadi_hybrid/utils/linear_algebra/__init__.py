@@ -1,0 +1,1 @@
+"""Matrices on a fixed sparse pattern, and their symmetric factorization."""
