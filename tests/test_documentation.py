@@ -11,7 +11,6 @@ import breaks
 import casadi as ca
 import numpy as np
 import pytest
-from test_rooms import ROOMS, imports, modules
 
 from casadi_hybrid.paper.experiment.experiment import BUDGET, LONG
 from casadi_hybrid.paper.experiment.fitted import SEEDS
@@ -32,45 +31,6 @@ SECTIONS = {
     title.strip(): blocks(text)
     for title, text in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
 }
-
-
-def rooms() -> dict[str, str]:
-    """The table: a room and what it may import, in its order."""
-    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|$", PAGE, re.MULTILINE)
-    assert len(dict(rows)) == len(rows)
-    return dict(rows)
-
-
-def allowed(room: str) -> set[str]:
-    """The rooms that the table lets a room import."""
-    table = rooms()
-    names, text = list(table), table[room]
-    above = set(names[: names.index(room)])
-    said = set(re.findall(r"`(\w+)`", text))
-    assert said <= above, f"{room} stands above {said - above}"
-    if text.startswith("all above"):
-        return above - said
-    assert said or text == "nothing"
-    return said
-
-
-def imported(room: str) -> set[str]:
-    """The other rooms that a room's modules import, also within functions."""
-    known = modules()
-    own = (path for name, path in known.items() if name.partition(".")[0] == room)
-    return {name.partition(".")[0] for path in own for name in imports(path, known)} - {room}
-
-
-def test_the_table_has_the_rooms_that_exist():
-    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
-    assert set(rooms()) == folders | modules
-    assert list(rooms()) == [*ROOMS]
-
-
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_imports_what_the_table_allows(room):
-    assert imported(room) <= allowed(room)
 
 
 def test_the_page_on_the_paper_names_tests_files_and_breaks_that_exist():
@@ -189,7 +149,7 @@ down.fixed.clear()
 """
 
 
-@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in DOCS)])
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in DOCS)])
 def test_names_of_the_package_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for name in re.findall(r"`(casadi_hybrid(?:\.\w+)+)`", text):

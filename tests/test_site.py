@@ -311,14 +311,6 @@ def test_a_notebook_becomes_a_page_with_all_that_its_cells_gave(monkeypatch):
         assert kinds.count("python") >= given.count('"cell_type": "code"')
 
 
-def test_the_drawing_of_the_rooms_is_that_of_the_package(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "docs" / "building")
-    drawing = importlib.import_module("rooms").drawing()
-    monkeypatch.delitem(sys.modules, "rooms")
-    there = (ROOT / "docs" / "pictures" / "rooms.svg").read_text(encoding="utf-8")
-    assert there == drawing, "draw it anew: python docs/building/pictures.py rooms"
-
-
 def test_the_readme_shows_a_solve_a_loop_and_the_benchmark():
     shown = re.findall(r"!\[([^\]]+)\]\(docs/pictures/(\w+)\.png\)", PAGES["README.md"])
     assert [name for _, name in shown] == ["solve", "loop", "benchmark"]

@@ -1,8 +1,7 @@
 """The pictures of the README and the site, from runs: python docs/building/pictures.py [NAME ...].
 
 ``solve`` and ``loop`` take seconds. ``benchmark`` runs ``benchmarks/warm_peers.py`` for minutes, or
-reads the folder that such a run has written (``--from FOLDER``). ``rooms`` draws the
-rooms of the package from the order in ``tests/test_rooms.py`` and what they import.
+reads the folder that such a run has written (``--from FOLDER``).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from matplotlib.patches import Rectangle
-from rooms import drawing
 
 from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, Plant, Solution, simulate
 from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below, save
@@ -159,23 +157,18 @@ def draw_benchmark(folder: Path | None) -> None:
         shutil.copy(folder / "profile.png", PICTURES / "benchmark.png")
 
 
-def draw_rooms() -> None:
-    """The rooms of the package."""
-    (PICTURES / "rooms.svg").write_text(drawing(), encoding="utf-8")
-
-
 def main(argv: list[str] | None = None) -> int:
     """Draw what is named, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=["solve", "loop", "benchmark", "rooms", []])
+    parser.add_argument("names", nargs="*", choices=["solve", "loop", "benchmark", []])
     parser.add_argument("--from", dest="folder", type=Path, help="of a benchmark that was run")
     arguments = parser.parse_args(argv)
-    names = arguments.names or ["solve", "loop", "benchmark", "rooms"]
+    names = arguments.names or ["solve", "loop", "benchmark"]
     for name in names:
         if name == "benchmark":
             draw_benchmark(arguments.folder)
         else:
-            {"solve": draw_solve, "loop": draw_loop, "rooms": draw_rooms}[name]()
+            {"solve": draw_solve, "loop": draw_loop}[name]()
     return 0
 
 
