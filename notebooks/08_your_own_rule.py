@@ -206,8 +206,8 @@ plot_curves(
 # ## A name for it
 #
 # To be known by a name, as `"closed-form"` is, a rule gets one line in `ITERATIONS`
-# (`casadi_hybrid/paper/iterations/methods.py`): the options that it knows, and what makes the iteration
-# from them.
+# (`casadi_hybrid/paper/iterations/methods.py`): the options that it knows, and what makes the
+# iteration from them.
 #
 # ```python
 # "row-by-row": ({"share", "delta", "kappa"}, lambda **options: Hybrid(RowByRow(**options))),

@@ -13,12 +13,13 @@ HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "tqdm", "pyarrow", "distribu
 SELDOM = tuple(
     f"casadi_hybrid.{name}"
     for name in (
-        "solver.nlpsol.batch", "solver.options.callbacks", "solver.options.foreign",
-        "solver.opti", "solver.sensitivity", "solver.nlpsol.stored", "paper.claims", "cli",
-        "control", "core.binding.batch", "core.evaluation.library", "core.export", "core.binding.in_graph",
-        "paper.iterations", "paper.experiment", "utils.output.plotting", "problem.building.build", "solver.record.answer", "solver.call",
-        "solver.explain", "solver.record.history", "solver.record.progress", "solver.record.record", "solver.report",
-        "solver.result", "solver.default", "solver.methods", "solver.solver", "paper.study", "verify.judging",
+        "solver.nlpsol.batch", "solver.options.callbacks", "solver.options.foreign", "solver.opti",
+        "solver.sensitivity", "solver.nlpsol.stored", "paper.claims", "cli", "control",
+        "core.binding.batch", "core.evaluation.library", "core.export", "core.binding.in_graph",
+        "paper.iterations", "paper.experiment", "utils.output.plotting", "problem.building.build",
+        "solver.record.answer", "solver.call", "solver.explain", "solver.record.history",
+        "solver.record.progress", "solver.record.record", "solver.report", "solver.result",
+        "solver.default", "solver.methods", "solver.solver", "paper.study", "verify.judging",
     )
 )  # fmt: skip
 MOST = 60
@@ -120,7 +121,8 @@ def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
     "script",
     [
         "OPTIONS = None" + SOLVE + "solver.result.report({!r} + '.html')",
-        "from casadi_hybrid.utils.output import plotting as p\np.save(p.figure()[0], {!r} + '.png')",
+        "from casadi_hybrid.utils.output import plotting as p\n"
+        "p.save(p.figure()[0], {!r} + '.png')",
     ],
     ids=["page", "figure"],
 )

@@ -42,7 +42,7 @@ class Solver:
         tol_feasibility, tol_stationarity, tol_complementarity: each on its own.
         scaled_tol: the scaled optimality error that the default method has to reach as well
             (1e-8; IPOPT's ``tol``).
-        max_iter, max_time, divergence: see :class:`~casadi_hybrid.problem.point.limits.Limits`; by default
+        max_iter, max_time, divergence: see ``Limits``; by default
             3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
         mu_init, bound_push, constr_mult_init_max, max_soc, threads: settings of the default method,
             see :class:`~casadi_hybrid.problem.point.limits.Limits`.

@@ -102,7 +102,7 @@ class Program:
         limits: those that are not as declared, lower and upper in physical units, by the name of a
             state, a control or a constraint.
         ties: for each unknown the place of its bounds: its own, or that of the one that it equals.
-        following: which limits follow the parameters, see :mod:`casadi_hybrid.control.transcription.parametric_bounds`.
+        following: limits that follow the parameters, see :func:`following`.
         together: of a part, by the name of a parameter the places of what a solve sets by it in
             all parts, a row each.
     """

@@ -1,8 +1,8 @@
 """The two noise theorems, and what fails without their hypotheses.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", appendix "Additive Equivalence
-Theorems and Proofs". Noise is the ``disturb`` of :class:`~casadi_hybrid.paper.iterations.Hybrid`, drawn
-once per realization, for t = −1, 0, 1, …, so two runs can be given the same one.
+Theorems and Proofs". Noise is the ``disturb`` of ``paper.iterations.Hybrid``, drawn once per
+realization, for t = −1, 0, 1, …, so two runs can be given the same one.
 """
 
 from __future__ import annotations

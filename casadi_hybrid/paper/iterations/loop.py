@@ -64,7 +64,7 @@ def iterate(
     Failures of the problem's functions and of the rule, overflow too, end the loop with a reason;
     what observers and tests raise is the caller's. Ctrl-C comes out as an
     :class:`~casadi_hybrid.utils.errors.Interrupted` that has the outcome. The best point is the
-    iterate with the least KKT merit (:meth:`~casadi_hybrid.problem.point.residuals.Tolerances.merit`).
+    iterate with the least ``Tolerances.merit``.
     """
     began = time.perf_counter()
     last: IterationProgress | None = None

@@ -123,7 +123,7 @@ def run_study(
     Args:
         plan, settings: the units; the rules and their budget.
         folder: holds the record, ``study.sqlite``, and the table of the plan's runs.
-        workers, cluster, table, fresh, progress: as of :func:`~casadi_hybrid.paper.study.sweep.sweep`.
+        workers, cluster, table, fresh, progress: as of :func:`~casadi_hybrid.paper.study.sweep`.
 
     Raises:
         InputError: before any work, if the folder cannot be written to, is in use, or holds a

@@ -286,8 +286,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         a :class:`~casadi_hybrid.utils.status.StopReason`, ``point_status`` that of a
         :class:`~casadi_hybrid.utils.status.PointStatus`; ``return_status`` IPOPT's word nearest to
         both and ``unified_return_status`` CasADi's ``SOLVER_RET_*``; ``iterations`` lists by the
-        fields of :class:`~casadi_hybrid.solver.record.record.IterationRecord`, one entry for the start and
-        one for each of ``iter_count`` iterations. Changing the dictionary changes nothing here.
+        fields of ``IterationRecord``, one entry for the start and one for each of ``iter_count``
+        iterations. Changing the dictionary changes nothing here.
         A call that the engine solved in a graph is solved again for this, to the same bits; times
         are then those of the second solve.
 

@@ -88,7 +88,7 @@ class NlpOptions:
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any] | NlpOptions | None) -> NlpOptions:
-        """Build from CasADi's dictionary; its own names: :mod:`casadi_hybrid.solver.options.foreign`.
+        """Build from CasADi's dictionary; its own names are in ``foreign.py``.
 
         Raises:
             InputError: for an unknown option, with the nearest known one, or a bad value.
