@@ -32,8 +32,7 @@ from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, Plant, RungeKutta
-from casadi_hybrid.control.solution import steady
+from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, Plant, RungeKutta, steady
 from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
 NAME = "chain"

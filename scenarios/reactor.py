@@ -28,8 +28,7 @@ from drawing import compare
 from reporting import Check, parser
 from solving import SLEQP, SQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Collocation, Model, OptimalControl
-from casadi_hybrid.control.solution import steady
+from casadi_hybrid.control import Collocation, Model, OptimalControl, steady
 
 NAME = "reactor"
 SUMMARY = "stirred tank reactor taken to an unstable set point below a limit of temperature"

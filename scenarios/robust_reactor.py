@@ -53,9 +53,9 @@ from casadi_hybrid.control import (
     Scenarios,
     Soft,
     simulate,
+    steady,
 )
 from casadi_hybrid.control.mpc.problem import Problem
-from casadi_hybrid.control.solution import steady
 from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
 NAME = "robust_reactor"

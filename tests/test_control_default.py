@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.control import MPC, Model, OptimalControl, Scenarios
-from casadi_hybrid.control.solution import steady
+from casadi_hybrid.control import MPC, Model, OptimalControl, Scenarios, steady
 
 HELD = 1.2
 WEIGHT = 9.81

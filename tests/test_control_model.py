@@ -16,9 +16,9 @@ from casadi_hybrid.control import (
     Plant,
     RungeKutta,
     SingleShooting,
+    steady,
 )
 from casadi_hybrid.control.model.signals import matrix
-from casadi_hybrid.control.solution import steady
 from casadi_hybrid.control.transcription.terms import Soft
 from casadi_hybrid.utils.errors import InputError
 

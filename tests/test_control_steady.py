@@ -7,8 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
 
 from casadi_hybrid import InputError
-from casadi_hybrid.control import Model, OptimalControl, Plant, simulate
-from casadi_hybrid.control.solution import steady
+from casadi_hybrid.control import Model, OptimalControl, Plant, simulate, steady
 
 
 def tank():

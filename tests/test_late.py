@@ -41,7 +41,7 @@ WAYS = {
     "a log": """
 logged = casadi_hybrid.nlpsol("logged", "hybrid", nlp, {"print_time": True})
 logged(x0=1, p=2, ubg=1)
-assert logged.stats()["core.binding"] == "c"
+assert logged.stats()["engine"] == "c"
 """,
     "Opti": """
 opti = casadi_hybrid.Opti()

@@ -81,7 +81,9 @@ def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None
     answer = solver(**call)
     assert solver.stats()["success"]
     np.testing.assert_allclose(float(answer["f"]) / 1e12, hs_problem(number).f_star, rtol=1e-4)
-    assert verify(nlp, answer, **call, ipopt=False).first.holds(1e-6, scaled=False)
+    report = verify(nlp, answer, **call, ipopt=False)
+    for kind in ("feasibility", "stationarity", "complementarity", "dual_sign"):
+        assert getattr(report, kind).value <= 1e-6
 
 
 F = (1 - X[0]) ** 2 + 100 * (X[1] - X[0] ** 2) ** 2
