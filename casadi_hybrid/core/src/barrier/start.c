@@ -102,11 +102,11 @@ static void fit(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     hybrid_iterate *it = &run->now;
     hybrid_equal_multipliers(&run->form, 0.0, it);
-    hybrid_least_squares(run, at, it->z_lower, it->z_upper, it->y);
+    hybrid_least_squares(run, at, it->z_lower, it->z_upper, run->options->lam_most, it->y);
     it->nu = fitting_nu(run);
     run->small_nu = it->nu < HYBRID_ITERATE_NU_START;
     hybrid_equal_multipliers(&run->form, it->nu / HYBRID_ITERATE_NU_START, it);
-    hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, it->y);
+    hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, run->options->lam_most, it->y);
 }
 
 /* The given multipliers. Where they are implausible, and residuals are more than a hundredth of
@@ -158,7 +158,7 @@ int hybrid_first_iterate(hybrid_run *run) {
         run->history.goes_on = 1;
         go_on(run);
         if (implausible)
-            hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
+            hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, run->options->lam_most, it->y);
         return HYBRID_SOLVED;
     }
     if (options->near && !implausible) {
@@ -166,7 +166,7 @@ int hybrid_first_iterate(hybrid_run *run) {
         return HYBRID_SOLVED;
     }
     if ((options->nu == 0.0 || implausible) && run->form.bounds && !options->root) fit(run);
-    else hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
+    else hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, run->options->lam_most, it->y);
     if (options->root && plan->m) hybrid_begin_root(run, run->at->theta);
     return HYBRID_SOLVED;
 }

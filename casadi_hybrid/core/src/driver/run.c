@@ -27,13 +27,15 @@ static int at_root(hybrid_run *run) {
 }
 
 /* Where rows depend on each other a step moves y by up to |c| / epsilon, and no later one back:
- * multipliers of least squares take the place of implausible ones. Not of more rows than unknowns,
- * where such multipliers lead to a root as a penalty does. */
+ * smaller multipliers of least squares take the place of implausible ones. Not of more rows than
+ * unknowns, where such multipliers lead to a root as a penalty does. */
 static void renew_multipliers(hybrid_run *run) {
     const int m = run->plan->m;
+    const double largest = hybrid_largest(m, run->now.y);
     if (!run->state->rows_dependent || m > run->plan->n) return;
-    if (!(hybrid_largest(m, run->now.y) > run->options->lam_most)) return;
-    hybrid_least_squares(run, &run->at->of, run->now.z_lower, run->now.z_upper, run->next.y);
+    if (!(largest > run->options->lam_most)) return;
+    hybrid_least_squares(run, &run->at->of, run->now.z_lower, run->now.z_upper, largest,
+                         run->next.y);
     if (!(hybrid_largest(m, run->next.y) > 0.0)) return;
     hybrid_set(m, run->next.y, run->now.y);
     run->at->of.inner = 0.0; /* it was for the other multipliers */

@@ -56,14 +56,14 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
     hybrid_copy(plan, &run->now, 0, next);
     if (!run->restoring) {
         hybrid_equal_multipliers(&run->form, 0.0, next);
-        hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
+        hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, run->options->lam_most, next->y);
         next->tiny = 1;
         hybrid_iterate_residuals(run, &trial->of, next, &residuals);
         if (hybrid_merit(run->numbers, &residuals) <= 1.0) return;
     }
     hybrid_equal_multipliers(&run->form, 1.0, next);
     next->tiny = 0;
-    hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
+    hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, run->options->lam_most, next->y);
 }
 
 int hybrid_is_stationary(hybrid_run *run, const double *y) {

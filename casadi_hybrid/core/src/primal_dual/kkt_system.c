@@ -61,7 +61,7 @@ int hybrid_hessian_of_run(hybrid_run *run) {
 }
 
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                          const double *z_upper, double *y) {
+                          const double *z_upper, double most, double *y) {
     const hybrid_plan *plan = run->plan;
     if (plan->m) {
         for (int i = 0; i < plan->n; i++) run->D[i] = 1.0;
@@ -69,11 +69,11 @@ void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double 
         hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
         run->form.answer->factors++;
     }
-    hybrid_least_squares_again(run, at, z_lower, z_upper, y);
+    hybrid_least_squares_again(run, at, z_lower, z_upper, most, y);
 }
 
 void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                                const double *z_upper, double *y) {
+                                const double *z_upper, double most, double *y) {
     const hybrid_plan *plan = run->plan;
     int found;
     for (int i = 0; i < plan->n; i++) run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
@@ -81,7 +81,7 @@ void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const d
     if (!plan->m) return;
     memset(run->residual, 0, (size_t)plan->m * sizeof(double));
     found = hybrid_solve_kkt(plan, run->force, run->residual, &run->kkt, run->work, y);
-    if (found || !(hybrid_largest(plan->m, y) <= run->options->lam_most))
+    if (found || !(hybrid_largest(plan->m, y) <= most))
         memset(y, 0, (size_t)plan->m * sizeof(double));
 }
 

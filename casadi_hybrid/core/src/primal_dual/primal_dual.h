@@ -250,10 +250,10 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
 /* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
  * doubt. run->work has that vector, or its negative. */
 void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                          const double *z_upper, double *y);
+                          const double *z_upper, double most, double *y);
 /* The same at the same point, for other z: on its factorization. */
 void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                                const double *z_upper, double *y);
+                                const double *z_upper, double most, double *y);
 /* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and run->identity
  * says that the identity is to be added to it: in some steps of a run, then it returns
  * HYBRID_UNDEFINED. */
