@@ -70,11 +70,11 @@ def _function(name: str, word: str, one: InParts, kinds: Mapping[str, str]) -> t
         at = _table(tables, f"{word}_at_{k}", run.at[: run.count])
         shared = _table(tables, f"{word}_shared_{k}", run.shared)
         lines.append(f"{kinds[run.kind.code[0]]}({run.count}, {at}, {shared}, v, out, own);")
-    if one.to.size:
-        to = _table(tables, f"{word}_to", one.to)
+    if one.target.size:
+        to = _table(tables, f"{word}_to", one.target)
         source = _table(tables, f"{word}_from", one.source)
         copy = f"out[{to}[i]] = v[{source}[i]];"
-        lines.append(f"for (int i = 0; i < {one.to.size}; i++) {copy}")
+        lines.append(f"for (int i = 0; i < {one.target.size}; i++) {copy}")
     head = f"int {name}_{word}({_ARGUMENTS})"
     memory = f"double *v = w, *own = w + {one.size}, *out = res[0];"
     lines = [memory, "(void)own, (void)out, (void)iw, (void)mem;", *lines, "return 0;"]

@@ -1,14 +1,14 @@
-/* The instructions of a casadi::Function through its own methods.
+/* Instructions of a casadi::Function, read by its own methods.
  *
- * A std::vector that C++ returns by value comes back as a large structure of C does: in memory
- * whose address the caller hands over. */
+ * C++ returns a std::vector by value as C returns a large structure: in memory whose address the
+ * caller passes. */
 #include "blocks.h"
 
-static void numbers(const blocks_casadi *casadi, blocks_vector found, int *first, int *second) {
-    long long count = found.end - found.begin;
-    *first = count > 0 ? (int)found.begin[0] : -1;
-    *second = count > 1 ? (int)found.begin[1] : -1;
-    if (found.begin) casadi->release((void *)found.begin);
+static void numbers(const blocks_casadi *casadi, blocks_vector vector, int *first, int *second) {
+    long long count = vector.end - vector.begin;
+    *first = count > 0 ? (int)vector.begin[0] : -1;
+    *second = count > 1 ? (int)vector.begin[1] : -1;
+    if (vector.begin) casadi->release((void *)vector.begin);
 }
 
 void blocks_read(const blocks_casadi *casadi, const void *function, long long n,

@@ -1,4 +1,4 @@
-/* Evaluation: parts in the order of their phases, each kind in a loop of its own. */
+/* Evaluation: the runs in order, each a loop over parts of one kind. */
 #include <string.h>
 
 #include "blocks.h"
@@ -17,21 +17,17 @@ static int evaluated(const blocks_function *function, const double *const *value
         if (run->part) run->part(run->count, run->at, run->shared, v, out, function->own);
         else blocks_lanes(&run->program, run->count, run->at, run->shared, v, out, function->own);
     }
-    for (long long k = 0; k < function->n_copies; k++) out[function->to[k]] = v[function->from[k]];
+    for (long long k = 0; k < function->n_copies; k++)
+        out[function->target[k]] = v[function->source[k]];
     return 0;
 }
 
 int blocks_first(void *self, const double *x, const double *p, double *out) {
-    const double *values[2];
-    values[0] = x;
-    values[1] = p;
+    const double *values[2] = {x, p};
     return evaluated(&((blocks_functions *)self)->first, values, 2, out);
 }
 
 int blocks_second(void *self, const double *x, const double *lam_g, const double *p, double *out) {
-    const double *values[3];
-    values[0] = x;
-    values[1] = lam_g;
-    values[2] = p;
+    const double *values[3] = {x, lam_g, p};
     return evaluated(&((blocks_functions *)self)->second, values, 3, out);
 }
