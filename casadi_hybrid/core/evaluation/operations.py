@@ -31,8 +31,8 @@ def _extreme(name: str) -> str:
     """Name of the formula that CasADi's fmin or fmax follows for 0 and -0."""
     x, y = ca.SX.sym("x"), ca.SX.sym("y")
     probe = ca.Function("probe", [x, y], [getattr(ca, name.lower())(x, y)])
-    zeros = (0.0, -0.0), (-0.0, 0.0)
-    negative = tuple(copysign(1.0, float(probe(*pair))) < 0 for pair in zeros)
+    first, second = (copysign(1.0, float(probe(zero, -zero))) for zero in (0.0, -0.0))
+    negative = first < 0, second < 0
     return name + {(False, True): "_FIRST", (True, False): "_SECOND"}.get(negative, "")
 
 
