@@ -32,7 +32,7 @@ SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf
 
 def same_at_random(made: Form, functions: tuple[ca.Function, ca.Function], seed: int = 0) -> None:
     if isinstance(made, Code):  # and as lists, whether or not they are worth it
-        same_at_random(Lists(*functions, share=np.inf), functions, seed)
+        same_at_random(Form(*functions), functions, seed)
     draws = np.random.default_rng(seed)
     for which, function in enumerate(functions):
         sizes = [function.nnz_in(i) for i in range(function.n_in())]

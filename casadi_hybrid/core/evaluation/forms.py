@@ -104,24 +104,16 @@ class Code(Form):
 class Lists(Form):
     """Functions as programs that C interprets, with many parts side by side.
 
-    Args:
-        share: largest time relative to CasADi's interpreter.
-
     Raises:
-        UntranslatedError: if they would take longer.
+        UntranslatedError: if they would take longer than the interpreter's time, times 0.7.
     """
 
     def __init__(
-        self,
-        first: ca.Function,
-        second: ca.Function | None,
-        assemblies: Assemblies | None = None,
-        *,
-        share: float = _WORTH,
+        self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
     ) -> None:
         super().__init__(first, second, assemblies)
-        alone = _INSTRUCTION * instructions_of(first, second, assemblies)
-        if sum(staged.duration for staged in self.staged) > share * alone:
+        interpreted = _INSTRUCTION * instructions_of(first, second, assemblies)
+        if sum(staged.duration for staged in self.staged) > _WORTH * interpreted:
             raise UntranslatedError("too little of the functions repeats")
 
 

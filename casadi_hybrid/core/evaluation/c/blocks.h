@@ -24,7 +24,7 @@ static inline void blocks_join(int *part, int v, int w) {
     part[r < s ? s : r] = r < s ? r : s;
 }
 
-/* --- read.c: CasADi's instructions ------------------------------------------------------------ */
+/* --- values.c: CasADi's instructions become values --------------------------------------------- */
 
 /* Memory layout of a std::vector of integers. */
 typedef struct {
@@ -51,8 +51,6 @@ typedef struct {
 void blocks_read(const blocks_casadi *casadi, const void *function, long long n,
                  const blocks_special *special, int *operation, int *in0, int *in1, int *out0,
                  int *out1, double *constant);
-
-/* --- values.c: registers become values -------------------------------------------------------- */
 
 enum { HYBRID_LEAF_INPUT = -1, HYBRID_LEAF_CONSTANT = -2 };
 
@@ -147,7 +145,7 @@ long long blocks_closed(long long elements, const int *begin, const int *order, 
                         int *stamp, int *stack, long long first, long long most, int *new_begin,
                         int *new_op, int *new_a, int *new_b);
 
-/* --- run.c: evaluation ------------------------------------------------------------------------ */
+/* --- lanes.c: evaluation ----------------------------------------------------------------------- */
 
 /* Evaluates `count` parts of one kind. `at`: a row of indices for each part; `shared`: indices that
  * all parts share; `v`: inputs, constants and values that parts pass on; `own`: memory of a part. */
@@ -185,10 +183,6 @@ long long blocks_lines(long long size, const int *shape, const int *slots, int l
 
 /* Parts evaluated side by side; `own` has this many numbers for each register. */
 #define HYBRID_LANES 32
-
-/* Evaluates `count` parts by their program. */
-void blocks_lanes(const blocks_program *program, long long count, const int *at, const int *shared,
-                  double *v, double *out, double *own);
 
 typedef struct {
     const blocks_run *runs;

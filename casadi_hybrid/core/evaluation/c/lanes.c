@@ -1,6 +1,9 @@
-/* Parts of one kind evaluated side by side: each line of the program for many parts at once, which
+/* Evaluation of a function, one run after another, each a loop over parts of one kind.
+ *
+ * An interpreted run takes many parts side by side: each line of the program for all of them, which
  * spreads the cost of reading the line and uses the processor's vector instructions. */
 #include <math.h>
+#include <string.h>
 
 #include "blocks.h"
 
@@ -44,13 +47,40 @@ static void side_by_side(const blocks_program *program, int lanes, const int *at
     }
 }
 
-void blocks_lanes(const blocks_program *program, long long count, const int *at, const int *shared,
-                  double *v, double *out, double *own) {
-    long long pieces = (count + HYBRID_LANES - 1) / HYBRID_LANES;
-    for (; pieces > 0; pieces--) {
-        int lanes = (int)((count + pieces - 1) / pieces);
-        side_by_side(program, lanes, at, shared, v, out, own);
-        at += lanes * (long long)program->row;
+static void interpret(const blocks_run *run, double *v, double *out, double *own) {
+    const int *at = run->at;
+    long long count = run->count, batches = (count + HYBRID_LANES - 1) / HYBRID_LANES;
+    for (; batches > 0; batches--) {
+        int lanes = (int)((count + batches - 1) / batches);
+        side_by_side(&run->program, lanes, at, run->shared, v, out, own);
+        at += lanes * (long long)run->program.row;
         count -= lanes;
     }
+}
+
+static int evaluate(const blocks_function *function, const double *const *values, int count,
+                    double *out) {
+    double *v = function->v, *own = function->own, *next = v;
+    for (int i = 0; i < count; i++) {
+        if (function->sizes[i]) memcpy(next, values[i], (size_t)function->sizes[i] * sizeof(double));
+        next += function->sizes[i];
+    }
+    for (long long k = 0; k < function->n_runs; k++) {
+        const blocks_run *run = &function->runs[k];
+        if (run->part) run->part(run->count, run->at, run->shared, v, out, own);
+        else interpret(run, v, out, own);
+    }
+    for (long long k = 0; k < function->n_copies; k++)
+        out[function->target[k]] = v[function->source[k]];
+    return 0;
+}
+
+int blocks_first(void *self, const double *x, const double *p, double *out) {
+    const double *values[2] = {x, p};
+    return evaluate(&((blocks_functions *)self)->first, values, 2, out);
+}
+
+int blocks_second(void *self, const double *x, const double *lam_g, const double *p, double *out) {
+    const double *values[3] = {x, lam_g, p};
+    return evaluate(&((blocks_functions *)self)->second, values, 3, out);
 }
