@@ -1,4 +1,4 @@
-"""A function that is made of elements, in parts: those of each kind side by side, then the sums."""
+"""A function made of elements, in parts: equal elements side by side, then the sums."""
 
 from __future__ import annotations
 

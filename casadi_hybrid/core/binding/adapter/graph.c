@@ -1,8 +1,8 @@
 /* Solvers in CasADi's graphs: one external function, whose first argument identifies the solver.
  *
  * CasADi calls it from any thread without Python's lock. Each call has a slot of memory of its own.
- * Python is called only to prepare a slot (at its first use, for bounds of other kinds, for functions
- * compiled meanwhile), for NaN in an argument, and for Ctrl-C in a long solve. */
+ * Python is called only to prepare a slot (at its first use, for bounds of other kinds, for
+ * functions compiled meanwhile), for NaN in an argument, and for Ctrl-C in a long solve. */
 #include "graph.h"
 
 #include <math.h>

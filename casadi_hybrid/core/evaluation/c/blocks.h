@@ -1,8 +1,9 @@
 /* Parts that repeat in a function: found in its list of operations, and evaluated.
  *
  * No allocation, no globals: arrays belong to the caller. Values are numbered in the order of their
- * computation. A leaf is an input or a constant: operation HYBRID_LEAF_INPUT or HYBRID_LEAF_CONSTANT,
- * its index in `a`. Any other value has an operation and one or two operands; `b` < 0: one. */
+ * computation. A leaf is an input or a constant: operation HYBRID_LEAF_INPUT or
+ * HYBRID_LEAF_CONSTANT, its index in `a`. Any other value has an operation and one or two operands;
+ * `b` < 0: one. */
 #ifndef BLOCKS_H
 #define BLOCKS_H
 
@@ -24,7 +25,7 @@ static inline void blocks_join(int *part, int v, int w) {
     part[r < s ? s : r] = r < s ? r : s;
 }
 
-/* --- values.c: CasADi's instructions become values --------------------------------------------- */
+/* --- values.c: CasADi's instructions become values -------------------------------------------- */
 
 /* Memory layout of a std::vector of integers. */
 typedef struct {
@@ -70,9 +71,9 @@ void blocks_uses(long long n, const int *op, const int *a, const int *b, long lo
 
 /* --- parts.c: values that belong together ----------------------------------------------------- */
 
-/* Cuts sums of at least `shortest` terms among values of mode > 0: every `piece`-th partial sum, the
- * terms, and each of the last few partial sums, so that the compiled code does not depend on the
- * number of terms. `length`, `down`: work arrays. */
+/* Cuts sums of at least `shortest` terms among values of mode > 0: every `piece`-th partial sum,
+ * the terms, and each of the last few partial sums, so that the compiled code does not depend on
+ * the number of terms. `length`, `down`: work arrays. */
 void blocks_sums(long long n, const int *op, const int *a, const int *b, const int *uses,
                  const unsigned char *mode, int add, int subtract, int shortest, int piece,
                  int *length, int *down, unsigned char *cut);
@@ -82,8 +83,8 @@ void blocks_early(long long n, const int *op, const int *a, const int *b,
                   const unsigned char *wide, unsigned char *early);
 
 /* Support of each value of mode 2, the set of inputs except `wide` ones it depends on, by number: 0
- * empty, 1 too large. `at` (sets + 1), `members`: the sets; `table`, `memo` (sizes powers of two; an
- * entry of memo has three numbers): work arrays. */
+ * empty, 1 too large. `at` (sets + 1), `members`: the sets; `table`, `memo` (sizes powers of two;
+ * an entry of memo has three numbers): work arrays. */
 void blocks_supports(long long n, const int *op, const int *a, const int *b,
                      const unsigned char *mode, const unsigned char *wide, int largest,
                      long long most_sets, long long most_members, int *at, int *members,
@@ -99,12 +100,12 @@ void blocks_parts(long long n, const int *op, const int *a, const int *b, const 
 
 /* --- kinds.c: equal parts --------------------------------------------------------------------- */
 
-/* Shape of each part, four numbers a value: operation, two operands (the index in the part, or
- * -2 - slot for a value from outside, or -1 for none), and 1 + 2 * (outputs it goes to) + (1 if
- * another part reads it), or 0 if it does not leave the part. `order`: values by parts; `begin`
- * (parts + 1): offsets in it. `elsewhere`: values that another part reads. `slots`: values that enter
- * part k, from slot_begin[k]. `kind`: kind of each part; `first`: first part of each kind. Returns
- * the number of kinds. `place`, `stamp` (n each), `table` (size a power of two >= 2 parts): work. */
+/* Shape of each part, four numbers a value: operation, two operands (the index in the part, or -2 -
+ * slot for a value from outside, or -1 for none), and 1 + 2 * (outputs it goes to) + (1 if another
+ * part reads it), or 0 if it does not leave the part. `order`: values by parts; `begin` (parts +
+ * 1): offsets in it. `elsewhere`: values that another part reads. `slots`: values that enter part
+ * k, from slot_begin[k]. `kind`: kind of each part; `first`: first part of each kind. Returns the
+ * number of kinds. `place`, `stamp` (n each), `table` (size a power of two >= 2 parts): work. */
 long long blocks_kinds(long long n, const int *op, const int *a, const int *b, long long parts,
                        const int *begin, const int *order, const int *part_of,
                        const int *to_outputs, const unsigned char *elsewhere, int *place,
@@ -119,8 +120,8 @@ typedef struct {
 } blocks_linear;
 
 /* Terms of the sums `root`, their factors, and the sum of each in `owner`; returns their number.
- * `spine`: marks the values that add them up, read by nothing else. `stack`, `pending` (values + 1):
- * work arrays; `owner`, `term`, `factor`: values + roots at most. */
+ * `spine`: marks the values that add them up, read by nothing else. `stack`, `pending` (values +
+ * 1): work arrays; `owner`, `term`, `factor`: values + roots at most. */
 long long blocks_terms(long long roots, const int *root, const int *op, const int *a, const int *b,
                        const int *uses, const double *pool, const blocks_linear *words, int *stack,
                        double *pending, unsigned char *spine, int *owner, int *term,
@@ -136,8 +137,8 @@ long long blocks_elements(long long n, const int *op, const int *a, const int *b
                           const unsigned char *live, int *part);
 
 /* Elements one after the other, each with copies of the early values that it reads. `order`,
- * `begin`: their values. `place`: new number of each leaf; of other values, on return, the number in
- * the last element that has them. New values are numbered from `first`, below `most`; those of
+ * `begin`: their values. `place`: new number of each leaf; of other values, on return, the number
+ * in the last element that has them. New values are numbered from `first`, below `most`; those of
  * element k from new_begin[k]. Returns their end, -1 if `most` is too small. `stamp` (filled with
  * -1), `stack`: work arrays. */
 long long blocks_closed(long long elements, const int *begin, const int *order, const int *op,
@@ -145,10 +146,10 @@ long long blocks_closed(long long elements, const int *begin, const int *order, 
                         int *stamp, int *stack, long long first, long long most, int *new_begin,
                         int *new_op, int *new_a, int *new_b);
 
-/* --- lanes.c: evaluation ----------------------------------------------------------------------- */
+/* --- lanes.c: evaluation ---------------------------------------------------------------------- */
 
 /* Evaluates `count` parts of one kind. `at`: a row of indices for each part; `shared`: indices that
- * all parts share; `v`: inputs, constants and values that parts pass on; `own`: memory of a part. */
+ * all parts share; `v`: inputs, constants and values passed on; `own`: memory of a part. */
 typedef void (*blocks_part)(long long count, const int *at, const int *shared, double *v,
                             double *out, double *own);
 
@@ -176,8 +177,8 @@ enum {
 
 /* Lines of a kind of `size` operations of this `shape`; returns their number. A register is reused
  * after its last read, which keeps the working memory small. `slots`: their number, then for each
- * HYBRID_LINE_LOAD or HYBRID_LINE_SHARED and the index in `at` or `shared`. `leaving`: index in `at`
- * of the first value that leaves. `last`, `where`, `unused` (slots + operations each): work. */
+ * HYBRID_LINE_LOAD or HYBRID_LINE_SHARED and the index in `at` or `shared`. `leaving`: index in
+ * `at` of the first value that leaves. `last`, `where`, `unused` (slots + operations): work. */
 long long blocks_lines(long long size, const int *shape, const int *slots, int leaving, int *last,
                        int *where, int *unused, int *lines, int *registers);
 
@@ -187,7 +188,7 @@ long long blocks_lines(long long size, const int *shape, const int *slots, int l
 typedef struct {
     const blocks_run *runs;
     long long n_runs;
-    const int *source, *target; /* copies from `v` to outputs: inputs, constants, values passed on */
+    const int *source, *target; /* copies from v to outputs */
     long long n_copies;
     int sizes[3]; /* nonzeros of the inputs, consecutive in v */
     double *v, *own;

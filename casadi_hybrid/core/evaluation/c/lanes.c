@@ -62,8 +62,9 @@ static int evaluate(const blocks_function *function, const double *const *values
                     double *out) {
     double *v = function->v, *own = function->own, *next = v;
     for (int i = 0; i < count; i++) {
-        if (function->sizes[i]) memcpy(next, values[i], (size_t)function->sizes[i] * sizeof(double));
-        next += function->sizes[i];
+        const int size = function->sizes[i];
+        if (size) memcpy(next, values[i], (size_t)size * sizeof(double));
+        next += size;
     }
     for (long long k = 0; k < function->n_runs; k++) {
         const blocks_run *run = &function->runs[k];

@@ -1,8 +1,9 @@
 /* CasADi's scalar operations: CASE(number, name, formula), each formula as CasADi evaluates it.
  *
- * lanes.c makes loops of them, operations.py reads them. An operation that is missing (erfinv, calls
- * of functions, printing) is left to the interpreter. The compiler of CasADi decides which of 0 and
- * -0, which are equal, FMIN and FMAX return: the first, the second, or one whatever their order. */
+ * lanes.c makes loops of them, operations.py reads them. An operation that is missing (erfinv,
+ * calls of functions, printing) is left to the interpreter. The compiler of CasADi decides which of
+ * 0 and -0, which are equal, FMIN and FMAX return: the first, the second, or one whatever their
+ * order. */
 CASE(0, FMIN, fmin(x[i], y[i]))
 CASE(1, FMIN_FIRST, y[i] < x[i] || x[i] != x[i] ? y[i] : x[i])
 CASE(2, FMIN_SECOND, x[i] < y[i] || y[i] != y[i] ? x[i] : y[i])

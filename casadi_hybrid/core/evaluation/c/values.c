@@ -3,8 +3,8 @@
 
 #include "blocks.h"
 
-/* The first two entries of a vector (-1: absent), which is then released. C++ returns a std::vector by
- * value as C returns a large structure: in memory whose address the caller passes. */
+/* The first two entries of a vector (-1: absent), which is then released. C++ returns a std::vector
+ * by value as C returns a large structure: in memory whose address the caller passes. */
 static void numbers(const blocks_casadi *casadi, blocks_vector vector, int *first, int *second) {
     long long count = vector.end - vector.begin;
     *first = count > 0 ? (int)vector.begin[0] : -1;

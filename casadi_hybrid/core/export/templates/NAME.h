@@ -25,8 +25,8 @@
 #define @UPPER@_PLACES_G @places_g@
 #define @UPPER@_PLACES_P @places_p@
 
-/* Memory of one solve besides its stack: numbers and integers of the method, then the work arrays of
- * the problem's functions. */
+/* Memory of one solve besides its stack: numbers and integers of the method, then the work arrays
+ * of the problem's functions. */
 #define @UPPER@_NUMBERS @numbers@
 #define @UPPER@_INTEGERS @integers@
 #define @UPPER@_ENTRIES_J @entries_J@
@@ -66,8 +66,8 @@ typedef struct {
     double tol;                                        /* tolerance of the scaled error */
     double feasibility, stationarity, complementarity; /* tolerances of unscaled residuals */
 @if cold@
-    /* Time limit in seconds, checked between steps, 0: none; and a monotonic clock in seconds, NULL:
-     * none, and no time limit. */
+    /* Time limit in seconds, checked between steps, 0: none; and a monotonic clock in seconds,
+     * NULL: none, and no time limit. */
     double max_time;
     double (*now)(void);
 @end@
@@ -78,8 +78,8 @@ typedef struct {
 } @NAME@_in;
 
 @if cold@
-/* Output of a solve: the best point of all phases. For refused numbers it is the start, and stop and
- * point have no meaning. */
+/* Output of a solve: the best point of all phases. For refused numbers it is the start, and stop
+ * and point have no meaning. */
 @end@
 @if warm@
 /* Output of a solve. Unless status is @UPPER@_SOLVED, x is the last point and no solution. */
