@@ -187,8 +187,9 @@ class Core:
     def _call_by(self, entries: Iterable[Any], data: Any = None, owner: Any = None) -> None:
         """Let C call these functions with these data; ``owner`` holds the memory behind them."""
         functions = self._functions
-        for name, entry in zip(("first", "second", "values"), entries, strict=False):
-            setattr(functions, name, ct.cast(entry, c_void_p))
+        functions.first, functions.second, *values = (ct.cast(f, c_void_p) for f in entries)
+        if values:
+            functions.values = values[0]
         functions.self = None if data is None else ct.addressof(data)
         self._kept.append((data, owner))
 
@@ -233,8 +234,8 @@ class Core:
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
-        for name in ("feasibility", "stationarity", "complementarity"):
-            setattr(data, name, getattr(tolerances, name))
+        data.feasibility, data.stationarity = tolerances.feasibility, tolerances.stationarity
+        data.complementarity = tolerances.complementarity
 
     def solve(
         self, limits: Limits, look: Look | None = None, matrices: bool = False

@@ -144,14 +144,14 @@ def prepared(problem: Problem) -> Vector:
         Nonzeros of J_g at a fixed point, by which rows are paired with variables. At the start of
         a solve, the first one would decide the last bits of all others.
     """
-    problem.functions.entries  # noqa: B018 - loads SciPy if the Hessian is approximated
+    J, _ = problem.functions.entries  # loads SciPy if the Hessian is approximated
     values = _pairing_values.get(problem)
     if values is None:
-        values = _pairing_values.setdefault(problem, _evaluated(problem))
+        values = _pairing_values.setdefault(problem, _evaluated(problem, J.rows.size))
     return values
 
 
-def _evaluated(problem: Problem) -> Vector:
+def _evaluated(problem: Problem, nnz_J: int) -> Vector:
     if not problem.m:
         return np.zeros(0)
     first, (lists, _) = problem.functions.first, forms_of(problem, repeated=False)
@@ -159,7 +159,7 @@ def _evaluated(problem: Problem) -> Vector:
     values = np.zeros(first.nnz_out())
     with suppress(RuntimeError), evaluating_until(np.inf):  # a function of the problem may raise
         values = Buffered(first)(*point) if lists is None else lists.call(0, *point)
-    J = values[first.nnz_out() - first.nnz_out(3) :]
+    J = values[values.size - nnz_J :]
     return np.where(np.isfinite(J), J, 1.0)
 
 
